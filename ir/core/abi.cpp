@@ -1,0 +1,24 @@
+#include "quern/ir/abi.h"
+
+namespace quern::ir::abi {
+
+Layout layout(const Kernel& kernel) {
+  Layout out;
+  uint32_t at = head_bytes;
+  for (const Binding& b : kernel.bindings) {
+    Place place;
+    place.offset = at;
+    place.rank = b.rank;
+    if (b.kind == Binding::scalar) at += 8;
+    if (b.kind == Binding::field) {
+      at += uint32_t(b.components.size()) * 8 * (1 + b.rank);
+      place.extents = at;
+      at += 8 * b.rank;
+    }
+    out.places.push_back(place);
+  }
+  out.bytes = at;
+  return out;
+}
+
+}  // namespace quern::ir::abi

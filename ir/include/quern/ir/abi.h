@@ -1,0 +1,71 @@
+#pragma once
+// The argument block: what the host and the compiled tasks of a kernel agree on.
+//
+// One block per launch; its address is the only argument of a task besides the task builtins. All
+// entries are 8 bytes wide and 8-byte aligned; narrower values sit in the low end.
+#include <vector>
+
+#include "quern/ir/ir.h"
+
+namespace quern::ir::abi {
+
+// Fixed head, byte offsets.
+inline constexpr uint32_t frame_address = 0;    ///< address: frame cells, 8 bytes each
+inline constexpr uint32_t scratch_address = 8;  ///< address: partial values of reductions
+inline constexpr uint32_t error_address = 16;   ///< address of an ErrorRecord
+inline constexpr uint32_t print_address = 24;   ///< address of a PrintRing
+inline constexpr uint32_t random_seed = 32;     ///< u32
+inline constexpr uint32_t launch_number = 40;   ///< u32
+inline constexpr uint32_t chunk_count =
+    48;  ///< u64: chunks of the task with reductions launched last
+inline constexpr uint32_t head_bytes = 64;
+
+/// Where a binding's entries lie: scalar: one entry, the value. Field: per component a base address
+/// and `rank` byte strides (i64), then `rank` extents (i64). Frame, image, raw: none.
+struct Place {
+  uint32_t offset = 0;
+  uint8_t rank = 0;
+  uint32_t base(uint32_t component) const { return offset + component * 8 * (1 + rank); }
+  uint32_t stride(uint32_t component, uint32_t axis) const {
+    return base(component) + 8 + axis * 8;
+  }
+  uint32_t extents = 0;  ///< offset of the first extent
+  uint32_t extent(uint32_t axis) const { return extents + axis * 8; }
+  uint32_t value() const { return offset; }
+};
+
+struct Layout {
+  std::vector<Place> places;  ///< one per binding
+  uint32_t bytes = 0;
+};
+Layout layout(const Kernel& kernel);
+
+/// The first failed check of a stream. A failing thread claims it by compare-and-swap of `state`
+/// 0 -> 1 (u32), then fills in the rest.
+struct ErrorRecord {
+  uint32_t state = 0;
+  uint32_t site = 0;
+  uint32_t task = 0;
+  uint32_t count = 0;       ///< values that follow
+  int64_t iteration = 0;    ///< linear index of the iteration
+  uint64_t values[8] = {};  ///< bits, types as Site::values says
+  uint32_t launch = 0;      ///< launch_number of the argument block: tells the kernel
+  uint32_t reserved = 0;
+};
+
+/// Lines printed by a launch: `next` counts all, those past the capacity are lost but counted.
+struct PrintEntry {
+  uint32_t site = 0;
+  uint32_t count = 0;
+  uint64_t values[8] = {};
+  uint32_t launch = 0;  ///< launch_number of the argument block: tells the kernel
+  uint32_t reserved = 0;
+};
+inline constexpr uint32_t print_capacity = 4096;
+struct PrintRing {
+  uint32_t next = 0;
+  uint32_t reserved = 0;
+  PrintEntry entries[print_capacity];
+};
+
+}  // namespace quern::ir::abi

@@ -1,0 +1,279 @@
+#pragma once
+// The intermediate representation: scalar SSA values with use lists inside structured regions.
+//
+// A Kernel is first a recorded `body`: serial statements and `parallel` loops over numbered,
+// layout-free bindings. `split_tasks` turns it into tasks, which run one after another as the
+// schedule says, and a frame that holds what crosses them. Access lowering then replaces bindings
+// by addresses computed from the argument block (quern/ir/abi.h). Level says how far a kernel is.
+//
+// All nodes live in the kernel's arena and die with it.
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quern/error.h"
+#include "quern/ir/ops.h"
+#include "quern/ir/type.h"
+
+namespace quern::ir {
+
+struct Inst;
+struct Region;
+struct Value;
+
+struct Use {
+  Value* value = nullptr;
+  Inst* user = nullptr;
+  Use *prev = nullptr, *next = nullptr;  // in value's list
+};
+
+/// A result of an instruction, or an argument of a region.
+struct Value {
+  Type type = Type::none;
+  uint32_t index = 0;        ///< among its instruction's results or its region's arguments
+  Inst* inst = nullptr;      ///< defining instruction, or null
+  Region* region = nullptr;  ///< owning region of an argument, or null
+  Use* uses = nullptr;
+
+  bool used() const { return uses != nullptr; }
+  void replace_with(Value* other);  ///< every use of this becomes a use of `other`
+};
+
+inline constexpr uint32_t no_site = ~0u;
+
+struct Inst {
+  Op op{};
+  uint8_t kind = 0;  ///< AtomicOp | Builtin | reassociate | rank of a parallel loop
+  Type elem =
+      Type::none;  ///< scalar moved by a memory or slot operation, type of a slot's elements
+  uint32_t site = no_site;
+  Loc loc;
+  uint64_t imm = 0;  ///< constant bits | binding, component or axis | callee | offset | alias class
+  std::span<Use> operands;
+  std::span<Value> results;
+  std::span<Region*> regions;
+  Inst *prev = nullptr, *next = nullptr;
+  Region* parent = nullptr;
+
+  Value* operand(size_t k) const { return operands[k].value; }
+  size_t operand_count() const { return operands.size(); }
+  void set_operand(size_t k, Value* v);
+  Value* result(size_t k = 0) const { return &results[k]; }
+  Type type() const { return results.empty() ? Type::none : results[0].type; }
+  Region* region(size_t k) const { return regions[k]; }
+
+  // load, store, atomic, param, extent: imm packs binding and component (or axis)
+  uint32_t binding() const { return uint32_t(imm >> 16); }
+  uint32_t component() const { return uint32_t(imm & 0xffff); }
+  uint32_t axis() const { return component(); }
+  AtomicOp atomic() const { return AtomicOp(kind); }
+  Builtin builtin() const { return Builtin(kind); }
+
+  bool is(Op o) const { return op == o; }
+  bool used() const;  ///< any result used
+  void unlink();      ///< out of its region, operands kept
+  void erase();       ///< unlinked, uses dropped, regions erased; results must be unused
+};
+
+constexpr uint64_t pack(uint32_t binding, uint32_t component) {
+  return uint64_t(binding) << 16 | component;
+}
+
+/// A straight list of instructions that ends in one with the `ends` flag.
+struct Region {
+  std::span<Value> args;
+  Inst *first = nullptr, *last = nullptr;
+  Inst* parent = nullptr;  ///< null for a root (kernel body, function, task)
+
+  Value* arg(size_t k) const { return &args[k]; }
+  bool empty() const { return first == nullptr; }
+  Inst* terminator() const { return last; }
+
+  struct Iterator {
+    Inst *at, *following;
+    Inst* operator*() const { return at; }
+    void operator++() {
+      at = following;
+      following = at ? at->next : nullptr;
+    }
+    bool operator!=(const Iterator& o) const { return at != o.at; }
+  };
+  /// The current instruction may be erased or moved while iterating.
+  Iterator begin() const { return {first, first ? first->next : nullptr}; }
+  Iterator end() const { return {nullptr, nullptr}; }
+};
+
+/// Does `outer` contain `inner` (or is it the same region)?
+bool encloses(const Region* outer, const Region* inner);
+
+// ---- a kernel and its parts
+// -----------------------------------------------------------------------
+
+/// How one component of a binding is kept: storage may be narrower than the value (b1: u8 byte).
+struct Storage {
+  Type value = Type::none;
+  Type storage = Type::none;
+};
+
+struct Binding {
+  enum Kind : uint8_t { scalar, field, frame, image, raw };
+  Kind kind = scalar;
+  uint8_t rank = 0;
+  std::vector<Storage> components;
+  std::string name;  ///< for messages: "parameter 1" or the field's name
+  Loc loc;
+  // filled in at bind, see Signature
+  bool contiguous = true;    ///< innermost stride is one element
+  uint32_t alias_class = 0;  ///< bindings of different classes never overlap
+};
+
+/// A place that can fail or report: what the host needs to make the message. Not part of the code.
+struct Site {
+  enum Kind : uint8_t { check, bounds, division, conversion, print, other };
+  Kind kind = other;
+  Loc loc;
+  std::string text;          ///< message or format
+  std::vector<Type> values;  ///< types of the values that come with it
+};
+
+enum class Access : uint8_t { read, write, read_write, atomic };
+
+/// What a task touches of a binding: index axis k lies in [lo[k], hi[k]] around the iteration's
+/// index.
+struct Footprint {
+  enum Form : uint8_t { offset, affine, unknown };
+  uint32_t binding = 0, component = 0;
+  Access access = Access::read;
+  AtomicOp atomic_op = AtomicOp::add;
+  Form form = unknown;
+  int64_t lo[8] = {}, hi[8] = {};
+};
+
+/// A kernel-level variable that a parallel loop reduces into: frame cell, operator, type.
+struct Reduction {
+  uint32_t cell = 0;
+  AtomicOp op = AtomicOp::add;
+  Type type = Type::none;
+};
+
+/// One launch. Before loop lowering `body` takes the iteration's index values as arguments and
+/// `domain` yields lo0, hi0, lo1, hi1, … from constants, params, extents and frame cells (the host
+/// evaluates it). After loop lowering `body` takes no arguments and reads `builtin`s.
+struct Task {
+  enum Kind : uint8_t { serial, range, active_cells, block };
+  enum Walk : uint8_t { unlowered, chunked, element };
+  Kind kind = serial;
+  Walk walk = unlowered;
+  uint8_t rank = 0;
+  bool deterministic = false;
+  uint64_t grain = 0;  ///< iterations per chunk; 0: the runtime chooses (chunked)
+  uint32_t block_size[3] = {0, 0, 0};
+  uint32_t shared_bytes = 0;
+  Region* domain = nullptr;  ///< null for a serial task
+  Region* body = nullptr;
+  std::vector<Reduction> reductions;
+  std::vector<Footprint> footprints;
+  Loc loc;
+};
+
+/// One node of the schedule tree.
+struct Step {
+  enum Kind : uint8_t { launch, if_, repeat };
+  Kind kind = launch;
+  uint32_t task = 0;  ///< launch
+  uint32_t cell = 0;  ///< if_, repeat: b1 frame cell read before the body (each round)
+  std::vector<Step>
+      body;  ///< if_: guarded; repeat: `condition` first, then cell is read, then body
+  std::vector<Step> condition;
+};
+
+/// A function with an IR body: the math library, and outlined functions of the user.
+struct Function {
+  std::string name;
+  std::vector<Type> results;
+  Region* body =
+      nullptr;  ///< arguments are the parameters; ends in `return_` (recorded) or `yield`
+  Loc loc;
+};
+
+/// What a kernel's meaning depends on besides its code; part of its signature.
+struct Modes {
+  bool checked = false;
+  bool strict = false;
+  bool contract = true;  ///< a*b+c may become an fma (never in strict)
+};
+
+enum class Level : uint8_t {
+  recorded,    ///< break_, continue_, return_ allowed
+  structured,  ///< exits are structured; the interpreter and the text tests start here
+  split,       ///< tasks and schedule; body is null
+  lowered,     ///< loops walk chunks or threads; addresses instead of bindings
+};
+
+/// Node storage: everything a kernel owns is released at once.
+class Arena {
+ public:
+  template <class T>
+  T* make() {
+    return new (pool_.allocate(sizeof(T), alignof(T))) T();
+  }
+  template <class T>
+  std::span<T> span(size_t n) {
+    if (n == 0) return {};
+    T* p = static_cast<T*>(pool_.allocate(n * sizeof(T), alignof(T)));
+    for (size_t i = 0; i < n; i++) new (p + i) T();
+    return {p, n};
+  }
+
+ private:
+  std::pmr::monotonic_buffer_resource pool_;
+};
+
+struct Kernel {
+  std::string name = "kernel";
+  Loc loc;
+  Level level = Level::recorded;
+  Modes modes;
+  std::vector<Type> results;  ///< result k lives in frame cell k after split_tasks
+  std::vector<Binding> bindings;
+  Region* body = nullptr;
+  std::vector<Task> tasks;
+  std::vector<Step> schedule;
+  std::vector<Type> frame;  ///< type of each frame cell; cell k lies at byte 8·k
+  std::vector<Function> callees;
+  std::vector<Site> sites;
+  std::unique_ptr<Arena> arena = std::make_unique<Arena>();
+
+  uint32_t frame_binding() const;  ///< index of the frame binding, made by split_tasks
+  uint32_t frame_bytes() const { return uint32_t(frame.size() * 8); }
+};
+
+/// A copy that shares nothing; `of` in the second form is an operation to run on every region root.
+std::unique_ptr<Kernel> clone(const Kernel& kernel);
+/// Every root region: body, functions, task domains and bodies.
+std::vector<Region*> roots(const Kernel& kernel);
+/// Calls `visit(Inst*)` for each instruction below `region`, outer before inner; the visited one
+/// may be erased.
+template <class F>
+void walk(Region* region, F&& visit);
+template <class F>
+void walk(Kernel& kernel, F&& visit);
+
+template <class F>
+void walk(Region* region, F&& visit) {
+  for (Inst* inst : *region) {
+    auto regions = inst->regions;
+    visit(inst);
+    for (Region* r : regions)
+      if (r) walk(r, visit);
+  }
+}
+template <class F>
+void walk(Kernel& kernel, F&& visit) {
+  for (Region* r : roots(kernel)) walk(r, visit);
+}
+
+}  // namespace quern::ir

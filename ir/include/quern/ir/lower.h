@@ -1,0 +1,42 @@
+#pragma once
+// The pipeline: its source reads as the table of contents of the compiler.
+#include <functional>
+#include <string_view>
+
+#include "quern/ir/ir.h"
+
+namespace quern::ir {
+
+/// What lowering needs to know of a target.
+struct TargetTraits {
+  Task::Walk walk = Task::chunked;          ///< how a parallel loop without reductions is walked
+  bool fma_exact[2] = {true, true};         ///< correctly rounded fma in f32, f64
+  bool float_atomic_add[2] = {true, true};  ///< else replaced by a compare-and-swap loop
+  bool float_atomic_min_max[2] = {false, false};
+  bool narrow_atomics = true;  ///< 8- and 16-bit read-modify-write; else on the 32-bit word
+  bool native_math = false;    ///< target may replace library functions (default mode only)
+};
+
+/// The facts of a launch that code is specialised for.
+struct Signature {
+  struct Field {
+    bool contiguous = true;
+    uint32_t alias_class = 0;
+    bool operator==(const Field&) const = default;
+  };
+  std::vector<Field> fields;  ///< one per binding (scalars: defaults)
+  Modes modes;
+};
+
+/// Called after each pass with its name; the fuzzer runs the interpreter here.
+using PassHook = std::function<void(std::string_view pass, const Kernel&)>;
+
+/// Passes 1–4: from what was recorded to `structured`.
+void finish_recording(Kernel& kernel, const PassHook& hook = {});
+/// Passes 5–9 and 17: optimises independently of a target, then splits into tasks.
+void optimise(Kernel& kernel, const PassHook& hook = {});
+/// Passes 11–20: binds to a signature and lowers for a target.
+void lower(Kernel& kernel, const Signature& signature, const TargetTraits& target,
+           const PassHook& hook = {});
+
+}  // namespace quern::ir

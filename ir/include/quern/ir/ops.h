@@ -1,0 +1,90 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "quern/ir/type.h"
+
+namespace quern::ir {
+
+enum class Op : uint8_t {
+#define QUERN_OP(name, rule, classes, flags, fold, partial, weight) name,
+#include "quern/ir/ops.def"
+#undef QUERN_OP
+};
+
+inline constexpr int op_count = 0
+#define QUERN_OP(name, rule, classes, flags, fold, partial, weight) +1
+#include "quern/ir/ops.def"
+#undef QUERN_OP
+    ;
+
+enum class OperandRule : uint8_t {
+  special,  ///< the verifier has a rule of its own
+  same,     ///< all operands and the result share one type
+  compare,  ///< two operands of one type, result b1
+  pick,     ///< b1, T, T -> T
+  convert,  ///< one scalar -> any other scalar
+  bitcast,  ///< one scalar -> another of the same width
+};
+
+namespace flag {
+enum : uint16_t {
+  pure = 1,      ///< no effect; equal operands give equal results; removable
+  may_fail = 2,  ///< never run where the program would not have run it
+  commutes = 4,  ///< first two operands may be exchanged
+  reads = 8,     ///< result depends on memory or a slot
+  writes = 16,   ///< changes memory, a slot or the host's view
+  control = 32,  ///< owns regions
+  ends = 64,     ///< ends a region
+  once = 128,    ///< never duplicated or merged
+};
+}
+
+/// The kind of an `atomic`, `rmw` or `reduce`; printed after a dot: `atomic.add`.
+/// Float min/max are fmin/fmax of docs/semantics.md. `load` is an atomic read (operand unused:
+/// none).
+enum class AtomicOp : uint8_t { add, mul, min, max, bit_and, bit_or, bit_xor, exchange, cas, load };
+
+/// What a `builtin` yields, all i64. A chunked task runs iterations [begin, end) of its linear
+/// domain as chunk number `chunk`; an element task runs one thread out of `threads`, each starting
+/// at `thread`.
+enum class Builtin : uint8_t { chunk, begin, end, thread, threads };
+
+/// Kind of an arithmetic instruction: 1 lets a float operation be reassociated (reductions whose
+/// order is unspecified).
+inline constexpr uint8_t reassociate = 1;
+
+struct OpInfo {
+  std::string_view name;
+  OperandRule rule;
+  bool bools, ints, floats;  ///< operand classes accepted
+  int operands;              ///< count for same/compare/pick/convert/bitcast rules; -1: special
+  uint16_t flags;
+  int weight;
+  bool library;  ///< has a body in ir/math
+};
+
+const OpInfo& info(Op op);
+std::optional<Op> op_named(std::string_view name);
+std::string_view name(AtomicOp op);
+std::optional<AtomicOp> atomic_named(std::string_view name);
+std::string_view name(Builtin b);
+std::optional<Builtin> builtin_named(std::string_view name);
+
+inline bool has(Op op, uint16_t f) { return (info(op).flags & f) != 0; }
+inline bool is_pure(Op op) { return has(op, flag::pure); }
+
+/// The meaning of an element-wise row on bits, as docs/semantics.md defines it (interpreter rule
+/// and constant folder in one). `operand` is the type of the last operand, `result` of the result.
+/// False for rows that have none (`none`), and for `library` rows (run their IR body).
+bool evaluate(Op op, Type operand, Type result, std::span<const Bits> args, Bits& out);
+/// One step of an atomic or a reduction: the new value from the old one and the operand.
+Bits combine(AtomicOp op, Type type, Bits old, Bits value);
+/// The value that leaves every contribution unchanged (float add: -0).
+Bits identity(AtomicOp op, Type type);
+/// Would `op` on these operands be an error in checked mode (÷ 0, cast that overflows)?
+bool fails(Op op, Type operand, Type result, std::span<const Bits> args);
+
+}  // namespace quern::ir

@@ -1,0 +1,67 @@
+#pragma once
+// The text form. print → parse → print is the identity.
+//
+//   quern 1
+//   kernel @saxpy level=structured modes=checked,contract results(f32)
+//   binding scalar f32 "a"
+//   binding field rank=1 f32 "x"                 ; components, `value:storage` where they differ
+//   binding field rank=2 b1:u8 "m" class=1 strided
+//   frame f32, i64                               ; types of the frame's cells
+//   site check "saxpy.cpp":12 "negative at {}" (i32)
+//   function @smoothstep(%e0: f32, %x: f32) -> (f32) {
+//     %t = sub %x, %e0 : f32
+//     yield %t
+//   }
+//   body {
+//     %a = param<0> : f32
+//     %n = extent<1.0> : i32                     ; <binding.axis>
+//     %z = constant<0> : i32                     ; integers decimal, floats shortest round trip
+//     parallel %z, %n {(%i: i32)                 ; rank = operands / 2; ` deterministic` after the
+//     name
+//       %v = load<1.0> %i : f32                  ; <binding.component>
+//       %w = mul %a, %v : f32 @ "saxpy.cpp":9    ; location, optional
+//       store<2.0> %i, %w
+//       %old = atomic.add<2.0> %i, %w : f32
+//       yield
+//     }
+//     %r = if %c : f32 { yield %v } { yield %w }
+//     %s = loop %z, %n, %one, %x : f32 {(%k: i32, %acc: f32) … yield %acc2 }
+//     %q = while %x : f32 {(%c: f32) … yield %go, %c} {(%d: f32) … yield %e}
+//     %p = slot<1> : slot f32                    ; element type last
+//     check %c, %i !0                            ; !site
+//     yield
+//   }
+//   task serial {
+//     …
+//   }
+//   task range rank=1 walk=chunked grain=1024 deterministic reduce(add f32 3) domain {
+//     … yield %lo, %hi
+//   } footprint(read 1.0 offset [0,0]) {
+//     …
+//   }
+//   schedule { launch 0 if 2 { launch 1 } repeat 3 { launch 2 } { launch 3 } }
+//
+// Everything an operation has beyond its operands prints in a fixed order:
+//   %results = name.kind<imm> operands : result-types !site @ "file":line {regions}
+// store/put/write/… without a result print no types. `elem` prints only where it is not the result
+// type (slot). A value's name is % and a number in order of definition; the parser takes any name.
+// `;` starts a comment. Locations print when PrintOptions::locations is set.
+#include <string>
+#include <string_view>
+
+#include "quern/ir/ir.h"
+
+namespace quern::ir {
+
+struct PrintOptions {
+  bool locations = false;
+};
+std::string print(const Kernel& kernel, PrintOptions options = {});
+/// One instruction with its operands by number, for messages.
+std::string print(const Inst* inst);
+
+/// Throws Error with `source`:line of the text, what was found and what was expected. The result is
+/// parsed, not verified.
+std::unique_ptr<Kernel> parse(std::string_view text, const std::string& source = "text");
+
+}  // namespace quern::ir

@@ -1,0 +1,254 @@
+#include "quern/runtime/device.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace quern::runtime {
+
+namespace {
+/// Launches remembered before the host looks for reports on its own.
+constexpr size_t max_launched = 4096;
+
+template <class T>
+std::span<std::byte> bytes_of(T& v) {
+  return std::as_writable_bytes(std::span(&v, 1));
+}
+
+struct Name {
+  std::string backend;
+  size_t index = 0;
+};
+
+Name parse_name(std::string_view text, Loc loc) {
+  size_t colon = text.find(':');
+  Name name{std::string(text.substr(0, colon)), 0};
+  if (colon == std::string_view::npos) return name;
+  std::string digits(text.substr(colon + 1));
+  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos ||
+      digits.size() > 4)
+    throw Error(loc, "'" + std::string(text) +
+                         "' names no device: after the colon stands a number, as in " +
+                         name.backend + ":0");
+  name.index = std::stoul(digits);
+  return name;
+}
+
+/// Devices opened in this process; each dies with its last user.
+struct Opened {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<Device>> devices;
+};
+Opened& opened() {
+  static Opened o;
+  return o;
+}
+
+std::shared_ptr<Device> open_target(const Backend& backend, const Target& target, size_t index) {
+  std::string name = index == 0 ? backend.name : backend.name + ":" + std::to_string(index);
+  Opened& all = opened();
+  std::lock_guard lock(all.mutex);
+  if (auto device = all.devices[name].lock()) return device;
+  auto device = std::make_shared<Device>(name, target, backend.open(target));
+  all.devices[name] = device;
+  return device;
+}
+}  // namespace
+
+std::string Device::describe_all() {
+  std::string text;
+  for (const Backend& b : backends()) {
+    std::string why;
+    std::vector<Target> targets = b.probe(why);
+    if (targets.empty()) text += b.name + ": none (" + why + ")\n";
+    for (size_t k = 0; k < targets.size(); k++)
+      text += b.name + (k ? ":" + std::to_string(k) : "") + ": " + targets[k].device + "\n";
+  }
+  return text;
+}
+
+std::shared_ptr<Device> Device::open(std::string_view text, Loc loc) {
+  Name name = parse_name(text, loc);
+  for (const Backend& b : backends()) {
+    if (b.name != name.backend) continue;
+    {
+      Opened& all = opened();
+      std::lock_guard lock(all.mutex);
+      auto it = all.devices.find(std::string(text));
+      if (it != all.devices.end())
+        if (auto device = it->second.lock()) return device;
+    }
+    std::string why;
+    std::vector<Target> targets = b.probe(why);
+    if (targets.empty())
+      throw Error(loc, "device '" + std::string(text) + "' is not present: " + why +
+                           "; devices:\n" + describe_all());
+    if (name.index >= targets.size())
+      throw Error(loc, "device '" + std::string(text) + "' is not present: " + b.name + " has " +
+                           std::to_string(targets.size()) + " device(s)");
+    return open_target(b, targets[name.index], name.index);
+  }
+  std::string known;
+  for (const Backend& b : backends()) known += (known.empty() ? "" : ", ") + b.name;
+  throw Error(loc, "there is no device '" + std::string(text) + "'; known are " + known +
+                       " (with :1, :2, … for further devices)");
+}
+
+std::shared_ptr<Device> Device::best() {
+  const Backend* chosen = nullptr;
+  std::vector<Target> targets;
+  for (const Backend& b : backends()) {
+    if (chosen && b.preference <= chosen->preference) continue;
+    std::string why;
+    std::vector<Target> found = b.probe(why);
+    if (found.empty()) continue;
+    chosen = &b;
+    targets = std::move(found);
+  }
+  if (!chosen) throw Error("no device is present:\n" + describe_all());
+  return open_target(*chosen, targets[0], 0);
+}
+
+std::shared_ptr<Device> Device::standard() {
+  const char* name = std::getenv("QUERN_DEVICE");
+  if (!name || !*name) return best();
+  try {
+    return open(name);
+  } catch (const Error& e) {
+    throw Error(std::string("QUERN_DEVICE: ") + e.what());
+  }
+}
+
+Device::Device(std::string name, const Target&, std::unique_ptr<Driver> driver)
+    : name_(std::move(name)), driver_(std::move(driver)) {
+  error_ = allocate(sizeof(ir::abi::ErrorRecord), "the error record");
+  ring_ = allocate(sizeof(ir::abi::PrintRing), "the print ring");
+}
+
+Device::~Device() {
+  try {
+    synchronize();
+  } catch (const Error& e) {
+    if (handler_)
+      handler_(e);
+    else
+      std::fprintf(stderr, "quern: an error on device %s was never read: %s\n", name_.c_str(),
+                   e.what());
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "quern: closing device %s: %s\n", name_.c_str(), e.what());
+  }
+  driver_->release(error_);
+  driver_->release(ring_);
+}
+
+Address Device::allocate(uint64_t bytes, const std::string& what, Loc loc) {
+  Address address = 0;
+  try {
+    address = driver_->allocate(bytes == 0 ? 4 : (bytes + 3) / 4 * 4);
+  } catch (const Error& e) {
+    throw Error(loc, "no memory on device " + name_ + " for " + what + " (" +
+                         std::to_string(bytes) + " bytes): " + e.message());
+  }
+  Command zero = Fill{address, bytes == 0 ? 4 : (bytes + 3) / 4 * 4, 0};
+  driver_->submit({&zero, 1});
+  return address;
+}
+
+uint32_t Device::begin_launch(const std::shared_ptr<const Reporter>& reporter) {
+  bool full;
+  uint32_t number;
+  {
+    std::lock_guard lock(mutex_);
+    number = next_launch_++;
+    if (reporter->sites.empty()) return number;
+    full = launched_.size() >= max_launched;
+  }
+  if (full) {
+    synchronize();
+  }
+  std::lock_guard lock(mutex_);
+  launched_.push_back({number, reporter});
+  unread_ = true;
+  return number;
+}
+
+std::shared_ptr<const Reporter> Device::reporter_of(uint32_t launch) const {
+  for (const Launched& l : launched_)
+    if (l.number == launch) return l.reporter;
+  return nullptr;
+}
+
+void Device::print_lines() {
+  using namespace ir::abi;
+  uint32_t head[2];
+  driver_->download(bytes_of(head), ring_);
+  if (head[0] == 0) return;
+  uint32_t kept = std::min(head[0], print_capacity);
+  std::vector<PrintEntry> entries(kept);
+  driver_->download(std::as_writable_bytes(std::span(entries)),
+                    ring_ + offsetof(PrintRing, entries));
+  for (const PrintEntry& e : entries) {
+    auto reporter = reporter_of(e.launch);
+    if (!reporter || e.site >= reporter->sites.size()) continue;
+    const ir::Site& site = reporter->sites[e.site];
+    std::string line =
+        format_values(site.text, site.values, {e.values, std::min<size_t>(e.count, 8)});
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fputc('\n', stdout);
+  }
+  if (head[0] > kept)
+    std::printf("(%u further lines were lost: a launch keeps %u)\n", head[0] - kept,
+                print_capacity);
+  std::fflush(stdout);
+  uint32_t zero[2] = {0, 0};
+  driver_->upload(ring_, std::as_bytes(std::span(zero)));
+}
+
+std::unique_ptr<Error> Device::take_error() {
+  ir::abi::ErrorRecord record;
+  driver_->download(bytes_of(record), error_);
+  if (record.state == 0) return nullptr;
+  ir::abi::ErrorRecord none;
+  driver_->upload(error_, std::as_bytes(std::span(&none, 1)));
+  auto reporter = reporter_of(record.launch);
+  if (!reporter || record.site >= reporter->sites.size())
+    return std::make_unique<Error>("a check failed in a kernel that is not known any more");
+  const ir::Site& site = reporter->sites[record.site];
+  std::string text =
+      format_values(site.text, site.values, {record.values, std::min<size_t>(record.count, 8)});
+  return std::make_unique<Error>(
+      site.loc,
+      text + " (iteration " + std::to_string(record.iteration) + " of " + reporter->kernel + ")");
+}
+
+void Device::collect() {
+  if (!unread_) return;
+  std::unique_ptr<Error> error;
+  {
+    std::lock_guard lock(mutex_);
+    if (!unread_) return;
+    print_lines();
+    error = take_error();
+    launched_.clear();
+    unread_ = false;
+  }
+  if (error) throw *error;
+}
+
+void Device::synchronize() {
+  driver_->wait(driver_->submit({}));
+  collect();
+}
+
+void Device::download(std::span<std::byte> to, Address from) {
+  driver_->download(to, from);
+  collect();
+}
+
+void Device::upload(Address to, std::span<const std::byte> from) {
+  driver_->upload(to, from);
+  collect();
+}
+
+}  // namespace quern::runtime

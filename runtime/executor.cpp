@@ -1,0 +1,173 @@
+#include <cstring>
+
+#include "runtime/variant.h"
+
+namespace quern::runtime {
+
+using namespace ir;
+
+namespace {
+
+/// Fewer operations than this are not worth waking threads for.
+constexpr uint64_t inline_cost = 20'000;
+/// Chunks a thread gets where the runtime chooses: enough to even out uneven iterations.
+constexpr uint64_t chunks_per_worker = 8;
+
+class Run {
+ public:
+  Run(Variant& variant, Block& block)
+      : variant_(variant), block_(block), driver_(variant.device->driver()) {}
+
+  void steps(std::span<const Step> list, Address guard = 0) {
+    for (const Step& step : list) {
+      if (step.kind == Step::launch)
+        launch(step.task, guard);
+      else if (step.kind == Step::if_)
+        branch(step);
+      else
+        for (steps(step.condition); read_cell(step.cell); steps(step.condition)) steps(step.body);
+    }
+  }
+
+  void flush() {
+    block_.last = driver_.submit(commands_);
+    commands_.clear();
+  }
+
+ private:
+  Address cell(uint32_t k) const { return block_.memory + variant_.frame_offset + 8 * k; }
+
+  void branch(const Step& step) {
+    bool plain = true;
+    for (const Step& s : step.body) plain &= s.kind == Step::launch;
+    if (plain)
+      steps(step.body, cell(step.cell));
+    else if (read_cell(step.cell))
+      steps(step.body);
+  }
+
+  bool read_cell(uint32_t k) {
+    uint64_t value = 0;
+    flush();
+    driver_.download(std::as_writable_bytes(std::span(&value, 1)), cell(k));
+    return (value & 0xff) != 0;
+  }
+
+  const std::byte* frame() {
+    flush();
+    if (block_.host) {
+      driver_.wait(block_.last);
+      return block_.host + variant_.frame_offset;
+    }
+    std::span<std::byte> part(block_.staging);
+    part = part.subspan(variant_.frame_offset);
+    driver_.download(part, block_.memory + variant_.frame_offset);
+    return part.data();
+  }
+
+  struct Extent {
+    uint64_t total = 1;
+    uint64_t row = 1;  ///< iterations along the innermost axis
+  };
+  Extent extent_of(const Variant::Plan& plan, const Task& task) {
+    Extent e;
+    if (!plan.domain) return e;
+    int64_t bounds[16];
+    const std::byte* cells = plan.domain->reads_frame() ? frame() : nullptr;
+    plan.domain->evaluate(block_.args(), cells, bounds);
+    for (size_t k = 0; 2 * k < plan.domain->results(); k++) {
+      int64_t lo = bounds[2 * k], hi = bounds[2 * k + 1];
+      e.row = hi > lo ? uint64_t(hi) - uint64_t(lo) : 0;
+      if (__builtin_mul_overflow(e.total, e.row, &e.total) || e.total > uint64_t(INT64_MAX))
+        throw Error(task.loc, "a parallel loop of more than 2^63 iterations");
+    }
+    return e;
+  }
+
+  void plan_chunks(Launch& launch, const Task& task, uint64_t cost, uint64_t row) {
+    uint64_t total = launch.iterations;
+    if (task.walk == Task::element || task.walk == Task::unlowered) {
+      launch.grain = 1;
+      launch.chunks = total;
+      return;
+    }
+    uint64_t grain = task.grain;
+    if (grain == 0) {
+      uint64_t workers = driver_.target().workers;
+      uint64_t wanted =
+          workers == 1 || total <= inline_cost / cost ? 1 : workers * chunks_per_worker;
+      grain = std::max({(total + wanted - 1) / wanted, wanted == 1 ? total : inline_cost / cost / 4,
+                        uint64_t(1)});
+      // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
+      uint64_t unit = grain >= row ? row : std::min<uint64_t>(grain, 64);
+      grain = (grain + unit - 1) / unit * unit;
+    }
+    launch.grain = grain;
+    launch.chunks = (total + grain - 1) / grain;
+  }
+
+  void launch(uint32_t index, Address guard) {
+    const Task& task = variant_.kernel->tasks[index];
+    const Variant::Plan& plan = variant_.plans[index];
+    Extent extent = extent_of(plan, task);
+    Launch command;
+    command.executable = variant_.executable.get();
+    command.task = index;
+    command.iterations = extent.total;
+    command.args = block_.memory;
+    command.guard = guard;
+    if (task.kind != Task::serial) plan_chunks(command, task, plan.cost, extent.row);
+    if (!task.reductions.empty()) prepare_scratch(command, task);
+    if (extent.total > 0) commands_.push_back(command);
+  }
+
+  /// The task's partial values need room, and the task that combines them needs their number.
+  void prepare_scratch(const Launch& command, const Task& task) {
+    uint64_t chunks = command.iterations == 0 ? 0 : command.chunks;
+    uint64_t bytes = chunks * task.reductions.size() * 8;
+    if (bytes > block_.scratch_bytes) {
+      flush();
+      driver_.wait(block_.last);
+      if (block_.scratch) driver_.release(block_.scratch);
+      block_.scratch = 0;
+      block_.scratch_bytes = 0;
+      block_.scratch =
+          variant_.device->allocate(bytes, "the partial values of a reduction", task.loc);
+      block_.scratch_bytes = bytes;
+      driver_.upload(block_.memory + abi::scratch_address,
+                     std::as_bytes(std::span(&block_.scratch, 1)));
+    }
+    if (chunks >> 32) throw Error(task.loc, "a reduction over more than 2^32 chunks");
+    commands_.push_back(Fill{block_.memory + abi::chunk_count, 4, uint32_t(chunks)});
+  }
+
+  Variant& variant_;
+  Block& block_;
+  Driver& driver_;
+  std::vector<Command> commands_;
+};
+
+void put(std::byte* args, uint32_t offset, uint64_t value) {
+  std::memcpy(args + offset, &value, 8);
+}
+
+}  // namespace
+
+void execute(Variant& variant, Block& block, uint32_t launch_number) {
+  Device& device = *variant.device;
+  std::byte* args = block.args();
+  put(args, abi::frame_address, block.memory + variant.frame_offset);
+  put(args, abi::scratch_address, block.scratch);
+  put(args, abi::error_address, device.error_record());
+  put(args, abi::print_address, device.print_ring());
+  put(args, abi::random_seed, device.random_seed());
+  put(args, abi::launch_number, launch_number);
+  put(args, abi::chunk_count, 0);
+  std::memset(args + variant.frame_offset, 0, variant.block_bytes - variant.frame_offset);
+  if (!block.host) device.driver().upload(block.memory, block.staging);
+  Run run(variant, block);
+  run.steps(variant.kernel->schedule);
+  run.flush();
+}
+
+}  // namespace quern::runtime

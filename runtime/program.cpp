@@ -1,0 +1,180 @@
+#include "quern/runtime/program.h"
+
+#include <cstring>
+
+#include "runtime/variant.h"
+
+namespace quern::runtime {
+
+using namespace ir;
+
+namespace {
+std::string describe(const Binding& b, size_t index) {
+  return b.name.empty() ? "argument " + std::to_string(index + 1) : b.name;
+}
+
+/// Fields that share memory get the class of the first of them.
+Signature signature_of(const Kernel& kernel, std::span<const Argument> arguments, Modes modes) {
+  Signature s;
+  s.modes = modes;
+  s.fields.resize(kernel.bindings.size());
+  struct Range {
+    Address from, to;
+    uint32_t binding;
+  };
+  std::vector<Range> ranges;
+  auto root = [&](uint32_t k) {
+    while (s.fields[k].alias_class != k) k = s.fields[k].alias_class;
+    return k;
+  };
+  for (uint32_t k = 0; k < arguments.size(); k++) {
+    s.fields[k].alias_class = k;
+    const Storage* storage = arguments[k].storage.get();
+    if (!storage) continue;
+    for (uint32_t c = 0; c < storage->components().size(); c++) {
+      Range mine{storage->base(c), storage->base(c) + storage->bytes(c), k};
+      for (const Range& other : ranges)
+        if (mine.from < other.to && other.from < mine.to) {
+          uint32_t a = root(other.binding), b = root(k);
+          s.fields[std::max(a, b)].alias_class = std::min(a, b);
+        }
+      ranges.push_back(mine);
+    }
+  }
+  for (uint32_t k = 0; k < s.fields.size(); k++)
+    s.fields[k].alias_class = k < arguments.size() ? root(k) : k;
+  return s;
+}
+
+std::string key_of(const Device& device, const Signature& s) {
+  std::string key = device.name() + (s.modes.checked ? " c" : " -") + (s.modes.strict ? "s" : "-") +
+                    (s.modes.contract ? "f" : "-");
+  for (const Signature::Field& f : s.fields)
+    key += (f.contiguous ? " " : " ~") + std::to_string(f.alias_class);
+  return key;
+}
+
+void fill_arguments(const Variant& variant, std::span<const Argument> arguments, std::byte* args) {
+  auto put = [&](uint32_t offset, uint64_t v) { std::memcpy(args + offset, &v, 8); };
+  for (size_t k = 0; k < arguments.size(); k++) {
+    const abi::Place& place = variant.layout.places[k];
+    const Storage* s = arguments[k].storage.get();
+    if (!s) {
+      put(place.value(), arguments[k].bits);
+      continue;
+    }
+    for (uint32_t c = 0; c < s->components().size(); c++) {
+      put(place.base(c), s->base(c));
+      for (uint32_t axis = 0; axis < place.rank; axis++)
+        put(place.stride(c, axis), uint64_t(s->stride(c, axis)));
+    }
+    for (uint32_t axis = 0; axis < place.rank; axis++)
+      put(place.extent(axis), uint64_t(s->shape()[axis]));
+  }
+}
+}  // namespace
+
+Outcome::Outcome(std::shared_ptr<Device> device, std::shared_ptr<Block> block, size_t count)
+    : device_(std::move(device)), block_(std::move(block)), values_(count) {}
+Outcome::~Outcome() = default;
+
+uint64_t Outcome::result(size_t k) {
+  if (!read_) {
+    device_->download(std::as_writable_bytes(std::span(values_)),
+                      block_->memory + block_->variant->frame_offset);
+    read_ = true;
+    block_.reset();
+  }
+  return values_.at(k);
+}
+
+Program::Program(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {
+  if (kernel_->level == Level::recorded) finish_recording(*kernel_);
+  walk(*kernel_, [&](Inst* inst) {
+    if (inst->op == Op::extent && bit_width(inst->type()) < 64)
+      narrow_.push_back({inst->binding(), inst->axis(), inst->loc});
+  });
+}
+
+Program::~Program() = default;
+
+size_t Program::variants() const {
+  std::lock_guard lock(mutex_);
+  return variants_.size();
+}
+
+void Program::check_arguments(std::span<const Argument> arguments, Loc loc) const {
+  const std::vector<Binding>& bindings = kernel_->bindings;
+  if (arguments.size() != bindings.size())
+    throw InternalError("kernel '" + kernel_->name + "' has " + std::to_string(bindings.size()) +
+                        " bindings, launched with " + std::to_string(arguments.size()));
+  for (size_t k = 0; k < arguments.size(); k++) {
+    const Storage* s = arguments[k].storage.get();
+    if (bindings[k].kind == Binding::scalar) continue;
+    if (!s) throw Error(loc, describe(bindings[k], k) + " is a field without memory");
+    s->expect_alive(loc);
+    if (s->shape().size() != bindings[k].rank)
+      throw Error(loc, describe(bindings[k], k) + " has " + std::to_string(s->shape().size()) +
+                           " axes, the kernel wants " + std::to_string(bindings[k].rank));
+  }
+  for (const NarrowExtent& n : narrow_) {
+    int64_t extent = arguments[n.binding].storage->shape()[n.axis];
+    if (extent > INT32_MAX)
+      throw Error(n.loc, "axis " + std::to_string(n.axis) + " of " +
+                             describe(bindings[n.binding], n.binding) + " has " +
+                             std::to_string(extent) +
+                             " elements, more than a 32-bit index reaches; loop over x.wide()");
+  }
+}
+
+std::shared_ptr<Device> Program::device_of(std::span<const Argument> arguments, Loc loc,
+                                           const std::shared_ptr<Device>& fallback) const {
+  const Argument* first = nullptr;
+  for (const Argument& a : arguments) {
+    if (!a.storage) continue;
+    if (!first)
+      first = &a;
+    else if (a.storage->shared_device() != first->storage->shared_device())
+      throw Error(loc, "the kernel's fields are on different devices: " +
+                           describe(kernel_->bindings[size_t(first - arguments.data())],
+                                    size_t(first - arguments.data())) +
+                           " on " + first->storage->device().name() + ", " +
+                           describe(kernel_->bindings[size_t(&a - arguments.data())],
+                                    size_t(&a - arguments.data())) +
+                           " on " + a.storage->device().name());
+  }
+  if (first) return first->storage->shared_device();
+  return fallback ? fallback : Device::standard();
+}
+
+std::shared_ptr<Variant> Program::variant(const std::shared_ptr<Device>& device,
+                                          const Signature& signature) {
+  std::string key = key_of(*device, signature);
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Variant>& v = variants_[key];
+  if (!v || v->device != device) v = std::make_shared<Variant>(device, *kernel_, signature);
+  return v;
+}
+
+std::shared_ptr<Outcome> Program::launch(std::span<const Argument> arguments, Modes modes, Loc loc,
+                                         const std::shared_ptr<Device>& fallback) {
+  check_arguments(arguments, loc);
+  std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
+  std::shared_ptr<Variant> v = variant(device, signature_of(*kernel_, arguments, modes));
+  std::shared_ptr<Block> block = Variant::take_block(v);
+  block->variant = v.get();
+  fill_arguments(*v, arguments, block->args());
+  execute(*v, *block, device->begin_launch(v->reporter));
+  if (kernel_->results.empty()) return nullptr;
+  return std::make_shared<Outcome>(device, std::move(block), kernel_->results.size());
+}
+
+std::string Program::listing(Device& device, Modes modes, std::string_view kind) {
+  Signature s;
+  s.modes = modes;
+  for (uint32_t k = 0; k < kernel_->bindings.size(); k++) s.fields.push_back({true, k});
+  std::unique_ptr<Kernel> prepared = prepare(*kernel_, s, device.target());
+  return device.driver().compiler().listing(*prepared, device.target(), kind);
+}
+
+}  // namespace quern::runtime

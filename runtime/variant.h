@@ -1,0 +1,57 @@
+#pragma once
+#include <optional>
+
+#include "quern/runtime/program.h"
+#include "runtime/host_expression.h"
+
+namespace quern::runtime {
+
+/// Memory of one launch in flight: argument block and frame (one allocation), and scratch that
+/// grows.
+struct Block {
+  Variant* variant = nullptr;
+  Address memory = 0;
+  std::byte* host = nullptr;       ///< the host's view of `memory`, or null
+  std::vector<std::byte> staging;  ///< stands in where the host has no view
+  Address scratch = 0;
+  uint64_t scratch_bytes = 0;
+  Ticket last = 0;
+
+  std::byte* args() { return host ? host : staging.data(); }
+};
+
+/// A kernel compiled for one device, one set of modes and one pattern of overlapping arguments.
+struct Variant {
+  Variant(std::shared_ptr<Device> device, const ir::Kernel& kernel, const ir::Signature& signature);
+  ~Variant();
+  Variant(const Variant&) = delete;
+
+  /// A block that no launch uses; it comes back when the last reference goes.
+  static std::shared_ptr<Block> take_block(const std::shared_ptr<Variant>& self);
+
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const Reporter> reporter;
+  std::unique_ptr<ir::Kernel> kernel;
+  ir::abi::Layout layout;
+  uint32_t frame_offset = 0, block_bytes = 0;
+  std::unique_ptr<Executable> executable;
+  struct Plan {
+    std::optional<HostExpression> domain;
+    uint64_t cost = 1;  ///< estimated operations of an iteration
+  };
+  std::vector<Plan> plans;
+
+ private:
+  void give_back(std::unique_ptr<Block> block);
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Block>> free_;
+};
+
+/// The kernel as it is compiled for a target: optimised, split and (where wanted) lowered.
+std::unique_ptr<ir::Kernel> prepare(const ir::Kernel& kernel, const ir::Signature& signature,
+                                    const Target& target);
+
+/// Fills in the block's head and runs the schedule. Returns when everything is submitted.
+void execute(Variant& variant, Block& block, uint32_t launch_number);
+
+}  // namespace quern::runtime
