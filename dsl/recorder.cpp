@@ -1,1 +1,169 @@
+// Beginning and end of a recording, parameters, results and calls.
+#include "dsl/recording.h"
+#include "quern/detail/signature.h"
+#include "quern/func.h"
 
+namespace quern::detail {
+
+namespace {
+
+std::string type_list(std::span<const ir::Type> types) {
+  if (types.size() == 1) return std::string(ir::name(types[0]));
+  std::string text = "(";
+  for (ir::Type t : types) text += (text.size() > 1 ? ", " : "") + std::string(ir::name(t));
+  return text + ")";
+}
+
+const char* spoken(const Recording& r) { return r.function ? "function" : "kernel"; }
+
+/// The value in the result's type: a literal adopts it where it fits.
+ir::Value* adopted(Recording& r, ir::Value* v, ir::Type to, Loc loc) {
+  if (v->type == to || !v->inst || !v->inst->is(ir::Op::constant)) return v;
+  ir::Bits bits = v->inst->imm;
+  if (ir::is_float(to) && ir::is_float(v->type))
+    return r.at(loc).real(to, v->type == ir::Type::f32 ? double(ir::f32_of(bits)) : ir::f64_of(bits));
+  if (!ir::is_int(v->type) || !ir::is_number(to)) return v;
+  int64_t n = ir::to_signed(bits, v->type);
+  if (ir::is_float(to)) return r.at(loc).real(to, double(n));
+  bool fits = ir::is_signed(to) ? ir::to_signed(ir::truncate(ir::Bits(n), to), to) == n
+                                : n >= 0 && ir::truncate(ir::Bits(n), to) == ir::Bits(n);
+  return fits ? r.at(loc).integer(to, n) : v;
+}
+
+/// Values of a return in the types of the results; poisons where they do not agree.
+std::vector<ir::Value*> returned(Recording& r, const Id* values, int count, Loc loc) {
+  std::vector<ir::Value*> out;
+  for (int k = 0; k < count; k++) out.push_back(r.value(values[k], loc));
+  if (r.failed()) return {};
+  const auto& wanted = r.kernel->results;
+  std::vector<ir::Type> found;
+  for (size_t k = 0; k < out.size(); k++) {
+    if (k < wanted.size()) out[k] = adopted(r, out[k], wanted[k], loc);
+    found.push_back(out[k]->type);
+  }
+  if (found == wanted) return out;
+  std::string text = "Return(" + (found.empty() ? "" : type_list(found)) + ") in a " + spoken(r);
+  r.fail(loc, wanted.empty() ? text + " without a result: end it with a native `return value;` "
+                                      "(or write `-> F32`)"
+                             : text + " whose result is " + type_list(wanted));
+  return {};
+}
+
+ir::Storage stored(Scalar scalar) {
+  ir::Type type = type_of_scalar(scalar);
+  return {type, type == ir::Type::b1 ? ir::Type::u8 : type};
+}
+
+}  // namespace
+
+Recorder::Recorder(bool function, const Scalar* results, int count, Loc loc) {
+  std::vector<ir::Type> types;
+  for (int k = 0; k < count; k++) types.push_back(type_of_scalar(results[k]));
+  push_recording(std::make_unique<Recording>(function, types, loc));
+}
+
+Recorder::~Recorder() {
+  if (open_) pop_recording();
+}
+
+namespace {
+std::unique_ptr<Recording> finish() {
+  auto r = pop_recording();
+  if (r->failed()) throw *r->error;
+  if (!r->frames.empty())
+    throw InternalError("a recording ended inside a block begun at " + place(r->frames.back().loc));
+  if (!r->ended) r->at(r->loc).yield();
+  return r;
+}
+}  // namespace
+
+KernelObject* Recorder::finish_kernel(const char* name) {
+  open_ = false;
+  auto r = finish();
+  if (name) r->kernel->name = name;
+  auto kernel = std::make_unique<KernelObject>();
+  kernel->captured = std::move(r->captured);
+  kernel->parameters = int(r->kernel->bindings.size() - kernel->captured.size());
+  kernel->program = std::make_unique<runtime::Program>(std::move(r->kernel));
+  return kernel.release();
+}
+
+FuncObject* Recorder::finish_function() {
+  open_ = false;
+  auto r = finish();
+  auto function = std::make_unique<FuncObject>();
+  function->loc = r->loc;
+  function->captured = std::move(r->captured);
+  function->callees = std::move(r->functions);
+  function->kernel = std::move(r->kernel);
+  return function.release();
+}
+
+Id parameter(Scalar scalar, Loc loc) {
+  Recording& r = recording(loc);
+  ir::Type type = type_of_scalar(scalar);
+  if (r.function) return r.add(r.b.add_arg(r.kernel->body, type));
+  ir::Binding binding;
+  binding.kind = ir::Binding::scalar;
+  binding.components = {{type, type}};
+  binding.name = "parameter " + std::to_string(r.kernel->bindings.size() + 1);
+  binding.loc = loc;
+  r.kernel->bindings.push_back(std::move(binding));
+  return r.add(r.at(loc).param(uint32_t(r.kernel->bindings.size() - 1), type));
+}
+
+FieldObject* field_parameter(FieldType type, Loc loc) {
+  Recording& r = recording(loc);
+  ir::Binding binding;
+  binding.kind = ir::Binding::field;
+  binding.rank = uint8_t(type.rank);
+  binding.components.assign(size_t(type.components), stored(type.scalar));
+  binding.name = "parameter " + std::to_string(r.kernel->bindings.size() + 1);
+  binding.loc = loc;
+  r.kernel->bindings.push_back(std::move(binding));
+  auto field = std::make_unique<FieldObject>();
+  field->type = type;
+  field->loc = loc;
+  field->recording = r.number;
+  field->binding = uint32_t(r.kernel->bindings.size() - 1);
+  return field.release();
+}
+
+void native_return(const Id* values, int count) {
+  Recording& r = recording(Loc{});
+  auto out = returned(r, values, count, Loc{});
+  if (r.failed()) return;
+  r.at(Loc{}).make(ir::Op::return_, std::span<const ir::Type>(), out);
+  r.ended = true;
+}
+
+void return_(const Id* values, int count, Loc loc) {
+  Recording& r = recording(loc);
+  if (r.failed()) return;
+  if (r.in_parallel())
+    return r.fail(loc, "Return() in a parallel loop; Continue() ends one iteration");
+  for (const Frame& f : r.frames)
+    if (f.condition) return r.fail(loc, "Return() in the condition of a While");
+  auto out = returned(r, values, count, loc);
+  if (!r.failed()) r.at(loc).make(ir::Op::return_, std::span<const ir::Type>(), out);
+}
+
+void call(FuncObject* function, const Id* arguments, int count, Id* out, Loc loc) {
+  Recording& r = recording(loc);
+  out[0] = {};
+  if (!function)
+    return r.fail(loc, "a function is called while it is being recorded (begun at " +
+                           place(r.loc) +
+                           "): a function cannot call itself, directly or through another, since "
+                           "some devices have no recursion; use a loop");
+  std::vector<ir::Value*> operands;
+  for (int k = 0; k < count; k++) operands.push_back(r.value(arguments[k], loc));
+  if (r.failed()) return;
+  uint32_t callee = r.import(function, loc);
+  if (r.failed()) return;
+  const auto& types = function->kernel->results;
+  ir::Inst* inst = r.at(loc).make(ir::Op::call, types, operands, callee);
+  if (!types.empty()) out[0] = r.add(inst->result());
+}
+
+}  // namespace quern::detail

@@ -1,1 +1,105 @@
-// placeholder replaced by the back end
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "backends/cpu/compiler.h"
+#include "backends/cpu/host.h"
+#include "backends/cpu/jit.h"
+#include "backends/cpu/memory.h"
+#include "backends/cpu/parallel.h"
+#include "quern/error.h"
+
+namespace quern::cpu {
+
+namespace {
+
+using runtime::Address;
+
+class Executable : public runtime::Executable {
+ public:
+  explicit Executable(std::unique_ptr<LoadedObject> object) : object_(std::move(object)) {}
+  TaskFunction task(size_t k) const { return object_->tasks.at(k); }
+
+ private:
+  std::unique_ptr<LoadedObject> object_;
+};
+
+template <class T>
+T* pointer(Address address) {
+  return reinterpret_cast<T*>(address);
+}
+
+/// Commands are done when submit returns; a lock gives them their order.
+class Driver : public runtime::Driver {
+ public:
+  explicit Driver(const runtime::Target& target)
+      : target_(target), memory_(target.max_allocation) {}
+
+  const runtime::Target& target() const override { return target_; }
+  const runtime::Compiler& compiler() const override { return compiler_; }
+
+  Address allocate(uint64_t bytes) override {
+    return reinterpret_cast<Address>(memory_.allocate(bytes));
+  }
+  void release(Address address) override { memory_.release(pointer<void>(address)); }
+
+  std::unique_ptr<runtime::Executable> load(const ir::Kernel& kernel,
+                                            const runtime::Image& image) override {
+    return std::make_unique<Executable>(load_object(image.code, kernel.tasks.size()));
+  }
+
+  runtime::Ticket submit(std::span<const runtime::Command> commands) override {
+    std::lock_guard lock(order_);
+    for (const runtime::Command& command : commands)
+      std::visit([&](const auto& c) { run(c); }, command);
+    return ++last_;
+  }
+  bool done(runtime::Ticket) override { return true; }
+  void wait(runtime::Ticket) override { std::lock_guard lock(order_); }
+
+  void upload(Address to, std::span<const std::byte> from) override {
+    std::lock_guard lock(order_);
+    copy(pointer<void>(to), from.data(), from.size());
+  }
+  void download(std::span<std::byte> to, Address from) override {
+    std::lock_guard lock(order_);
+    copy(to.data(), pointer<const void>(from), to.size());
+  }
+  std::byte* host_pointer(Address address) override { return pointer<std::byte>(address); }
+
+ private:
+  void run(const runtime::Launch& launch) {
+    if (launch.guard && *pointer<const uint32_t>(launch.guard) == 0) return;
+    TaskFunction task = static_cast<const Executable*>(launch.executable)->task(launch.task);
+    auto* args = pointer<const void>(launch.args);
+    auto chunk = [&](uint64_t k) {
+      uint64_t begin = k * launch.grain;
+      task(args, int64_t(k), int64_t(begin),
+           int64_t(std::min(launch.iterations, begin + launch.grain)));
+    };
+    parallel_for(launch.chunks, chunk);
+  }
+  void run(const runtime::Copy& c) {
+    copy(pointer<void>(c.to), pointer<const void>(c.from), c.bytes);
+  }
+  void run(const runtime::Fill& f) { fill(pointer<void>(f.to), f.bytes, f.pattern); }
+
+  runtime::Target target_;
+  Compiler compiler_;
+  Memory memory_;
+  std::mutex order_;
+  runtime::Ticket last_ = 0;
+};
+
+std::vector<runtime::Target> probe(std::string&) { return {host_target()}; }
+
+std::unique_ptr<runtime::Driver> open(const runtime::Target& target) {
+  return std::make_unique<Driver>(target);
+}
+
+}  // namespace
+
+extern const runtime::Backend backend;
+const runtime::Backend backend = {"cpu", 10, probe, open};
+
+}  // namespace quern::cpu

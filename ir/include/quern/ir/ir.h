@@ -169,6 +169,7 @@ struct Task {
   Walk walk = unlowered;
   uint8_t rank = 0;
   bool deterministic = false;
+  uint32_t ordinal = ~0u;  ///< names its random numbers: parallel loop in program order; serial ~0
   uint64_t grain = 0;  ///< iterations per chunk; 0: the runtime chooses (chunked)
   uint32_t block_size[3] = {0, 0, 0};
   uint32_t shared_bytes = 0;

@@ -49,12 +49,17 @@ enum class AtomicOp : uint8_t { add, mul, min, max, bit_and, bit_or, bit_xor, ex
 
 /// What a `builtin` yields, all i64. A chunked task runs iterations [begin, end) of its linear
 /// domain as chunk number `chunk`; an element task runs one thread out of `threads`, each starting
-/// at `thread`.
-enum class Builtin : uint8_t { chunk, begin, end, thread, threads };
+/// at `thread`. `iteration` is the linear number of the iteration in its domain (a serial task: 0);
+/// lower_loops replaces it.
+enum class Builtin : uint8_t { chunk, begin, end, thread, threads, iteration };
 
-/// Kind of an arithmetic instruction: 1 lets a float operation be reassociated (reductions whose
-/// order is unspecified).
+/// Kind bits of an arithmetic instruction: `reassociate` lets a float operation be reassociated
+/// (reductions whose order is unspecified); `uncontracted` keeps it out of an fma in every mode
+/// (error terms of the math library).
 inline constexpr uint8_t reassociate = 1;
+/// Kind of a `loop` that walks the innermost axis of a parallel loop: its rounds are iterations.
+inline constexpr uint8_t parallel_walk = 1;
+inline constexpr uint8_t uncontracted = 2;
 
 struct OpInfo {
   std::string_view name;

@@ -1,0 +1,58 @@
+#include "backends/cpu/host.h"
+
+#include <llvm/ADT/StringMap.h>
+#include <llvm/ADT/StringRef.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/TargetParser/Host.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+
+#include "backends/cpu/parallel.h"
+
+namespace quern::cpu {
+
+namespace {
+std::string device_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (!line.starts_with("model name")) continue;
+    size_t at = line.find(':');
+    if (at != std::string::npos && at + 2 < line.size()) return line.substr(at + 2);
+  }
+  return "CPU";
+}
+
+/// Sorted, so that equal machines have equal texts.
+std::string feature_text() {
+  std::vector<std::string> list;
+  for (const auto& f : llvm::sys::getHostCPUFeatures())
+    list.push_back((f.second ? "+" : "-") + f.first().str());
+  std::ranges::sort(list, {}, [](const std::string& s) { return s.substr(1); });
+  std::string text;
+  for (const std::string& one : list) text += (text.empty() ? "" : ",") + one;
+  return text;
+}
+
+uint64_t hash(const std::string& text) {  // FNV-1a: the same in every process
+  uint64_t h = 0xcbf29ce484222325;
+  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  return h;
+}
+}  // namespace
+
+runtime::Target host_target() {
+  runtime::Target target;
+  target.backend = "cpu";
+  target.isa = llvm::sys::getProcessTriple() + " " + llvm::sys::getHostCPUName().str() + " " +
+               feature_text();
+  target.device = device_name();
+  target.key = hash(target.isa + " llvm " LLVM_VERSION_STRING);
+  target.workers = uint32_t(worker_count());
+  target.max_allocation = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  return target;
+}
+
+}  // namespace quern::cpu

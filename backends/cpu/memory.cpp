@@ -1,0 +1,93 @@
+#include "backends/cpu/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "backends/cpu/parallel.h"
+#include "quern/error.h"
+
+namespace quern::cpu {
+
+namespace {
+constexpr uint64_t large = 1 << 20;
+constexpr uint64_t block = 256 << 10;  ///< bytes a thread copies or fills at a time
+
+void* obtain(uint64_t bytes) {
+  if (bytes < large) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, bytes, MADV_HUGEPAGE);
+  return at;
+}
+
+void give_back(void* at, uint64_t bytes) {
+  if (bytes < large)
+    std::free(at);
+  else
+    munmap(at, bytes);
+}
+
+/// Calls f(first, bytes) for the blocks of `bytes`.
+template <class F>
+void by_blocks(uint64_t bytes, F&& f) {
+  if (bytes < 4 * block) return f(uint64_t(0), bytes);
+  parallel_for((bytes + block - 1) / block,
+               [&](uint64_t k) { f(k * block, std::min(block, bytes - k * block)); });
+}
+}  // namespace
+
+Memory::~Memory() {
+  for (auto& [at, bytes] : sizes_) give_back(at, bytes);
+}
+
+void* Memory::allocate(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  void* at = bytes <= limit_ - std::min(used_, limit_) ? obtain(bytes) : nullptr;
+  if (!at)
+    throw Error("cannot allocate " + std::to_string(bytes) +
+                " bytes on the cpu device: " + std::to_string(used_) +
+                " bytes are in use, the machine has " + std::to_string(limit_));
+  sizes_[at] = bytes;
+  used_ += bytes;
+  return at;
+}
+
+void Memory::release(void* address) {
+  std::lock_guard lock(mutex_);
+  auto it = sizes_.find(address);
+  if (it == sizes_.end()) throw InternalError("release of memory that was not allocated");
+  give_back(address, it->second);
+  used_ -= it->second;
+  sizes_.erase(it);
+}
+
+void copy(void* to, const void* from, uint64_t bytes) {
+  auto* target = static_cast<std::byte*>(to);
+  auto* source = static_cast<const std::byte*>(from);
+  bool apart = target + bytes <= source || source + bytes <= target;
+  if (!apart) {
+    std::memmove(to, from, bytes);
+    return;
+  }
+  by_blocks(bytes, [&](uint64_t first, uint64_t count) {
+    std::memcpy(target + first, source + first, count);
+  });
+}
+
+void fill(void* to, uint64_t bytes, uint32_t pattern) {
+  auto* target = static_cast<std::byte*>(to);
+  by_blocks(bytes, [&](uint64_t first, uint64_t count) {
+    if (pattern == (pattern & 0xff) * 0x01010101u) {
+      std::memset(target + first, int(pattern & 0xff), count);
+    } else {
+      auto* words = reinterpret_cast<uint32_t*>(target + first);
+      std::fill(words, words + count / 4, pattern);
+    }
+  });
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,156 @@
+#include "backends/llvm/memory.h"
+
+#include <llvm/IR/MDBuilder.h>
+
+#include "backends/llvm/scalar.h"
+#include "quern/error.h"
+
+namespace quern::codegen {
+
+using ir::AtomicOp;
+using llvm::Value;
+
+namespace {
+/// Classes from here on are Quern's own memory; class 0 is field memory of unknown overlap.
+constexpr uint64_t first_own_class = 0x10000;
+
+bool may_overlap(uint64_t a, uint64_t b) {
+  if (a == b) return true;
+  return (a == 0 && b < first_own_class) || (b == 0 && a < first_own_class);
+}
+}  // namespace
+
+void Memory::begin_task(const ir::Region* body) {
+  classes_.clear();
+  group_ = nullptr;
+  ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
+    if (inst->is(ir::Op::read) || inst->is(ir::Op::write) || inst->is(ir::Op::rmw))
+      classes_[inst->imm];
+  });
+  llvm::MDBuilder md(context_);
+  llvm::MDNode* domain = md.createAnonymousAliasScopeDomain();
+  for (auto& [id, scopes] : classes_) scopes.scope = md.createAnonymousAliasScope(domain);
+  for (auto& [id, scopes] : classes_) {
+    std::vector<llvm::Metadata*> others;
+    for (auto& [other, theirs] : classes_)
+      if (!may_overlap(id, other)) others.push_back(theirs.scope);
+    if (!others.empty()) scopes.noalias = llvm::MDNode::get(context_, others);
+  }
+}
+
+void Memory::annotate(llvm::Instruction* access, uint64_t alias_class) {
+  const Scopes& scopes = classes_[alias_class];
+  if (classes_.size() > 1)
+    access->setMetadata(llvm::LLVMContext::MD_alias_scope,
+                        llvm::MDNode::get(context_, {scopes.scope}));
+  if (scopes.noalias) access->setMetadata(llvm::LLVMContext::MD_noalias, scopes.noalias);
+  if (group_) access->setMetadata(llvm::LLVMContext::MD_access_group, group_);
+}
+
+llvm::Type* Memory::stored(ir::Type type) {
+  return type_of(context_, type == ir::Type::b1 ? ir::Type::u8 : type, machine_.global_space);
+}
+
+Value* Memory::loaded(llvm::IRBuilderBase& b, Value* v, ir::Type type) {
+  return type == ir::Type::b1 ? b.CreateICmpNE(v, b.getInt8(0)) : v;
+}
+
+llvm::SyncScope::ID Memory::scope() {
+  if (machine_.atomic_scope.empty()) return llvm::SyncScope::System;
+  return context_.getOrInsertSyncScopeID(machine_.atomic_scope);
+}
+
+Value* Memory::argument(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* args) {
+  Value* place = b.CreateInBoundsGEP(b.getInt8Ty(), args, b.getInt64(inst.imm));
+  auto* load = b.CreateAlignedLoad(stored(inst.type()), place, llvm::Align(8));
+  load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+  return loaded(b, load, inst.type());
+}
+
+Value* Memory::read(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address) {
+  auto* load =
+      b.CreateAlignedLoad(stored(inst.elem), address, llvm::Align(ir::byte_size(inst.elem)));
+  annotate(load, inst.imm);
+  return loaded(b, load, inst.elem);
+}
+
+void Memory::write(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address, Value* v) {
+  if (inst.elem == ir::Type::b1) v = b.CreateZExt(v, b.getInt8Ty());
+  auto* store = b.CreateAlignedStore(v, address, llvm::Align(ir::byte_size(inst.elem)));
+  annotate(store, inst.imm);
+}
+
+Value* Memory::compare_and_swap(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
+                                Value* expected, Value* desired) {
+  auto* bits = b.getIntNTy(8 * ir::byte_size(inst.elem));
+  auto* cas = b.CreateAtomicCmpXchg(
+      address, b.CreateBitCast(expected, bits), b.CreateBitCast(desired, bits),
+      llvm::Align(ir::byte_size(inst.elem)), llvm::AtomicOrdering::Monotonic,
+      llvm::AtomicOrdering::Monotonic, scope());
+  annotate(cas, inst.imm);
+  return cas;
+}
+
+/// For what LLVM has no atomic instruction: compute, compare-and-swap, again where it failed.
+Value* Memory::loop_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address, Value* v) {
+  auto* bits = b.getIntNTy(ir::bit_width(inst.elem));
+  auto* first = b.CreateAlignedLoad(bits, address, llvm::Align(ir::byte_size(inst.elem)));
+  first->setAtomic(llvm::AtomicOrdering::Monotonic, scope());
+  annotate(first, inst.imm);
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  auto* again = llvm::BasicBlock::Create(context_, "again", before->getParent());
+  auto* done = llvm::BasicBlock::Create(context_, "done", before->getParent());
+  b.CreateBr(again);
+  b.SetInsertPoint(again);
+  auto* seen = b.CreatePHI(bits, 2);
+  seen->addIncoming(first, before);
+  Value* old = b.CreateBitCast(seen, v->getType());
+  Value* desired = emit_combine(b, inst.atomic(), inst.elem, old, v);
+  Value* pair = compare_and_swap(b, inst, address, old, desired);
+  seen->addIncoming(b.CreateExtractValue(pair, 0), b.GetInsertBlock());
+  b.CreateCondBr(b.CreateExtractValue(pair, 1), done, again);
+  b.SetInsertPoint(done);
+  return old;
+}
+
+Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
+                   std::span<Value* const> values) {
+  AtomicOp op = inst.atomic();
+  ir::Type type = inst.elem;
+  llvm::Align align(ir::byte_size(type));
+  bool is_float = ir::is_float(type);
+  if (type == ir::Type::b1 || type == ir::Type::address)
+    throw InternalError("an atomic of type " + std::string(ir::name(type)) +
+                        " reached the code generator");
+  if (op == AtomicOp::load) {
+    auto* load = b.CreateAlignedLoad(stored(type), address, align);
+    load->setAtomic(llvm::AtomicOrdering::Monotonic, scope());
+    annotate(load, inst.imm);
+    return load;
+  }
+  if (op == AtomicOp::cas) {
+    Value* pair = compare_and_swap(b, inst, address, values[0], values[1]);
+    return b.CreateBitCast(b.CreateExtractValue(pair, 0), values[0]->getType());
+  }
+  bool is_order = op == AtomicOp::min || op == AtomicOp::max;
+  if (op == AtomicOp::mul || (is_float && is_order)) return loop_rmw(b, inst, address, values[0]);
+  using RMW = llvm::AtomicRMWInst;
+  RMW::BinOp native = RMW::BAD_BINOP;
+  bool is_signed = ir::is_signed(type);
+  switch (op) {
+    case AtomicOp::add: native = is_float ? RMW::FAdd : RMW::Add; break;
+    case AtomicOp::min: native = is_signed ? RMW::Min : RMW::UMin; break;
+    case AtomicOp::max: native = is_signed ? RMW::Max : RMW::UMax; break;
+    case AtomicOp::bit_and: native = RMW::And; break;
+    case AtomicOp::bit_or: native = RMW::Or; break;
+    case AtomicOp::bit_xor: native = RMW::Xor; break;
+    case AtomicOp::exchange: native = RMW::Xchg; break;
+    default: throw InternalError("unknown atomic in the code generator");
+  }
+  auto* update = b.CreateAtomicRMW(native, address, values[0], align,
+                                   llvm::AtomicOrdering::Monotonic, scope());
+  annotate(update, inst.imm);
+  return update;
+}
+
+}  // namespace quern::codegen

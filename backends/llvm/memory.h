@@ -1,0 +1,50 @@
+#pragma once
+// Reads, writes and atomics of addresses, and what is known of their overlap.
+#include <llvm/IR/IRBuilder.h>
+
+#include <map>
+#include <span>
+
+#include "backends/llvm/codegen.h"
+
+namespace quern::codegen {
+
+class Memory {
+ public:
+  Memory(llvm::LLVMContext& context, const Machine& machine)
+      : context_(context), machine_(machine) {}
+
+  /// Collects the alias classes of a task; before anything of it is emitted.
+  void begin_task(const ir::Region* body);
+  /// Accesses made from here on belong to `group` (a parallel loop's), or to none where null.
+  void set_group(llvm::MDNode* group) { group_ = group; }
+  llvm::MDNode* group() const { return group_; }
+
+  llvm::Value* read(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address);
+  void write(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address, llvm::Value* v);
+  /// `values` are the operands after the address; the old value comes back.
+  llvm::Value* rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
+                   std::span<llvm::Value* const> values);
+  /// An entry of the argument block: the same through the whole task.
+  llvm::Value* argument(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* args);
+
+ private:
+  struct Scopes {
+    llvm::MDNode *scope = nullptr, *noalias = nullptr;
+  };
+  void annotate(llvm::Instruction* access, uint64_t alias_class);
+  llvm::Type* stored(ir::Type type);
+  llvm::Value* loaded(llvm::IRBuilderBase& b, llvm::Value* v, ir::Type type);
+  llvm::Value* compare_and_swap(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
+                                llvm::Value* expected, llvm::Value* desired);
+  llvm::Value* loop_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
+                        llvm::Value* v);
+  llvm::SyncScope::ID scope();
+
+  llvm::LLVMContext& context_;
+  const Machine& machine_;
+  std::map<uint64_t, Scopes> classes_;
+  llvm::MDNode* group_ = nullptr;
+};
+
+}  // namespace quern::codegen

@@ -1,0 +1,45 @@
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "bench/harness.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Quern's benchmarks: median of interleaved pairs against hand-written C++"};
+  std::string group, json, device_name;
+  int pairs = 9;
+  app.add_option("group", group, "stream, compute, simulate, launch or compile; all without it");
+  app.add_option("--json", json, "also write the rows to this file");
+  app.add_option("--device", device_name,
+                 "cpu, vulkan, … (else QUERN_DEVICE, else the best present)");
+  app.add_option("--pairs", pairs, "pairs measured (at least 9)")->check(CLI::Range(9, 1000));
+  CLI11_PARSE(app, argc, argv);
+
+  const std::map<std::string, void (*)(bench::Report&)> groups = {{"stream", bench::stream},
+                                                                  {"compute", bench::compute},
+                                                                  {"simulate", bench::simulate},
+                                                                  {"launch", bench::launch},
+                                                                  {"compile", bench::compile}};
+  if (!group.empty() && !groups.count(group)) {
+    std::fprintf(stderr, "quern_bench: there is no group '%s'\n", group.c_str());
+    return 2;
+  }
+  try {
+    quern::Device device =
+        device_name.empty() ? quern::Device() : quern::Device(device_name.c_str());
+    bench::Report report(device, pairs);
+    std::printf(
+        "device %s, %d threads; times are medians with [10 %%, 90 %%]; ratio = reference / quern\n",
+        device.name(), bench::threads());
+    for (const auto& [name, run] : groups)
+      if (group.empty() || group == name) run(report);
+    if (!json.empty()) {
+      std::FILE* file = std::fopen(json.c_str(), "w");
+      if (!file) throw quern::Error("cannot write " + json);
+      report.write_json(file);
+      if (std::fclose(file) != 0) throw quern::Error("cannot write all of " + json);
+    }
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "quern_bench: %s\n", e.what());
+    return 1;
+  }
+}

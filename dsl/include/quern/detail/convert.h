@@ -1,0 +1,127 @@
+#pragma once
+// Operands: host values that adopt a device type, and values converted to a known one.
+#include "quern/detail/record.h"
+
+namespace quern::detail {
+
+/// A host number as a constant of scalar S. The recorder refuses what S cannot represent.
+template <class S, HostNumber H> Id host_constant(H v, Loc loc) {
+  constexpr Scalar s = scalar_of<S>();
+  if constexpr (std::is_floating_point_v<H>) return constant(s, double(v), loc);
+  else if constexpr (std::is_signed_v<H>) return constant(s, int64_t(v), loc);
+  else return constant(s, uint64_t(v), loc);
+}
+
+/// The scalars of operand `u`: of a device value as they are, of a host value as S.
+template <class S, Operand U> auto operand_ids(const U& u, Loc loc) {
+  if constexpr (Device<U>) return u.ids(loc);
+  else {
+    Ids<rebind_t<U, S>> out;
+    for (int k = 0; k < count_of<U>; k++) out.v[k] = host_constant<S>(component(u, k), loc);
+    return out;
+  }
+}
+
+template <class T, class U> struct Initialises {
+  using S = scalar_t<T>;
+  using F = scalar_t<elem_t<U>>;
+  static constexpr bool fits_shape =
+      is_scalar<elem_t<U>> || (count_of<T> == count_of<elem_t<U>> && !is_scalar<T>);
+  static constexpr bool narrow = Device<U> && narrows<F, S>();
+  static constexpr bool inexact =
+      Host<U> && ((std::is_floating_point_v<F> && std::is_integral_v<S>) ||
+                  (std::is_same_v<S, bool> && !std::is_same_v<F, bool>));
+  static_assert(fits_shape, "quern: the number of components differs");
+  static_assert(!narrow,
+                "quern: this conversion narrows (floating to integer, wide to narrow, number to "
+                "bool); write cast<T>(value), or a comparison for bool (a double literal times an "
+                "integer is f64: write 0.5f * i)");
+  static_assert(!inexact,
+                "quern: a host value of this type does not initialise the device type; write "
+                "cast<T>(value), or a comparison for bool");
+  static constexpr bool ok = fits_shape && !narrow && !inexact;
+};
+
+/// Initialises or assigns a T: no narrowing; a scalar fills a vector.
+template <class T, Operand U> Ids<T> converted(const U& u, Loc loc) {
+  Ids<T> out{};
+  if constexpr (Initialises<T, U>::ok) {
+    auto from = operand_ids<scalar_t<T>>(u, loc);
+    constexpr int n = count_of<elem_t<U>>;
+    for (int k = 0; k < count_of<T>; k++) {
+      out.v[k] = n == 1 && k > 0 ? out.v[0] : from.v[n == 1 ? 0 : k];
+      if constexpr (Device<U> && type_of<elem_t<U>> != type_of<T>)
+        if (n > 1 || k == 0) out.v[k] = convert(out.v[k], type_of<T>, loc);
+    }
+  }
+  return out;
+}
+
+/// What was recorded before a left operand ended; only && and || need it.
+template <class T> struct Recorded {};
+template <> struct Recorded<bool> {
+  Position position = detail::position();
+};
+
+}  // namespace quern::detail
+
+namespace quern {
+
+/// A left operand of exactly T, and where it was written.
+template <class T> struct At {
+  detail::Ids<T> ids;
+  Loc loc;
+  [[no_unique_address]] detail::Recorded<T> recorded = {};
+  At(const Val<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
+  At(const Var<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
+  At(const Elem<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
+};
+
+/// Anything that may initialise a T, and where it was written.
+template <class T> struct Arg {
+  detail::Ids<T> ids;
+  Loc loc;
+  template <detail::Operand U>
+  Arg(const U& u, Loc l = Loc::here()) : ids(detail::converted<T>(u, l)), loc(l) {}
+  detail::Id id() const { return ids.v[0]; }
+};
+
+namespace detail {
+
+/// An index of one axis: i32, or i64 where the operand is wider than that.
+struct Index {
+  Id id;
+  Loc loc;
+  template <Operand U> Index(const U& u, Loc l = Loc::here()) : loc(l) {
+    using S = scalar_t<elem_t<U>>;
+    static_assert(Integer<S> && is_scalar<elem_t<U>>,
+                  "quern: an index is an integer (or a vector of integers); write "
+                  "cast<int>(value)");
+    if constexpr (Host<U>) {
+      bool narrow = std::in_range<int32_t>(+u);
+      id = narrow ? host_constant<int32_t>(u, l) : host_constant<int64_t>(u, l);
+    } else if constexpr (Integer<S>) {
+      constexpr bool wide = sizeof(S) == 8 || std::is_same_v<S, uint32_t>;
+      id = convert(u.ids(l).v[0], wide ? Scalar::i64 : Scalar::i32, l);
+    }
+  }
+};
+
+/// The index of all N axes at once: an integer vector.
+template <int N> struct IndexVector {
+  Id id[size_t(N)];
+  Loc loc;
+  template <Operand U>
+    requires(!is_scalar<elem_t<U>>)
+  IndexVector(const U& u, Loc l = Loc::here()) : loc(l) {
+    using S = scalar_t<elem_t<U>>;
+    static_assert(Integer<S>, "quern: an index is a vector of integers; write cast<int>(value)");
+    static_assert(count_of<elem_t<U>> == N, "quern: the index has not one component per axis");
+    auto from = operand_ids<canonical_t<S>>(u, l);
+    constexpr bool wide = sizeof(S) == 8 || std::is_same_v<S, uint32_t>;
+    for (int k = 0; k < N; k++) id[k] = convert(from.v[k], wide ? Scalar::i64 : Scalar::i32, l);
+  }
+};
+
+}  // namespace detail
+}  // namespace quern

@@ -1,0 +1,73 @@
+#pragma once
+// Counted references to what lives behind the language: devices, fields, kernels, functions.
+#include "quern/detail/record.h"
+
+namespace quern::detail {
+
+struct DeviceObject;
+struct FieldObject;
+struct KernelObject;
+struct FuncObject;
+struct LaunchObject;
+
+void retain(DeviceObject*) noexcept;
+void release(DeviceObject*) noexcept;
+void retain(FieldObject*) noexcept;
+void release(FieldObject*) noexcept;
+void retain(KernelObject*) noexcept;
+void release(KernelObject*) noexcept;
+void retain(FuncObject*) noexcept;
+void release(FuncObject*) noexcept;
+void retain(LaunchObject*) noexcept;
+void release(LaunchObject*) noexcept;
+
+/// Shares an object; made from a pointer whose count it takes over.
+template <class T> class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(T* object) : object_(object) {}
+  Ref(const Ref& o) : object_(o.object_) {
+    if (object_) retain(object_);
+  }
+  Ref(Ref&& o) noexcept : object_(std::exchange(o.object_, nullptr)) {}
+  Ref& operator=(Ref o) noexcept {
+    std::swap(object_, o.object_);
+    return *this;
+  }
+  ~Ref() {
+    if (object_) release(object_);
+  }
+  T* get() const { return object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  T* object_ = nullptr;
+};
+
+// ---- devices
+DeviceObject* open_device(const char* name, Loc loc);  ///< null name: the standard device
+DeviceObject* best_device();
+void synchronize(DeviceObject* device);
+const char* device_name(DeviceObject* device);
+void set_seed(DeviceObject* device, uint32_t seed);
+
+// ---- fields
+struct FieldType {
+  Scalar scalar = Scalar::none;
+  int components = 1;
+  int rank = 1;
+};
+[[noreturn]] void wrong_axes(int wanted, int found, Loc loc);
+FieldObject* make_field(DeviceObject* device, FieldType type, const int64_t* shape, Loc loc);
+int64_t field_extent(FieldObject* field, int axis, Loc loc);
+int64_t field_size(FieldObject* field, Loc loc);
+void swap_fields(FieldObject* a, FieldObject* b, Loc loc);
+void release_field(FieldObject* field, Loc loc);
+/// Elements [first, first + count) of component 0 in row-major order.
+void write_field(FieldObject* field, const void* from, int64_t first, int64_t count, Loc loc);
+void read_field(FieldObject* field, void* to, int64_t first, int64_t count, Loc loc);
+void fill_field(FieldObject* field, const void* value, Loc loc);
+/// Row-major position of an element; refuses an index out of range.
+int64_t field_position(FieldObject* field, const int64_t* index, Loc loc);
+
+}  // namespace quern::detail

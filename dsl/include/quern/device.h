@@ -1,0 +1,28 @@
+#pragma once
+#include "quern/detail/objects.h"
+
+namespace quern {
+
+/// A device of this machine: "cpu", "interpreter", "vulkan", "vulkan:1" …. Copies name the same one.
+class Device {
+ public:
+  /// The one named by the environment's QUERN_DEVICE, else the best present.
+  Device(Loc l = Loc::here()) : object_(detail::open_device(nullptr, l)) {}
+  /// Throws Error saying which devices are present.
+  explicit Device(const char* name, Loc l = Loc::here()) : object_(detail::open_device(name, l)) {}
+  static Device best() { return Device(detail::Ref<detail::DeviceObject>(detail::best_device())); }
+
+  const char* name() const { return detail::device_name(object_.get()); }
+  /// Waits for everything launched; throws the first failed check.
+  void synchronize() const { detail::synchronize(object_.get()); }
+  /// Seeds random<T>().
+  void seed(uint32_t value) const { detail::set_seed(object_.get(), value); }
+
+  detail::DeviceObject* object() const { return object_.get(); }
+
+ private:
+  explicit Device(detail::Ref<detail::DeviceObject> object) : object_(std::move(object)) {}
+  detail::Ref<detail::DeviceObject> object_;
+};
+
+}  // namespace quern

@@ -1,0 +1,123 @@
+#pragma once
+// Kernels: a lambda recorded once, launched any number of times.
+#include "quern/detail/signature.h"
+
+namespace quern {
+
+/// A yes or no that may be left to the default.
+struct Choice {
+  signed char state = -1;
+  constexpr Choice() = default;
+  constexpr Choice(bool on) : state(on) {}
+};
+
+/// How a kernel is compiled.
+struct Options {
+  Choice strict;       ///< the same bits on every device; default: QUERN_STRICT=1, else no
+  Choice checked;      ///< indices, divisions, casts tested; default: QUERN_CHECKED, else !NDEBUG
+  Choice contract;     ///< a·b + c may be rounded once; default: yes unless strict
+  const char* name = nullptr;  ///< in messages and listings
+};
+
+namespace detail {
+
+/// Where a kernel is written, and whether that file is compiled for debugging.
+struct Source {
+  Loc loc;
+  bool checked;
+  static constexpr Source here(bool is_checked, const char* file = __builtin_FILE(),
+                               int line = __builtin_LINE()) {
+    return {{file, line}, is_checked};
+  }
+};
+#ifdef NDEBUG
+#define QUERN_CHECKED_HERE false
+#else
+#define QUERN_CHECKED_HERE true
+#endif
+
+void set_modes(KernelObject* kernel, const Options& options, bool checked);
+/// Null where the kernel has no results.
+LaunchObject* launch(KernelObject* kernel, const Argument* arguments, int count, Loc loc);
+/// Waits.
+uint64_t launch_result(LaunchObject* launch, int k);
+
+}  // namespace detail
+
+/// What a launch yields; converting it waits for the kernel. Several results: `auto [a, b] = k();`.
+template <class... T> class Result {
+ public:
+  explicit Result(detail::LaunchObject* launch) : launch_(launch) {}
+  template <std::size_t K> auto get() const {
+    return detail::from_bits<detail::Nth<K, T...>>(detail::launch_result(launch_.get(), int(K)));
+  }
+  /// The only result.
+  auto value() const
+    requires(sizeof...(T) == 1)
+  {
+    return get<0>();
+  }
+  operator detail::Nth<0, T...>() const
+    requires(sizeof...(T) == 1)
+  {
+    return get<0>();
+  }
+
+ private:
+  detail::Ref<detail::LaunchObject> launch_;
+};
+
+template <class Signature> class Kernel;
+
+template <class R, class... A> class Kernel<R(A...)> {
+  using Returned = detail::TypeList<typename detail::ResultOf<R>::types>;
+
+ public:
+  template <class F>
+    requires(!std::is_same_v<F, Kernel>)
+  Kernel(F f, Options options = {}, detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
+    detail::Recorder recorder(false, Returned::scalars, Returned::count, source.loc);
+    detail::Trace<R, A...>::run(f, source.loc);
+    object_ = detail::Ref<detail::KernelObject>(recorder.finish_kernel(options.name));
+    detail::set_modes(object_.get(), options, source.checked);
+  }
+
+  /// Launches; may return before the kernel ends. Yields Result<…>, or nothing.
+  auto operator()(typename detail::Parameter<detail::bare<A>>::host... a,
+                  Loc l = Loc::here()) const {
+    detail::Argument arguments[sizeof...(A) + 1] = {
+        detail::Parameter<detail::bare<A>>::pass(a)...};
+    return finish(detail::launch(object_.get(), arguments, int(sizeof...(A)), l),
+                  typename detail::ResultOf<R>::types{});
+  }
+
+  detail::KernelObject* object() const { return object_.get(); }
+
+ private:
+  static void finish(detail::LaunchObject*, detail::Types<>) {}
+  template <class... T>
+  static Result<T...> finish(detail::LaunchObject* launch, detail::Types<T...>) {
+    return Result<T...>(launch);
+  }
+  detail::Ref<detail::KernelObject> object_;
+};
+
+template <class F> Kernel(F) -> Kernel<detail::signature_t<F>>;
+template <class F> Kernel(F, Options) -> Kernel<detail::signature_t<F>>;
+
+template <> class Kernel<detail::GenericLambda> {
+ public:
+  template <class F> Kernel(F, Options = {}) {
+    static_assert(detail::never<F>,
+                  "quern: a kernel's parameters are spelled out, as in [](F32 a, Field<float> x) "
+                  "{...}; a generic lambda, [](auto a), has no one signature");
+  }
+};
+
+}  // namespace quern
+
+template <class... T>
+struct std::tuple_size<quern::Result<T...>> : std::integral_constant<std::size_t, sizeof...(T)> {};
+template <std::size_t K, class... T> struct std::tuple_element<K, quern::Result<T...>> {
+  using type = quern::detail::Nth<K, T...>;
+};

@@ -1,0 +1,47 @@
+#pragma once
+// What the handles of the language point to.
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "quern/detail/objects.h"
+#include "quern/runtime/program.h"
+
+namespace quern::detail {
+
+template <class T> struct Counted {
+  std::atomic<int> references{1};
+};
+
+struct DeviceObject : Counted<DeviceObject> {
+  std::shared_ptr<runtime::Device> device;
+};
+
+/// Storage, or the field parameter of a recording.
+struct FieldObject : Counted<FieldObject> {
+  FieldType type;
+  Loc loc;
+  std::shared_ptr<runtime::Storage> storage;  ///< null: a parameter
+  uint32_t recording = 0, binding = 0;        ///< of a parameter
+};
+
+struct KernelObject : Counted<KernelObject> {
+  std::unique_ptr<runtime::Program> program;
+  ir::Modes modes;
+  int parameters = 0;
+  std::vector<Ref<FieldObject>> captured;  ///< bindings after the parameters
+};
+
+struct LaunchObject : Counted<LaunchObject> {
+  std::shared_ptr<runtime::Outcome> outcome;
+};
+
+/// A recorded function: the body of `kernel`, in terms of its own bindings, sites and callees.
+struct FuncObject : Counted<FuncObject> {
+  std::unique_ptr<ir::Kernel> kernel;
+  Loc loc;
+  std::vector<Ref<FieldObject>> captured;  ///< its bindings
+  std::vector<Ref<FuncObject>> callees;    ///< in the order of kernel->callees
+};
+
+}  // namespace quern::detail

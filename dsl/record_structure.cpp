@@ -1,0 +1,195 @@
+// Blocks, guards and exits: quern/detail/record.h on the recording of this thread.
+#include <exception>
+
+#include "dsl/recording.h"
+
+namespace quern::detail {
+
+namespace {
+
+const char* spoken(Block kind) {
+  switch (kind) {
+    case Block::loop: return "for loop";
+    case Block::while_: return "While block";
+    case Block::then: return "If block";
+    case Block::otherwise: return "Else block";
+  }
+  return "block";
+}
+
+void open(Recording& r, Frame frame, ir::Region* region) {
+  r.frames.push_back(frame);
+  r.b.at_end(region);
+}
+
+/// The innermost loop an exit can mean; null with an error where there is none.
+Frame* target(Recording& r, const char* what, Loc loc) {
+  for (size_t k = r.frames.size(); k-- > 0;) {
+    Frame& f = r.frames[k];
+    if (f.condition) break;
+    if (f.kind == Block::loop || f.kind == Block::while_) return &f;
+  }
+  r.fail(loc, std::string(what) + " outside a loop");
+  return nullptr;
+}
+
+}  // namespace
+
+void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
+  Recording& r = recording(loc);
+  std::vector<ir::Value*> bounds;
+  for (int k = 0; k < spec.rank; k++) {
+    bounds.push_back(r.value(spec.lo[k], loc));
+    bounds.push_back(r.value(spec.hi[k], loc));
+  }
+  if (r.failed()) {
+    for (int k = 0; k < spec.rank; k++) index[k] = {};
+    return;
+  }
+  ir::Builder& b = r.at(loc);
+  Frame frame{Block::loop, nullptr, r.last};
+  frame.parallel = !r.function && !r.in_parallel() && !spec.serial;
+  if (spec.deterministic && !frame.parallel) {
+    r.fail(loc, "deterministic() on a loop that is not parallel; only outermost loops are");
+    return;
+  }
+  if (frame.parallel) {
+    std::vector<ir::Type> types(size_t(spec.rank), bounds[0]->type);
+    frame.inst = b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds,
+                        spec.deterministic ? 1 : 0);
+    frame.inst->kind = uint8_t(spec.rank);
+    ir::Region* body = b.make_region(std::span<const ir::Type>(types));
+    b.set_regions(frame.inst, {body});
+    r.outer_variables.clear();
+    for (int k = 0; k < spec.rank; k++) index[k] = r.add(body->arg(size_t(k)));
+    return open(r, frame, body);
+  }
+  frame.loops = spec.rank;
+  for (int k = 0; k < spec.rank; k++) {
+    ir::Value *lo = bounds[size_t(2 * k)], *hi = bounds[size_t(2 * k + 1)];
+    ir::Inst* loop = b.loop(lo, hi, b.integer(lo->type, 1));
+    if (k == 0) frame.inst = loop;
+    index[k] = r.add(loop->region(0)->arg(0));
+    b.at_end(loop->region(0));
+  }
+  r.frames.push_back(frame);
+}
+
+void if_begin(Id condition, Loc loc) {
+  Recording& r = recording(loc);
+  ir::Value* c = r.value(condition, loc);
+  if (!c) return;
+  ir::Inst* inst = r.at(loc).if_(c);
+  open(r, {Block::then, inst, r.last}, inst->region(0));
+}
+
+void else_begin(Loc loc) {
+  Recording& r = recording(loc);
+  if (r.failed()) return;
+  ir::Inst* inst = r.b.region()->last;
+  bool attaches = inst && inst->is(ir::Op::if_) && inst->results.empty() &&
+                  inst->region(1)->first == inst->region(1)->last;
+  if (!attaches) return r.fail(loc, "otherwise() does not follow a when()");
+  inst->region(1)->last->erase();
+  open(r, {Block::otherwise, inst, loc.line ? loc : r.last}, inst->region(1));
+}
+
+void while_begin(Loc loc) {
+  Recording& r = recording(loc);
+  if (r.failed()) return;
+  ir::Inst* inst = r.at(loc).while_({});
+  Frame frame{Block::while_, inst, r.last};
+  frame.condition = true;
+  open(r, frame, inst->region(0));
+}
+
+void while_condition(Id condition, Loc loc) {
+  Recording& r = recording(loc);
+  ir::Value* c = r.value(condition, loc);
+  if (!c) return;
+  r.at(loc).yield({c});
+  r.frames.back().condition = false;
+  r.b.at_end(r.frames.back().inst->region(1));
+}
+
+void block_end(Block kind, bool complete, Loc loc) noexcept {
+  Recording* active = active_recording();
+  if (!active) return;
+  Recording& r = *active;
+  if (r.failed()) return;
+  if (!complete) {
+    if (std::uncaught_exceptions() > r.exceptions) return;  // of the user's: drops the recording
+    return r.fail(loc, std::string("a native break, return or goto left this recorded ") +
+                           spoken(kind) + "; use Break() or Return()");
+  }
+  Frame frame = r.frames.back();
+  if (kind == Block::then && r.b.region()->empty())
+    return r.fail(loc,
+                  "this If is empty; a native continue in it would leave it so: write Continue()");
+  r.frames.pop_back();
+  ir::Region* region = r.b.region();
+  r.at(frame.loc).yield();
+  for (int k = 1; k < frame.loops; k++) r.b.at_end(region = region->parent->parent).yield();
+  if (kind == Block::then) {
+    r.b.at_end(frame.inst->region(1)).yield();
+  }
+  r.b.at_end(frame.inst->parent);
+}
+
+void break_(Loc loc) {
+  Recording& r = recording(loc);
+  if (r.failed()) return;
+  Frame* loop = target(r, "Break()", loc);
+  if (!loop) return;
+  if (loop->parallel)
+    return r.fail(loc,
+                  "Break() in a parallel loop: its iterations have no order; Continue() ends one");
+  r.at(loc).make(ir::Op::break_, {}, {}, uint64_t(loop->loops));
+}
+
+void continue_(Loc loc) {
+  Recording& r = recording(loc);
+  if (r.failed()) return;
+  if (target(r, "Continue()", loc)) r.at(loc).make(ir::Op::continue_, {}, {}, 0);
+}
+
+Position position() {
+  Recording* r = active_recording();
+  return r ? Position{r->b.region(), r->b.region()->last} : Position{};
+}
+
+Id guard(bool is_and, Id a, Id b, Position after_a, Loc loc) {
+  Recording& r = recording(loc);
+  ir::Value *left = r.value(a, loc), *right = r.value(b, loc);
+  if (!left || !right) return {};
+  ir::Region* region = r.b.region();
+  ir::Inst* last = static_cast<ir::Inst*>(after_a.last);
+  ir::Inst* first = last ? last->next : region->first;
+  if (after_a.region != region || (last && last->parent != region)) {
+    r.fail(loc, "the right operand of && or || leaves the block it stands in");
+    return {};
+  }
+  ir::Builder& at = r.at(loc);
+  if (!first) return r.add(at.binary(is_and ? ir::Op::bit_and : ir::Op::bit_or, left, right));
+  for (ir::Inst* inst = first; inst; inst = inst->next)
+    if (ir::has(inst->op, ir::flag::ends)) {
+      r.fail(loc, "Break(), Continue() or Return() in an operand of && or ||");
+      return {};
+    }
+  ir::Type b1 = ir::Type::b1;
+  ir::Inst* choice = at.if_(left, {&b1, 1});
+  ir::Builder inner = at;
+  inner.at_end(choice->region(is_and ? 0 : 1));
+  while (first != choice) {
+    ir::Inst* next = first->next;
+    ir::move(inner, first);
+    first = next;
+  }
+  inner.yield({right});
+  inner.at_end(choice->region(is_and ? 1 : 0));
+  ir::Value* decided = inner.boolean(!is_and);
+  inner.yield({decided});
+  return r.add(choice->result());
+}
+
+}  // namespace quern::detail

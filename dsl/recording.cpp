@@ -1,0 +1,195 @@
+#include "dsl/recording.h"
+
+#include <cstring>
+#include <exception>
+#include <mutex>
+
+namespace quern::detail {
+
+namespace {
+
+thread_local std::vector<std::unique_ptr<Recording>> stack;
+
+/// Where each recording of the process began: a value outlives its recording only by mistake, and
+/// the message about that names the place.
+struct Places {
+  std::mutex mutex;
+  std::vector<Loc> begun = {Loc{}};  // number 0 is none
+};
+Places& places() {
+  static Places all;
+  return all;
+}
+uint32_t new_number(Loc loc) {
+  Places& all = places();
+  std::lock_guard lock(all.mutex);
+  all.begun.push_back(loc);
+  return uint32_t(all.begun.size() - 1);
+}
+
+}  // namespace
+
+Loc recording_loc(uint32_t number) {
+  Places& all = places();
+  std::lock_guard lock(all.mutex);
+  return number < all.begun.size() ? all.begun[number] : Loc{};
+}
+
+std::string place(Loc loc) {
+  return loc.line ? std::string(loc.file) + ":" + std::to_string(loc.line) : "an unknown place";
+}
+
+Recording* active_recording() { return stack.empty() ? nullptr : stack.back().get(); }
+
+Recording& recording(Loc loc) {
+  if (stack.empty())
+    throw Error(loc,
+                "a device value is made or used outside a kernel; values exist only while a kernel "
+                "or function is recorded (host access to a field: at, set, copy_to, copy_from)");
+  return *stack.back();
+}
+
+void push_recording(std::unique_ptr<Recording> r) { stack.push_back(std::move(r)); }
+
+std::unique_ptr<Recording> pop_recording() {
+  auto top = std::move(stack.back());
+  stack.pop_back();
+  return top;
+}
+
+Recording::Recording(bool is_function, std::span<const ir::Type> results, Loc at)
+    : function(is_function),
+      number(new_number(at)),
+      loc(at),
+      last(at),
+      exceptions(std::uncaught_exceptions()),
+      kernel(std::make_unique<ir::Kernel>()),
+      b(*kernel) {
+  kernel->loc = at;
+  kernel->results.assign(results.begin(), results.end());
+  kernel->body = b.make_region();
+  b.at_end(kernel->body);
+}
+
+Id Recording::add(ir::Value* v) {
+  values.push_back(v);
+  return {uint32_t(values.size() - 1), number};
+}
+
+ir::Builder& Recording::at(Loc place_) {
+  if (place_.line) last = place_;
+  return b.at(last);
+}
+
+void Recording::fail(Loc at, const std::string& message) {
+  if (!error) error.emplace(at.line ? at : last, message);
+}
+
+ir::Value* Recording::value(Id id, Loc use) {
+  if (failed()) return nullptr;
+  if (id.recording != number) {
+    Loc made = recording_loc(id.recording);
+    for (const auto& r : stack)
+      if (r->number == id.recording && id.index < r->values.size()) {
+        ir::Value* v = r->values[id.index];
+        if (v->inst && v->inst->loc.line) made = v->inst->loc;
+      }
+    fail(use, "a value recorded in another kernel or function (at " + place(made) +
+                  ") is used here; pass it as an argument");
+    return nullptr;
+  }
+  ir::Value* v = values[id.index];
+  const ir::Region* home = v->inst ? v->inst->parent : v->region;
+  if (!home || !ir::encloses(home, b.region())) {
+    Loc made = v->inst ? v->inst->loc : Loc{};
+    fail(use, "a value recorded inside a block (at " + place(made) +
+                  ") is used outside it; declare a Var before the block and assign it there");
+    return nullptr;
+  }
+  return v;
+}
+
+bool Recording::in_parallel() const {
+  for (const Frame& f : frames)
+    if (f.parallel) return true;
+  return false;
+}
+
+bool Recording::crosses(const ir::Value* slot) const {
+  for (const Frame& f : frames)
+    if (f.parallel) return !ir::encloses(f.inst->region(0), slot->inst->parent);
+  return false;
+}
+
+std::optional<uint32_t> Recording::binding(FieldObject* field, Loc use) {
+  if (!field->storage) {
+    if (field->recording == number) return field->binding;
+    fail(use, "a field parameter of another kernel (at " +
+                  place(recording_loc(field->recording)) + ") is used here");
+    return std::nullopt;
+  }
+  auto found = captured_bindings.find(field);
+  if (found != captured_bindings.end()) return found->second;
+  ir::Binding binding;
+  binding.kind = ir::Binding::field;
+  binding.rank = uint8_t(field->type.rank);
+  binding.components = field->storage->components();
+  binding.name = "the field made at " + place(field->loc);
+  binding.loc = field->loc;
+  uint32_t index = uint32_t(kernel->bindings.size());
+  kernel->bindings.push_back(std::move(binding));
+  captured_bindings.emplace(field, index);
+  retain(field);
+  captured.push_back(Ref<FieldObject>(field));
+  return index;
+}
+
+uint32_t Recording::add_site(ir::Site site) {
+  kernel->sites.push_back(std::move(site));
+  return uint32_t(kernel->sites.size() - 1);
+}
+
+uint32_t Recording::import(FuncObject* f, Loc use) {
+  auto found = callees.find(f);
+  if (found != callees.end()) return found->second;
+  std::vector<uint32_t> nested, bindings, sites;
+  for (const auto& g : f->callees) nested.push_back(import(g.get(), use));
+  for (const auto& field : f->captured) bindings.push_back(binding(field.get(), use).value_or(0));
+  for (const ir::Site& site : f->kernel->sites) sites.push_back(add_site(site));
+
+  ir::Builder copier(*kernel);
+  std::vector<ir::Type> types;
+  for (const ir::Value& arg : f->kernel->body->args) types.push_back(arg.type);
+  ir::Region* body = copier.make_region(std::span<const ir::Type>(types));
+  copier.at_end(body);
+  ir::ValueMap map;
+  for (size_t k = 0; k < types.size(); k++) map[f->kernel->body->arg(k)] = body->arg(k);
+  for (ir::Inst* inst : *f->kernel->body) ir::clone_inst(copier, inst, map);
+  ir::walk(body, [&](ir::Inst* inst) {
+    switch (inst->op) {
+      case ir::Op::load:
+      case ir::Op::store:
+      case ir::Op::atomic:
+      case ir::Op::extent:
+        inst->imm = ir::pack(bindings[inst->binding()], inst->component());
+        break;
+      case ir::Op::call: inst->imm = nested[inst->imm]; break;
+      default: break;
+    }
+    if (inst->site != ir::no_site) inst->site = sites[inst->site];
+  });
+
+  uint32_t index = uint32_t(kernel->callees.size());
+  ir::Function copy;
+  copy.name = "f" + std::to_string(index);
+  copy.results = f->kernel->results;
+  copy.body = body;
+  copy.loc = f->loc;
+  kernel->callees.push_back(std::move(copy));
+  callees.emplace(f, index);
+  retain(f);
+  functions.push_back(Ref<FuncObject>(f));
+  return index;
+}
+
+}  // namespace quern::detail

@@ -1,0 +1,90 @@
+#pragma once
+// One recording: the kernel or function being built, and what has to be known to judge the next
+// instruction. Recordings of a thread form a stack; the interface of quern/detail/record.h works on
+// the top.
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dsl/objects.h"
+#include "quern/detail/record.h"
+#include "quern/ir/builder.h"
+
+namespace quern::detail {
+
+/// A block that is open.
+struct Frame {
+  Block kind = Block::loop;
+  ir::Inst* inst = nullptr;  ///< the if, while or outermost loop
+  Loc loc;
+  bool parallel = false;
+  bool condition = false;  ///< while: the condition is being recorded
+  int loops = 1;           ///< instructions that a Break() leaves
+};
+
+/// What a parallel loop does with a variable from outside it.
+struct Outer {
+  std::optional<ir::AtomicOp> reduced;
+  Loc reduced_at, read_at;
+  bool read = false;
+};
+
+struct Recording {
+  Recording(bool is_function, std::span<const ir::Type> results, Loc at);
+
+  // ---- values
+  Id add(ir::Value* v);
+  /// The value of `id`; poisons and yields null where it may not be used here.
+  ir::Value* value(Id id, Loc loc);
+  /// Places what is recorded next at `loc`, or where the last one was.
+  ir::Builder& at(Loc loc);
+
+  // ---- errors
+  void fail(Loc loc, const std::string& message);
+  bool failed() const { return error.has_value(); }
+
+  // ---- structure
+  bool in_parallel() const;
+  /// Does the slot belong to code outside the parallel loop being recorded?
+  bool crosses(const ir::Value* slot) const;
+  Outer& outer(const ir::Value* slot) { return outer_variables[slot]; }
+
+  // ---- bindings, sites, callees
+  /// Binding of a field: a parameter's, or that of a capture (numbered at first use).
+  std::optional<uint32_t> binding(FieldObject* field, Loc loc);
+  uint32_t add_site(ir::Site site);
+  uint32_t import(FuncObject* function, Loc loc);
+
+  bool function;
+  uint32_t number;  ///< of this recording, unique in the process
+  Loc loc, last;
+  int exceptions;  ///< in flight when it began
+  std::unique_ptr<ir::Kernel> kernel;
+  ir::Builder b;
+  std::vector<ir::Value*> values;
+  std::vector<Frame> frames;
+  std::optional<Error> error;
+  std::unordered_map<const ir::Value*, Outer> outer_variables;  ///< of the parallel loop open
+  std::unordered_map<FieldObject*, uint32_t> captured_bindings;
+  std::vector<Ref<FieldObject>> captured;
+  std::unordered_map<FuncObject*, uint32_t> callees;
+  std::vector<Ref<FuncObject>> functions;  ///< in the order of kernel->callees
+  bool ended = false;                      ///< a native return was recorded
+};
+
+/// The recording of this thread; throws Error with `loc` where there is none.
+Recording& recording(Loc loc);
+/// The same, or null.
+Recording* active_recording();
+void push_recording(std::unique_ptr<Recording> r);
+std::unique_ptr<Recording> pop_recording();
+/// Where a recording of any thread began.
+Loc recording_loc(uint32_t number);
+
+std::string place(Loc loc);
+
+constexpr ir::Type type_of_scalar(Scalar s) { return ir::Type(uint8_t(s)); }
+
+}  // namespace quern::detail

@@ -1,0 +1,146 @@
+#include "examples/programs.h"
+
+namespace examples {
+
+namespace qn = quern;
+using namespace qn::lang;
+
+double saxpy(const qn::Device& device, int n, float a) {
+  qn::Field<float> x{device, {n}}, y{device, {n}};
+  qn::Kernel start = [&] {
+    for (auto i : x) {
+      x[i] = cast<float>(i);
+      y[i] = 1;
+    }
+  };
+  qn::Kernel run = [&](F32 s) {
+    for (auto i : y) y[i] = s * x[i] + y[i];
+  };
+  qn::Kernel sum = [&] {
+    Var<double> total = 0.0;
+    for (auto i : y) total += y[i];
+    return total;
+  };
+  start();
+  run(a);
+  return sum();
+}
+
+std::vector<int> julia(const qn::Device& device, int n, float cr, float ci, int limit) {
+  qn::Field<int, 2> count{device, {n, n}};
+  qn::Kernel draw = [&](F32 c_real, F32 c_imaginary, I32 rounds) {
+    for (auto [i, j] : count) {
+      Var<float> re = -1.5f + 3.0f * (cast<float>(j) + 0.5f) / float(n);
+      Var<float> im = -1.5f + 3.0f * (cast<float>(i) + 0.5f) / float(n);
+      Var<int> k = 0;
+      While(k < rounds) {
+        If(re * re + im * im > 16.0f) { Break(); }
+        auto t = re * re - im * im + c_real;
+        im = 2.0f * re * im + c_imaginary;
+        re = t;
+        k += 1;
+      }
+      count(i, j) = k;
+    }
+  };
+  draw(cr, ci, limit);
+  return count.to_vector();
+}
+
+std::vector<double> jacobi(const qn::Device& device, int n, double tolerance) {
+  qn::Field<double, 2> u{device, {n, n}}, v{device, {n, n}};
+  qn::Kernel boundary = [&] {
+    for (auto [i, j] : u) {
+      auto x = cast<double>(j) / double(n - 1), y = cast<double>(i) / double(n - 1);
+      If(i == 0 || j == 0 || i == n - 1 || j == n - 1) {
+        u(i, j) = x * x - y * y;
+        v(i, j) = x * x - y * y;
+      }
+    }
+  };
+  qn::Kernel sweep = [&] {
+    Var<double> change = 0.0;
+    for (auto [i, j] : u) {
+      If(i > 0 && j > 0 && i < n - 1 && j < n - 1) {
+        auto mean = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
+        atomic_max(change, abs(mean - u(i, j)));
+        v(i, j) = mean;
+      }
+    }
+    return change;
+  };
+  boundary();
+  for (double change = 2 * tolerance; change > tolerance;) {
+    for (int k = 0; k < 32; k++) {
+      change = sweep();
+      u.swap(v);
+    }
+  }
+  return u.to_vector();
+}
+
+std::vector<int> life(const qn::Device& device, int n, std::vector<int> board, int generations) {
+  qn::Field<int, 2> a{device, {n, n}}, b{device, {n, n}};
+  qn::Kernel step = [&] {
+    for (auto [i, j] : a) {
+      Var<int> alive = 0;
+      for (int di = -1; di <= 1; di++)
+        for (int dj = -1; dj <= 1; dj++)
+          if (di || dj) alive += a((i + di + n) % n, (j + dj + n) % n);
+      b(i, j) = select(alive == 3 || (alive == 2 && a(i, j) == 1), 1, 0);
+    }
+  };
+  a.copy_from(board.data(), board.size());
+  for (int k = 0; k < generations; k++) {
+    step();
+    a.swap(b);
+  }
+  return a.to_vector();
+}
+
+std::vector<Body> nbody(const qn::Device& device, std::vector<Body> bodies, double dt, int steps) {
+  const int n = int(bodies.size());
+  using F = qn::Field<double>;
+  F x{device, {n}}, y{device, {n}}, z{device, {n}}, vx{device, {n}}, vy{device, {n}},
+      vz{device, {n}}, m{device, {n}};
+  for (int i = 0; i < n; i++) {
+    const Body& b = bodies[size_t(i)];
+    x.set(i, b.x), y.set(i, b.y), z.set(i, b.z);
+    vx.set(i, b.vx), vy.set(i, b.vy), vz.set(i, b.vz), m.set(i, b.mass);
+  }
+  qn::Kernel kick = [&](F64 h) {
+    for (auto i : x) {
+      Var<double> ax = 0.0, ay = 0.0, az = 0.0;
+      for (auto j : range(n)) {
+        If(j != i) {
+          auto dx = x[j] - x[i], dy = y[j] - y[i], dz = z[j] - z[i];
+          auto r2 = dx * dx + dy * dy + dz * dz;
+          auto w = m[j] / (r2 * sqrt(r2));
+          ax += w * dx;
+          ay += w * dy;
+          az += w * dz;
+        }
+      }
+      vx[i] = vx[i] + h * ax;
+      vy[i] = vy[i] + h * ay;
+      vz[i] = vz[i] + h * az;
+    }
+  };
+  qn::Kernel drift = [&](F64 h) {
+    for (auto i : x) {
+      x[i] = x[i] + h * vx[i];
+      y[i] = y[i] + h * vy[i];
+      z[i] = z[i] + h * vz[i];
+    }
+  };
+  for (int k = 0; k < steps; k++) {
+    kick(dt / 2);
+    drift(dt);
+    kick(dt / 2);
+  }
+  for (int i = 0; i < n; i++)
+    bodies[size_t(i)] = {x.at(i), y.at(i), z.at(i), vx.at(i), vy.at(i), vz.at(i), m.at(i)};
+  return bodies;
+}
+
+}  // namespace examples

@@ -1,0 +1,61 @@
+#pragma once
+// Double-double arithmetic: a number as an unevaluated sum hi + lo of two f64 with |lo| ≤
+// ulp(hi)/2. Error-free transformations after Dekker (1971) and Knuth (TAOCP 2, 4.2.2), as in
+// Muller et al., Handbook of Floating-Point Arithmetic, chapter 4. All are kept out of contraction.
+#include "ir/math/expr.h"
+
+namespace quern::ir::math {
+
+struct Pair {
+  Expr hi, lo;
+};
+
+/// a + b exactly.
+inline Pair two_sum(Expr a, Expr b) {
+  Uncontracted keep(a);
+  Expr s = a + b, t = s - a;
+  return {s, (a - (s - t)) + (b - t)};
+}
+
+/// a + b exactly where |a| ≥ |b|, or a = 0, or a is a multiple of ulp(b).
+inline Pair fast_two_sum(Expr a, Expr b) {
+  Uncontracted keep(a);
+  Expr s = a + b;
+  return {s, b - (s - a)};
+}
+
+/// The 26 leading bits of `a` and the rest (27 bits), by masking: cannot overflow.
+inline Pair halves(Expr a) {
+  Uncontracted keep(a);
+  Expr hi = float_of(bits(a) & 0xfffffffff8000000u);
+  return {hi, a - hi};
+}
+
+/// a · b with an error below 2^-105 |a b| as long as it stays above the subnormals.
+inline Pair two_product(Expr a, Expr b) {
+  Uncontracted keep(a);
+  Pair x = halves(a), y = halves(b);
+  Expr p = a * b;
+  return {p, (((x.hi * y.hi - p) + x.hi * y.lo) + x.lo * y.hi) + x.lo * y.lo};
+}
+
+inline Pair operator*(Pair a, Pair b) {
+  Uncontracted keep(a.hi);
+  Pair p = two_product(a.hi, b.hi);
+  return fast_two_sum(p.hi, p.lo + (a.hi * b.lo + a.lo * b.hi));
+}
+
+inline Pair operator*(Pair a, Expr b) {
+  Uncontracted keep(a.hi);
+  Pair p = two_product(a.hi, b);
+  return fast_two_sum(p.hi, p.lo + a.lo * b);
+}
+
+/// a + b for |a| ≥ |b|.
+inline Pair add_smaller(Pair a, Pair b) {
+  Uncontracted keep(a.hi);
+  Pair s = fast_two_sum(a.hi, b.hi);
+  return fast_two_sum(s.hi, s.lo + (a.lo + b.lo));
+}
+
+}  // namespace quern::ir::math

@@ -1,0 +1,153 @@
+#include "ir/passes/dead_code.h"
+
+#include <unordered_set>
+
+#include "ir/passes/facts.h"
+#include "ir/passes/reshape.h"
+
+namespace quern::ir {
+
+namespace {
+
+class Sweeper {
+ public:
+  explicit Sweeper(Kernel& kernel) : kernel_(kernel), b_(kernel) {}
+
+  bool run(Region* root) {
+    for (const Use& use : root->last->operands) need(use.value);
+    walk(root, [&](Inst* inst) {
+      if (has_effect(inst)) need(inst);
+    });
+    while (!work_.empty()) {
+      Value* v = work_.back();
+      work_.pop_back();
+      follow(v);
+    }
+    sweep(root);
+    return changed_;
+  }
+
+ private:
+  /// An effect beyond the root's slots and values.
+  bool has_effect(const Inst* inst) {
+    if (has(inst->op, flag::control | flag::ends)) return false;
+    if (inst->is(Op::put) || inst->is(Op::reduce)) return false;  // live with their slot
+    return !removable(kernel_, inst);
+  }
+
+  void need(Value* v) {
+    if (values_.insert(v).second) work_.push_back(v);
+  }
+
+  void need(Inst* inst) {
+    if (!insts_.insert(inst).second) return;
+    if (inst->parent->parent) need(inst->parent->parent);
+    if (inst->is(Op::if_)) {
+      need(inst->operand(0));
+    } else if (inst->is(Op::loop)) {
+      for (size_t k = 0; k < 3; k++) need(inst->operand(k));
+    } else if (inst->is(Op::while_)) {
+      need(inst->region(0)->last->operand(0));
+    } else {
+      for (const Use& use : inst->operands) need(use.value);
+    }
+    if (inst->is(Op::slot))
+      for (Use* use = inst->result()->uses; use; use = use->next)
+        if (use->user->is(Op::put) || use->user->is(Op::reduce)) need(use->user);
+  }
+
+  /// The k-th carried value of a loop: what enters, what comes back, and everything named by it.
+  void need_carried(Inst* loop, size_t k) {
+    size_t fixed = loop->is(Op::loop) ? 3 : 0;
+    need(loop->operand(fixed + k));
+    need(loop->result(k));
+    for (Region* r : loop->regions) {
+      size_t first = loop->is(Op::loop) ? 1 : 0;
+      need(r->arg(first + k));
+      size_t skip = loop->is(Op::while_) && r == loop->region(0) ? 1 : 0;
+      need(r->last->operand(skip + k));
+    }
+  }
+
+  void follow(Value* v) {
+    Inst* owner = v->inst ? v->inst : v->region->parent;
+    if (!owner) return;
+    need(owner);
+    if (v->inst && owner->is(Op::if_)) {
+      for (Region* r : owner->regions) need(r->last->operand(v->index));
+    } else if (owner->is(Op::while_)) {
+      need_carried(owner, v->index);
+    } else if (owner->is(Op::loop)) {
+      if (v->inst)
+        need_carried(owner, v->index);
+      else if (v->index > 0)
+        need_carried(owner, v->index - 1);
+    }
+  }
+
+  std::vector<bool> live(std::span<Value> values, size_t always) {
+    std::vector<bool> keep;
+    for (size_t k = 0; k < values.size(); k++)
+      keep.push_back(k < always || values_.contains(&values[k]));
+    return keep;
+  }
+
+  /// Drops the operands of the yields that feed dead results, before what they name goes.
+  void trim_yield(Inst* owner, Region* r, const std::vector<bool>& keep) {
+    std::vector<bool> operands = keep;
+    if (owner->is(Op::while_) && r == owner->region(0)) operands.insert(operands.begin(), true);
+    keep_operands(b_, r->last, operands);
+  }
+
+  void sweep(Region* region) {
+    Inst* before = nullptr;
+    for (Inst* inst = region->last; inst; inst = before) {
+      before = inst->prev;
+      if (has(inst->op, flag::ends)) continue;
+      if (!insts_.contains(inst)) {
+        inst->erase();
+        changed_ = true;
+        continue;
+      }
+      if (!inst->regions.empty()) sweep_owner(inst);
+    }
+  }
+
+  void sweep_owner(Inst* inst) {
+    std::vector<bool> keep = live(inst->results, 0);
+    bool all = true;
+    for (bool k : keep) all = all && k;
+    if (!all) {
+      changed_ = true;
+      for (Region* r : inst->regions) trim_yield(inst, r, keep);
+    }
+    for (Region* r : inst->regions) sweep(r);
+    if (all) return;
+    keep_results(*kernel_.arena, inst, keep);
+    if (inst->is(Op::if_)) return;
+    size_t fixed = inst->is(Op::loop) ? 3 : 0;
+    std::vector<bool> operands(fixed, true);
+    operands.insert(operands.end(), keep.begin(), keep.end());
+    keep_operands(b_, inst, operands);
+    std::vector<bool> args(inst->is(Op::loop) ? 1 : 0, true);
+    args.insert(args.end(), keep.begin(), keep.end());
+    for (Region* r : inst->regions) keep_args(*kernel_.arena, r, args);
+  }
+
+  Kernel& kernel_;
+  Builder b_;
+  std::unordered_set<Value*> values_;
+  std::unordered_set<Inst*> insts_;
+  std::vector<Value*> work_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+bool dead_code(Kernel& kernel) {
+  bool changed = false;
+  for (Region* root : roots(kernel)) changed = Sweeper(kernel).run(root) || changed;
+  return changed;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,35 @@
+#include "ir/passes/facts.h"
+
+namespace quern::ir {
+
+bool preserves(Type from, Type to) {
+  if (from == to) return true;
+  if (to == Type::b1) return false;
+  if (from == Type::b1) return true;
+  if (is_float(from)) return to == Type::f64;
+  unsigned digits = bit_width(from) - (is_signed(from) ? 1 : 0);
+  if (to == Type::f32) return digits <= 24;
+  if (to == Type::f64) return digits <= 53;
+  if (is_signed(from) && is_unsigned(to)) return false;
+  return digits <= bit_width(to) - (is_signed(to) ? 1 : 0);
+}
+
+bool can_fail(const Kernel& kernel, const Inst* inst) {
+  if (!kernel.modes.checked || kernel.level == Level::lowered) return false;
+  if (inst->is(Op::div) || inst->is(Op::rem))
+    return is_int(inst->type()) &&
+           (!constant_of(inst->operand(1)) || is_constant(inst->operand(1), 0));
+  if (inst->is(Op::convert)) {
+    Type from = inst->operand(0)->type, to = inst->type();
+    return is_int(to) && !preserves(from, to);
+  }
+  return has(inst->op, flag::may_fail);
+}
+
+bool removable(const Kernel& kernel, const Inst* inst) {
+  if (is_pure(inst->op)) return !can_fail(kernel, inst);
+  if (inst->is(Op::load)) return !kernel.modes.checked;
+  return inst->is(Op::get) || inst->is(Op::slot) || inst->is(Op::read);
+}
+
+}  // namespace quern::ir

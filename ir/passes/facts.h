@@ -1,0 +1,25 @@
+#pragma once
+// Small questions about instructions that several passes ask.
+#include "quern/ir/ir.h"
+
+namespace quern::ir {
+
+inline const Inst* constant_of(const Value* v) {
+  return v->inst && v->inst->is(Op::constant) ? v->inst : nullptr;
+}
+inline bool is_constant(const Value* v, int64_t n) {
+  const Inst* c = constant_of(v);
+  return c && c->imm == bits_of_int(n, v->type);
+}
+
+/// Is every value of `from` a value of `to`, so that converting loses nothing?
+bool preserves(Type from, Type to);
+
+/// May the instruction raise an error of checked mode? Pure instructions only; below access
+/// lowering checks are code and arithmetic is total.
+bool can_fail(const Kernel& kernel, const Inst* inst);
+
+/// May the instruction be dropped when its results are unused? (Control is judged by its content.)
+bool removable(const Kernel& kernel, const Inst* inst);
+
+}  // namespace quern::ir

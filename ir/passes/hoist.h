@@ -1,0 +1,15 @@
+#pragma once
+// Moves what does not change in a loop out of it.
+//
+// Expects: level structured or later.
+// Guarantees: a pure instruction that cannot fail (in unchecked mode arithmetic is total, so that
+// is all of it) and whose operands are made outside a loop or while_ stands before the outermost
+// such loop; not past a parallel loop, whose inside is another task. Out of a branch only cheap
+// instructions move. In tasks, constants, `arg`s and `builtin`s stand at the top of the body. Reads
+// of memory and slots stay where they are.
+// Linear.
+#include "quern/ir/ir.h"
+
+namespace quern::ir {
+void hoist(Kernel& kernel);
+}

@@ -1,0 +1,167 @@
+#include "ir/passes/lower_loops.h"
+
+#include "ir/passes/open_tasks.h"
+#include "quern/ir/builder.h"
+
+namespace quern::ir {
+
+namespace {
+
+class Walker {
+ public:
+  Walker(Kernel& kernel, Task& task) : b_(kernel), loop_(parallel_of(task)) {
+    b_.before(loop_).at(task.loc);
+    for (size_t k = 0; k < loop_->operand_count(); k += 2) {
+      Value* lo = b_.convert(loop_->operand(k), Type::i64);
+      Value* hi = b_.convert(loop_->operand(k + 1), Type::i64);
+      lo_.push_back(lo);
+      extent_.push_back(k == 0 ? nullptr : b_.sub(hi, lo));
+    }
+  }
+
+  void chunked() {
+    Value* begin = b_.builtin(Builtin::begin);
+    Value* end = b_.builtin(Builtin::end);
+    if (lo_.size() == 1)
+      row(b_.add(lo_[0], begin), b_.add(lo_[0], end), b_.sub(integer(0), lo_[0]), {});
+    else
+      rows(begin, end);
+    loop_->erase();
+  }
+
+  void elements() {
+    Value* thread = b_.builtin(Builtin::thread);
+    Inst* stride =
+        b_.loop(thread, b_.builtin(Builtin::end), b_.builtin(Builtin::threads));
+    Region* body = stride->region(0);
+    Value* linear = body->arg(0);
+    b_.at_end(body);
+    std::vector<Value*> at = recover(linear);
+    for (size_t k = 0; k < at.size(); k++) at[k] = b_.add(lo_[k], at[k]);
+    fill(at, linear);
+    loop_->erase();
+  }
+
+ private:
+  Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
+
+  /// Position along each axis, counted from 0, of the iteration with this number.
+  std::vector<Value*> recover(Value* linear) {
+    std::vector<Value*> at(lo_.size());
+    for (size_t k = lo_.size(); k-- > 1;) {
+      Value* rest = b_.div(linear, extent_[k]);
+      at[k] = b_.sub(linear, b_.mul(rest, extent_[k]));
+      linear = rest;
+    }
+    at[0] = linear;
+    return at;
+  }
+
+  /// Walks from row to row; carries the linear number and the position on each axis.
+  void rows(Value* begin, Value* end) {
+    size_t last = lo_.size() - 1;
+    std::vector<Value*> state = recover(begin);
+    state.insert(state.begin(), begin);
+    Inst* loop = b_.while_(state);
+    Region* test = loop->region(0);
+    b_.at_end(test);
+    std::vector<Value*> out = {b_.lt(test->arg(0), end)};
+    for (size_t k = 0; k < state.size(); k++) out.push_back(test->arg(k));
+    b_.yield(out);
+
+    Region* body = loop->region(1);
+    b_.at_end(body);
+    Value *linear = body->arg(0), *start = body->arg(last + 1);
+    Value* count =
+        b_.binary(Op::min, b_.sub(extent_[last], start), b_.sub(end, linear));
+    std::vector<Value*> outer;
+    for (size_t k = 0; k < last; k++) outer.push_back(b_.add(lo_[k], body->arg(k + 1)));
+    Value* from = b_.add(lo_[last], start);
+    row(from, b_.add(from, count), b_.sub(linear, from), outer);
+
+    std::vector<Value*> next(state.size());
+    next[0] = b_.add(linear, count);
+    next[last + 1] = integer(0);
+    next[last] = b_.add(body->arg(last), integer(1));
+    for (size_t k = last - 1; k >= 1; k--) {
+      Value* full = b_.binary(Op::eq, next[k + 1], extent_[k]);
+      next[k] = b_.add(body->arg(k), b_.convert(full, Type::i64));
+      next[k + 1] = b_.select(full, integer(0), next[k + 1]);
+    }
+    b_.yield(next);
+  }
+
+  /// The innermost loop at the builder's point, which moves on behind it. `shift` turns the index
+  /// into the linear number.
+  void row(Value* from, Value* to, Value* shift, std::vector<Value*> outer) {
+    Inst* loop = b_.loop(from, to, integer(1));
+    loop->kind = parallel_walk;
+    Builder behind = b_;
+    b_.at_end(loop->region(0));
+    outer.push_back(loop->region(0)->arg(0));
+    fill(outer, uses_iteration() ? b_.add(outer.back(), shift) : nullptr);
+    b_ = behind;
+  }
+
+  bool uses_iteration() {
+    bool uses = false;
+    walk(loop_->region(0), [&](Inst* inst) {
+      uses |= inst->is(Op::builtin) && inst->builtin() == Builtin::iteration;
+    });
+    return uses;
+  }
+
+  /// Moves the iteration's code to the builder's point.
+  void fill(std::span<Value* const> index, Value* linear) {
+    Region* body = loop_->region(0);
+    for (size_t k = 0; k < index.size(); k++) bind(body->arg(k), index[k]);
+    walk(body, [&](Inst* inst) {
+      if (!inst->is(Op::builtin) || inst->builtin() != Builtin::iteration) return;
+      inst->result()->replace_with(linear);
+      inst->erase();
+    });
+    splice(b_, body);
+    b_.yield();
+  }
+
+  void bind(Value* arg, Value* wide) {
+    if (arg->type == Type::i64) {
+      arg->replace_with(wide);
+      return;
+    }
+    for (Use* use = arg->uses; use;) {
+      Inst* user = use->user;
+      use = use->next;
+      if (!user->is(Op::convert) || user->type() != Type::i64) continue;
+      user->result()->replace_with(wide);
+      user->erase();
+    }
+    if (arg->used()) arg->replace_with(b_.convert(wide, arg->type));
+  }
+
+  Builder b_;
+  Inst* loop_;
+  std::vector<Value*> lo_, extent_;
+};
+
+}  // namespace
+
+void lower_loops(Kernel& kernel) {
+  for (Task& task : kernel.tasks) {
+    if (task.kind == Task::serial) {
+      walk(task.body, [&](Inst* inst) {
+        if (!inst->is(Op::builtin) || inst->builtin() != Builtin::iteration) return;
+        inst->result()->replace_with(Builder(kernel).before(inst).integer(Type::i64, 0));
+        inst->erase();
+      });
+      continue;
+    }
+    Walker walker(kernel, task);
+    if (task.walk == Task::chunked)
+      walker.chunked();
+    else
+      walker.elements();
+  }
+}
+
+}  // namespace quern::ir

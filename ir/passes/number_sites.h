@@ -1,0 +1,13 @@
+#pragma once
+// Canonical numbers, so that equal programs have equal text.
+//
+// Expects: level structured.
+// Guarantees: sites are numbered in order of appearance (body first, then functions) and those that
+// nothing names are gone; each parallel loop carries its ordinal in program order in bits 32..63 of
+// imm, which names its random numbers at every later level.
+// Linear.
+#include "quern/ir/ir.h"
+
+namespace quern::ir {
+void number_sites(Kernel& kernel);
+}

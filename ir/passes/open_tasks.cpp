@@ -1,0 +1,38 @@
+#include "ir/passes/open_tasks.h"
+
+#include "quern/ir/builder.h"
+
+namespace quern::ir {
+
+void open_tasks(Kernel& kernel, const TargetTraits& target) {
+  Builder b(kernel);
+  uint32_t frame = kernel.frame_binding();
+  for (Task& task : kernel.tasks) {
+    task.walk = task.reductions.empty() ? target.walk : Task::chunked;
+    if (task.kind == Task::serial) continue;
+    Region* iteration = task.body;
+    task.body = b.make_region();
+    ValueMap map;
+    b.at_end(task.body).at(task.loc);
+    std::vector<Value*> bounds = inline_region(b, task.domain, map);
+    for (Inst* inst = iteration->first; inst->is(Op::load) && inst->binding() == frame &&
+                                        inst->operand_count() == 0;) {
+      Inst* next = inst->next;
+      move(b, inst);
+      inst = next;
+    }
+    Inst* loop = b.make(Op::parallel, {}, bounds);
+    loop->kind = task.rank;
+    loop->imm = uint64_t(task.ordinal) << 32 | (task.deterministic ? 1 : 0);
+    b.set_regions(loop, {iteration});
+    b.yield();
+  }
+}
+
+Inst* parallel_of(const Task& task) {
+  for (Inst* inst : *task.body)
+    if (inst->is(Op::parallel)) return inst;
+  throw InternalError("a range task has no parallel loop");
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,48 @@
+#include "tests/cpu/support.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace quern::test {
+
+using ir::Bits;
+using ir::Type;
+
+bool same(Type type, Bits a, Bits b) {
+  if (type == Type::f32 && std::isnan(ir::f32_of(a)) && std::isnan(ir::f32_of(b))) return true;
+  if (type == Type::f64 && std::isnan(ir::f64_of(a)) && std::isnan(ir::f64_of(b))) return true;
+  return a == b;
+}
+
+std::vector<Bits> interesting(Type type) {
+  std::vector<Bits> all;
+  if (type == Type::b1) return {0, 1};
+  std::mt19937_64 random(uint64_t(type) + 1);
+  unsigned width = ir::bit_width(type);
+  if (ir::is_int(type)) {
+    Bits high = Bits(1) << (width - 1);
+    for (Bits b : {Bits(0), Bits(1), Bits(2), Bits(3), Bits(7), Bits(31), Bits(32), Bits(33),
+                   Bits(63), Bits(64), Bits(100), ~Bits(0), ~Bits(1), ~Bits(6), high, high - 1,
+                   high + 1, Bits(1) << (width / 2)})
+      all.push_back(ir::truncate(b, type));
+    for (int k = 0; k < 14; k++) all.push_back(ir::truncate(random() >> random() % width, type));
+    return all;
+  }
+  std::vector<double> reals = {
+      0,          0.5,    1,      1.5,    2,      2.5,   127,   127.5,     128,        129,
+      255,        255.9,  256,    32767,  32768,  65535, 65536, 8388608.5, 2147483647, 2147483648,
+      4294967295, 0x1p32, 0x1p62, 0x1p63, 0x1p64, 1e30,  0.1,   0.49999,   3e-39,      INFINITY};
+  if (type == Type::f32) reals.push_back(std::numeric_limits<float>::denorm_min());
+  if (type == Type::f64) {
+    for (double v : {5e-324, 2e-308, 1e300, 9007199254740993.0, 0.49999999999999994})
+      reals.push_back(v);
+  }
+  for (double v : reals)
+    for (double s : {v, -v}) all.push_back(ir::bits_of_real(s, type));
+  all.push_back(ir::bits_of_real(NAN, type));
+  for (int k = 0; k < 20; k++) all.push_back(ir::truncate(random(), type));
+  return all;
+}
+
+}  // namespace quern::test

@@ -1,0 +1,156 @@
+// Streaming loops become wide instructions. Skipped where the CPU has no AVX2.
+#include <regex>
+
+#include "quern/ir/ir.h"
+#include "tests/catch.h"
+#include "tests/cpu/support.h"
+
+using namespace quern;
+using test::driver;
+
+namespace {
+
+/// Marks innermost loops as walks over the parallel axis, as loop lowering does.
+void mark_walks(ir::Kernel& kernel) {
+  ir::walk(kernel, [](ir::Inst* inst) {
+    if (!inst->is(ir::Op::loop)) return;
+    bool innermost = true;
+    ir::walk(inst->region(0), [&](ir::Inst* in) { innermost &= !in->is(ir::Op::loop); });
+    if (innermost) inst->kind = ir::parallel_walk;
+  });
+}
+
+/// How many instructions of the optimised code match `pattern`.
+int count(const std::string& text, const std::string& pattern) {
+  auto kernel = ir::parse(text);
+  mark_walks(*kernel);
+  std::string code = driver().compiler().listing(*kernel, driver().target(), "asm");
+  std::regex expression(pattern);
+  return int(std::distance(std::sregex_iterator(code.begin(), code.end(), expression), {}));
+}
+
+bool has(const char* feature) { return driver().target().isa.find(feature) != std::string::npos; }
+
+/// y[i] = a * x[i] + y[i] with the given alias classes.
+std::string saxpy(const std::string& class_x, const std::string& class_y) {
+  return R"(quern 1
+  kernel @saxpy level=lowered modes=contract
+  task range rank=1 walk=chunked domain { yield } {
+    %a = arg<64> : f32
+    %x = arg<72> : address
+    %y = arg<80> : address
+    %lo = builtin.begin : i64
+    %hi = builtin.end : i64
+    %one = constant<1> : i64
+    %four = constant<4> : i64
+    loop %lo, %hi, %one {(%i: i64)
+      %o = mul %i, %four : i64
+      %px = offset %x, %o : address
+      %py = offset %y, %o : address
+      %vx = read<)" +
+         class_x + R"(> %px : f32
+      %vy = read<)" +
+         class_y + R"(> %py : f32
+      %m = mul %a, %vx : f32
+      %s = add %m, %vy : f32
+      write<)" +
+         class_y + R"(> %py, %s
+      yield
+    }
+    yield
+  })";
+}
+
+const char* stencil = R"(quern 1
+  kernel @stencil level=lowered modes=contract
+  task range rank=1 walk=chunked domain { yield } {
+    %u = arg<64> : address
+    %v = arg<72> : address
+    %row = arg<80> : i64
+    %n = arg<88> : i64
+    %lo = builtin.begin : i64
+    %hi = builtin.end : i64
+    %one = constant<1> : i64
+    %four = constant<4> : i64
+    %minus = constant<-4> : i64
+    %c = constant<-4> : f32
+    loop %lo, %hi, %one {(%i: i64)
+      %r = mul %i, %row : i64
+      %up = neg %row : i64
+      loop %one, %n, %one {(%j: i64)
+        %o = mul %j, %four : i64
+        %k = add %r, %o : i64
+        %p = offset %u, %k : address
+        %pn = offset %p, %up : address
+        %ps = offset %p, %row : address
+        %pw = offset %p, %minus : address
+        %pe = offset %p, %four : address
+        %vc = read<1> %p : f32
+        %vn = read<1> %pn : f32
+        %vs = read<1> %ps : f32
+        %vw = read<1> %pw : f32
+        %ve = read<1> %pe : f32
+        %s1 = add %vn, %vs : f32
+        %s2 = add %vw, %ve : f32
+        %s3 = add %s1, %s2 : f32
+        %s4 = mul %c, %vc : f32
+        %s5 = add %s3, %s4 : f32
+        %q = offset %v, %k : address
+        write<2> %q, %s5
+        yield
+      }
+      yield
+    }
+    yield
+  })";
+
+}  // namespace
+
+TEST_CASE("streaming loops use the widest vectors") {
+  if (!has("+avx2")) return;
+  const std::string wide = has("+avx512f") ? "zmm" : "ymm";
+  CHECK(count(saxpy("1", "2"), "vfmadd\\w+ps[^\n]*" + wide) >= 1);
+  CHECK(count(stencil, "vaddps[^\n]*" + wide) >= 3);
+}
+
+TEST_CASE("a parallel loop over memory that may overlap needs no check of it") {
+  if (!has("+avx2")) return;
+  for (const char* x : {"0", "1"}) CHECK(count(saxpy(x, "1"), "vfmadd\\w+ps[^\n]*[yz]mm") >= 1);
+  // one compare of pointers would be a `cmp` of two addresses read from the arguments
+  auto kernel = ir::parse(saxpy("1", "1"));
+  mark_walks(*kernel);
+  std::string code = driver().compiler().listing(*kernel, driver().target(), "llvm-optimised");
+  CHECK(code.find("vector.memcheck") == std::string::npos);
+}
+
+TEST_CASE("conversions, integer arithmetic and masked stores vectorise") {
+  if (!has("+avx512f") || !has("+avx512dq")) return;
+  CHECK(count(R"(quern 1
+  kernel @convert level=lowered
+  task range rank=1 walk=chunked domain { yield } {
+    %x = arg<64> : address
+    %y = arg<72> : address
+    %lo = builtin.begin : i64
+    %hi = builtin.end : i64
+    %one = constant<1> : i64
+    %four = constant<4> : i64
+    %zero = constant<0> : f32
+    loop %lo, %hi, %one {(%i: i64)
+      %o = mul %i, %four : i64
+      %px = offset %x, %o : address
+      %py = offset %y, %o : address
+      %v = read<1> %px : f32
+      %c = lt %zero, %v : b1
+      if %c {
+        %n = convert %v : i32
+        write<2> %py, %n
+        yield
+      } {
+        yield
+      }
+      yield
+    }
+    yield
+  })",
+              "vmovdqu32[^\n]*zmm[^\n]*\\{%k") >= 1);
+}

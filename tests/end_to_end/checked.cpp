@@ -1,0 +1,178 @@
+// Checked mode on every device: what goes wrong in a kernel is an exception with the user's line,
+// the rest of the data is kept, and the next launch works.
+#include <string>
+
+#include "tests/end_to_end/devices.h"
+
+using namespace qn::lang;
+
+namespace {
+struct Caught {
+  std::string text;
+  int line = 0;
+};
+/// The error that `f` throws; fails the test where it throws none.
+template <class F>
+Caught caught(F f) {
+  try {
+    f();
+  } catch (const qn::Error& e) {
+    return {e.what(), e.loc().line};
+  }
+  FAIL("no error was thrown");
+  return {};
+}
+bool has(const Caught& c, const std::string& part) {
+  return c.text.find(part) != std::string::npos;
+}
+}  // namespace
+
+TEST_CASE("an index out of range names line, index and extent, and loses nothing else") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {100}}, y{device, {100}};
+    y.fill(7);
+    int line = 0;
+    qn::Kernel k = [&](I32 shift) {
+      for (auto i : x) {
+        x[i] = i;
+        line = __LINE__;
+        x[i] = y[i + shift];
+      }
+    };
+    k(3);
+    Caught c = caught([&] { device.synchronize(); });
+    CHECK(c.line == line);
+    CHECK(has(c, "checked.cpp"));
+    CHECK(has(c, "100"));
+    std::vector<int> out = x.to_vector();
+    for (int i = 0; i < 97; i++) REQUIRE(out[size_t(i)] == 7);
+    k(0);
+    device.synchronize();
+    REQUIRE(x.to_vector() == std::vector<int>(100, 7));
+    k(-1);
+    Caught below = caught([&] { x.at(0); });
+    CHECK(has(below, "-1"));
+    CHECK(below.line == line);
+  });
+}
+
+TEST_CASE("a store out of range does not happen") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int, 2> x{device, {4, 5}};
+    qn::Kernel k = [&] {
+      for (auto i : range(5)) x(i, 5 - i) = 1;
+    };
+    k();
+    Caught c = caught([&] { device.synchronize(); });
+    CHECK(has(c, "axis"));
+    for (int i = 0; i < 4; i++)
+      for (int j = 0; j < 5; j++) REQUIRE(x.at(i, j) == (i + j == 5 ? 1 : 0));
+  });
+}
+
+TEST_CASE("launches after a failed one wait until the error was received") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {10}};
+    qn::Kernel bad = [&](I32 at) {
+      for (auto i : range(1)) x[i + at] = 1;
+    };
+    qn::Kernel add = [&] {
+      for (auto i : x) x[i] = x[i] + 1;
+    };
+    bad(10);
+    add();
+    caught([&] { device.synchronize(); });
+    REQUIRE(x.to_vector() == std::vector<int>(10, 0));
+    add();
+    REQUIRE(x.to_vector() == std::vector<int>(10, 1));
+  });
+}
+
+TEST_CASE("check carries its message and values") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<float> x{device, {64}};
+    x.fill(1.0f);
+    x.set(17, -2.5f);
+    int line = 0;
+    qn::Kernel k = [&] {
+      for (auto i : x) {
+        line = __LINE__;
+        check(x[i] >= 0, "negative value {} at {}", x[i], i);
+      }
+    };
+    k();
+    Caught c = caught([&] { device.synchronize(); });
+    CHECK(has(c, "negative value -2.5 at 17"));
+    CHECK(c.line == line);
+  });
+}
+
+TEST_CASE("integer division by zero and casts that overflow are errors in checked mode") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {8}};
+    x.fill(6);
+    int line = 0;
+    qn::Kernel divide = [&](I32 by) {
+      for (auto i : x) {
+        line = __LINE__;
+        x[i] = x[i] / by;
+      }
+    };
+    divide(2);
+    REQUIRE(x.at(3) == 3);
+    divide(0);
+    Caught c = caught([&] { device.synchronize(); });
+    CHECK(c.line == line);
+    qn::Kernel narrow = [&](F32 v) {
+      for (auto i : x) {
+        line = __LINE__;
+        x[i] = cast<int>(v);
+      }
+    };
+    narrow(3e9f);
+    c = caught([&] { device.synchronize(); });
+    CHECK(c.line == line);
+    narrow(4.7f);
+    REQUIRE(x.at(0) == 4);
+  });
+}
+
+TEST_CASE("a While whose end depends on a failed read still ends") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {4}};
+    qn::Kernel k = [&] {
+      for (auto i : range(1)) {
+        Var<int> n = i + 4;
+        While(x[n] == 0) { x[0] = 1; }
+      }
+    };
+    k();
+    caught([&] { device.synchronize(); });
+  });
+}
+
+TEST_CASE("unchecked kernels run without checks and a released field is refused") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {4}};
+    qn::Kernel k = [&] {
+      for (auto i : x) x[i] = 1;
+    };
+    k();
+    int line = __LINE__ + 1;
+    x.release();
+    Caught c = caught([&] { k(); });
+    CHECK(has(c, ":" + std::to_string(line)));
+  });
+}
+
+TEST_CASE("fields of two devices do not mix in one kernel") {
+  if (device_names().size() < 2) return;
+  qn::Device a("interpreter"), b("cpu");
+  qn::Field<int> x{a, {4}}, y{b, {4}};
+  qn::Kernel k = [&] {
+    for (auto i : x) x[i] = y[i];
+  };
+  Caught c = caught([&] { k(); });
+  CHECK(has(c, "interpreter"));
+  CHECK(has(c, "cpu"));
+}

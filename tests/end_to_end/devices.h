@@ -1,0 +1,39 @@
+#pragma once
+// The end-to-end suite is written once and runs on every device present.
+#include <quern/quern.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace qn = quern;
+
+/// Devices the suite runs on: QUERN_DEVICE alone where it is set, else one of each kind.
+inline std::vector<std::string> device_names() {
+  const char* only = std::getenv("QUERN_DEVICE");
+  if (only && *only) return {only};
+  return {"interpreter", "cpu", "vulkan"};
+}
+
+/// Calls `body(device)` for each; a device that is not present is reported, never passed over
+/// silently.
+template <class F>
+void on_every_device(F body) {
+  for (const std::string& name : device_names()) {
+    std::string absent;
+    try {
+      qn::Device probe(name.c_str());
+    } catch (const qn::Error& e) {
+      absent = e.what();
+    }
+    if (!absent.empty()) {
+      WARN("not run on " << name << ": " << absent);
+      continue;
+    }
+    qn::Device device(name.c_str());
+    INFO("device " << name);
+    body(device);
+  }
+}

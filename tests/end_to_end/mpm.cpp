@@ -1,0 +1,61 @@
+// MLS-MPM on every device: conservation laws and free fall.
+#include <cmath>
+
+#include "examples/mpm2d.h"
+#include "tests/end_to_end/devices.h"
+
+using examples::Mpm2d;
+
+TEST_CASE("MLS-MPM keeps mass and falls freely before contact") {
+  on_every_device([](qn::Device& device) {
+    const bool fast = device.name() == std::string("cpu");
+    examples::Particles p;
+    for (int k = 0; k < 3; k++)
+      for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 8; j++) {
+          p.x.push_back(0.2f + 0.25f * float(k) + float(i) / 128);
+          p.y.push_back(0.6f + float(j) / 128);
+          p.material.push_back(k);
+        }
+    Mpm2d mpm(device, p, 64);
+    double before = mpm.totals().mean_y;
+    const int steps = fast ? 500 : 60;
+    mpm.advance(steps);
+    Mpm2d::Totals t = mpm.totals();
+    double particle_mass = 0.25 / 64 / 64, time = steps * double(mpm.dt());
+    CHECK(t.mass == Approx(particle_mass * mpm.particles()).epsilon(1e-4));
+    CHECK(t.momentum_y == Approx(-Mpm2d::gravity * time).epsilon(1e-3));
+    // Symplectic Euler's fall: g·dt²·n(n+1)/2, exactly the sum of its steps.
+    double fall = Mpm2d::gravity * double(mpm.dt()) * double(mpm.dt()) * steps * (steps + 1) / 2;
+    CHECK(before - t.mean_y == Approx(fall).margin(2e-5));
+  });
+}
+
+TEST_CASE("MLS-MPM from the picture stays in the box and comes to rest on the floor") {
+  on_every_device([](qn::Device& device) {
+    const bool fast = device.name() == std::string("cpu");
+    examples::Particles p =
+        examples::particles_from(examples::read_image(QUERN_EXAMPLE_DATA "/materials.png"));
+    REQUIRE(p.x.size() > 10'000);
+    Mpm2d mpm(device, p);
+    double before = mpm.totals().mean_y;
+    mpm.advance(fast ? 3000 : 2);
+    Mpm2d::Totals t = mpm.totals();
+    CHECK(t.mass == Approx(0.25 / 128 / 128 * mpm.particles()).epsilon(1e-4));
+    CHECK(t.lowest > 2.0f / 128);
+    CHECK(t.highest < 1 - 2.0f / 128);
+    CHECK(t.mean_y < before);
+    examples::Image image = mpm.draw(64);
+    int lit = 0;
+    for (int y = 0; y < 64; y++)
+      for (int x = 0; x < 64; x++) lit += image.at(x, y)[0] > 40 || image.at(x, y)[2] > 100;
+    CHECK(lit > 300);
+  });
+}
+
+TEST_CASE("a missing or unreadable picture is an error that names it") {
+  CHECK_THROWS_WITH(examples::read_image("no/such/picture.png"), contains("no/such/picture.png"));
+  CHECK_THROWS_WITH(examples::read_image(QUERN_TESTS "/mpm.cpp"), contains("mpm.cpp"));
+  examples::Image dark(8, 8);
+  CHECK_THROWS_AS(examples::particles_from(dark), qn::Error);
+}

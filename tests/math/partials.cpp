@@ -1,0 +1,148 @@
+// Derivatives of the operation table against central differences in f64.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "quern/ir/partials.h"
+#include "tests/catch.h"
+#include "tests/math/evaluator.h"
+#include "tests/math/reference.h"
+
+using namespace quern;
+using namespace quern::ir;
+using namespace quern::test;
+
+namespace {
+/// Runs library rows of the row or of its derivative by their bodies.
+void inline_library(Arena& arena, Region* region) {
+  for (Inst* inst : *region) {
+    if (!info(inst->op).library) continue;
+    Builder b(arena);
+    b.before(inst);
+    const Function& f = math_function(inst->op, inst->type());
+    ValueMap map;
+    for (size_t k = 0; k < inst->operand_count(); k++) map[&f.body->args[k]] = inst->operand(k);
+    inst->result()->replace_with(inline_region(b, f.body, map)[0]);
+    inst->erase();
+  }
+}
+
+struct Row {
+  Arena arena;
+  Function value, derivative;
+  bool zero = false;
+
+  Row(Op op, size_t k, std::vector<Type> types, Type result) {
+    Builder b(arena);
+    for (Function* f : {&value, &derivative}) {
+      f->body = b.make_region(std::span<const Type>(types));
+      b.at_end(f->body);
+      std::vector<Value*> args;
+      for (Value& v : f->body->args) args.push_back(&v);
+      Value* r = b.make(op, std::span<const Type>(&result, 1), args)->result();
+      if (f == &derivative) {
+        r = partial(b, op, args, r, k);
+        zero = r == nullptr;
+        if (zero) r = b.real(Type::f64, 0);
+      }
+      b.yield({r});
+      inline_library(arena, f->body);
+    }
+  }
+};
+
+struct Case {
+  Op op;
+  std::vector<std::vector<double>> points;
+};
+}  // namespace
+
+TEST_CASE("partials of float rows equal central differences") {
+  const Case cases[] = {
+      {Op::add, {{1.3, -2.1}}},
+      {Op::sub, {{1.3, -2.1}}},
+      {Op::mul, {{1.3, -2.1}, {0.0, 3.0}}},
+      {Op::div, {{1.3, -2.1}, {-0.4, 0.3}}},
+      {Op::neg, {{1.3}}},
+      {Op::abs, {{1.3}, {-0.7}}},
+      {Op::min, {{1.3, -2.1}, {-2.1, 1.3}}},
+      {Op::max, {{1.3, -2.1}, {-2.1, 1.3}}},
+      {Op::fmin, {{1.3, -2.1}, {-2.1, 1.3}}},
+      {Op::fmax, {{1.3, -2.1}, {-2.1, 1.3}}},
+      {Op::fma, {{1.3, -2.1, 0.4}}},
+      {Op::sqrt, {{2.3}, {0.04}}},
+      {Op::floor, {{1.3}}},
+      {Op::ceil, {{1.3}}},
+      {Op::trunc, {{-1.3}}},
+      {Op::round, {{1.3}}},
+      {Op::copysign, {{1.3, -2.1}, {-1.3, -2.1}, {1.3, 2.1}}},
+      {Op::sin, {{1.3}, {-0.4}}},
+      {Op::cos, {{1.3}, {-0.4}}},
+      {Op::atan2, {{1.3, -2.1}, {-0.2, 0.7}, {2.0, 0.1}}},
+      {Op::exp, {{1.3}, {-2.5}}},
+      {Op::log, {{1.3}, {0.2}}},
+      {Op::pow, {{1.3, -2.1}, {0.4, 3.0}, {5.0, 0.5}}},
+  };
+  for (const Case& c : cases)
+    for (const auto& point : c.points)
+      for (size_t k = 0; k < point.size(); k++) {
+        Row row(c.op, k, std::vector<Type>(point.size(), Type::f64), Type::f64);
+        Evaluator value(row.value), derivative(row.derivative);
+        auto at = [&](Evaluator& f, double shift) {
+          std::vector<double> p = point;
+          p[k] += shift;
+          p.resize(3);
+          return f64_of(f({bits_of(p[0]), bits_of(p[1]), bits_of(p[2])}));
+        };
+        const double h = 1e-4;  // fourth-order differences: error about h⁴
+        double wanted =
+            (8 * (at(value, h) - at(value, -h)) - (at(value, 2 * h) - at(value, -2 * h))) /
+            (12 * h);
+        INFO(info(c.op).name << " operand " << k << " at " << point[0]);
+        CHECK(at(derivative, 0) == Approx(wanted).epsilon(1e-8).margin(1e-9));
+      }
+}
+
+TEST_CASE("partials at kinks and singular points follow their stated convention") {
+  auto at = [](Op op, size_t k, double x, double y) {
+    Row row(op, k, {Type::f64, Type::f64}, Type::f64);
+    return f64_of(Evaluator(row.derivative)({bits_of(x), bits_of(y)}));
+  };
+  for (Op op : {Op::min, Op::max, Op::fmin, Op::fmax}) {
+    CHECK(at(op, 0, 2, 2) == 1);
+    CHECK(at(op, 1, 2, 2) == 0);
+  }
+  CHECK(at(Op::fmin, 0, NAN, 2) == 0);
+  CHECK(at(Op::fmin, 1, NAN, 2) == 1);
+  CHECK(at(Op::fmax, 0, 2, NAN) == 1);
+  CHECK(at(Op::pow, 0, 0, 0) == 0);
+  CHECK(at(Op::pow, 0, 0, 1) == 1);
+  CHECK(at(Op::pow, 0, 0, 2) == 0);
+  CHECK(at(Op::pow, 1, 0, 2) == 0);
+  CHECK(at(Op::pow, 0, -2, 3) == Approx(12));
+  CHECK(at(Op::atan2, 0, 3e-200, 4e-200) == Approx(4.0 / 25 * 1e200));
+}
+
+TEST_CASE("partials of select and convert") {
+  for (bool c : {false, true})
+    for (size_t k : {1, 2}) {
+      Row row(Op::select, k, {Type::b1, Type::f64, Type::f64}, Type::f64);
+      double got = f64_of(Evaluator(row.derivative)({c, bits_of(1.0), bits_of(2.0)}));
+      CHECK(got == ((k == 1) == c ? 1 : 0));
+    }
+  CHECK(Row(Op::select, 0, {Type::b1, Type::f64, Type::f64}, Type::f64).zero);
+  CHECK_FALSE(Row(Op::convert, 0, {Type::f32}, Type::f64).zero);
+  CHECK(Row(Op::convert, 0, {Type::i32}, Type::f64).zero);
+}
+
+TEST_CASE("rows that do not vary smoothly have no partial") {
+  Arena arena;
+  Builder b(arena);
+  Region* r = b.make_region({Type::i32, Type::i32});
+  b.at_end(r);
+  Value* args[] = {r->arg(0), r->arg(1)};
+  for (Op op : {Op::add, Op::rem, Op::bit_and, Op::shl, Op::lt}) {
+    Value* result = b.binary(op, args[0], args[1]);
+    CHECK(partial(b, op, args, result, 0) == nullptr);
+  }
+}
