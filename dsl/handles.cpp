@@ -62,11 +62,14 @@ uint64_t scalar_bytes(const FieldObject* field) {
   return ir::byte_size(type_of_scalar(field->type.scalar));
 }
 
-void expect_count(FieldObject* field, int64_t first, int64_t count, Loc loc) {
-  if (first == 0 && count != 1 && count != field->storage->size())
+/// The first element meant.
+uint64_t first_of(FieldObject* field, int64_t first, int64_t count, Loc loc) {
+  if (first != all_elements) return uint64_t(first);
+  if (count != field->storage->size())
     throw Error(loc, std::to_string(count) + " elements are copied to or from a field of " +
                          std::to_string(field->storage->size()) + ", shape " +
                          runtime::shape_text(field->storage->shape()));
+  return 0;
 }
 
 /// Splits elements of `components` scalars each into one array per component, and back.
@@ -116,27 +119,27 @@ void release_field(FieldObject* field, Loc loc) { storage_of(field, loc).release
 void write_field(FieldObject* field, const void* from, int64_t first, int64_t count, Loc loc) {
   runtime::Storage& storage = storage_of(field, loc);
   storage.expect_alive(loc);
-  expect_count(field, first, count, loc);
+  uint64_t from_element = first_of(field, first, count, loc);
   uint64_t width = scalar_bytes(field), n = uint64_t(field->type.components);
   const auto* bytes = static_cast<const std::byte*>(from);
-  if (n == 1) return storage.upload(0, {bytes, size_t(count) * width}, uint64_t(first));
+  if (n == 1) return storage.upload(0, {bytes, size_t(count) * width}, from_element);
   std::vector<std::byte> part(size_t(count) * width);
   for (uint64_t c = 0; c < n; c++) {
     gather(part.data(), bytes + c * width, count, width, n * width);
-    storage.upload(uint32_t(c), part, uint64_t(first));
+    storage.upload(uint32_t(c), part, from_element);
   }
 }
 
 void read_field(FieldObject* field, void* to, int64_t first, int64_t count, Loc loc) {
   runtime::Storage& storage = storage_of(field, loc);
   storage.expect_alive(loc);
-  expect_count(field, first, count, loc);
+  uint64_t from_element = first_of(field, first, count, loc);
   uint64_t width = scalar_bytes(field), n = uint64_t(field->type.components);
   auto* bytes = static_cast<std::byte*>(to);
-  if (n == 1) return storage.download(0, {bytes, size_t(count) * width}, uint64_t(first));
+  if (n == 1) return storage.download(0, {bytes, size_t(count) * width}, from_element);
   std::vector<std::byte> part(size_t(count) * width);
   for (uint64_t c = 0; c < n; c++) {
-    storage.download(uint32_t(c), part, uint64_t(first));
+    storage.download(uint32_t(c), part, from_element);
     scatter(bytes + c * width, part.data(), count, width, n * width);
   }
 }

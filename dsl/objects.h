@@ -28,7 +28,6 @@ struct FieldObject : Counted<FieldObject> {
 struct KernelObject : Counted<KernelObject> {
   std::unique_ptr<runtime::Program> program;
   ir::Modes modes;
-  int parameters = 0;
   std::vector<Ref<FieldObject>> captured;  ///< bindings after the parameters
 };
 

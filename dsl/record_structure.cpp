@@ -9,6 +9,7 @@ namespace {
 
 const char* spoken(Block kind) {
   switch (kind) {
+    case Block::body: return "body";
     case Block::loop: return "for loop";
     case Block::while_: return "While block";
     case Block::then: return "If block";
@@ -126,13 +127,12 @@ void block_end(Block kind, bool complete, Loc loc) noexcept {
   if (kind == Block::then && r.b.region()->empty())
     return r.fail(loc,
                   "this If is empty; a native continue in it would leave it so: write Continue()");
-  r.frames.pop_back();
   ir::Region* region = r.b.region();
-  r.at(frame.loc).yield();
+  r.at(frame.loc);
+  r.close_region();
+  r.frames.pop_back();
   for (int k = 1; k < frame.loops; k++) r.b.at_end(region = region->parent->parent).yield();
-  if (kind == Block::then) {
-    r.b.at_end(frame.inst->region(1)).yield();
-  }
+  if (kind == Block::then) r.b.at_end(frame.inst->region(1)).yield();
   r.b.at_end(frame.inst->parent);
 }
 
@@ -144,13 +144,13 @@ void break_(Loc loc) {
   if (loop->parallel)
     return r.fail(loc,
                   "Break() in a parallel loop: its iterations have no order; Continue() ends one");
-  r.at(loc).make(ir::Op::break_, {}, {}, uint64_t(loop->loops));
+  r.exit(ir::Op::break_, {}, uint64_t(loop->loops), loc);
 }
 
 void continue_(Loc loc) {
   Recording& r = recording(loc);
   if (r.failed()) return;
-  if (target(r, "Continue()", loc)) r.at(loc).make(ir::Op::continue_, {}, {}, 0);
+  if (target(r, "Continue()", loc)) r.exit(ir::Op::continue_, {}, 0, loc);
 }
 
 Position position() {

@@ -66,31 +66,28 @@ Recorder::~Recorder() {
   if (open_) pop_recording();
 }
 
-namespace {
-std::unique_ptr<Recording> finish() {
+Recording* Recorder::finish() {
+  open_ = false;
   auto r = pop_recording();
   if (r->failed()) throw *r->error;
-  if (!r->frames.empty())
+  if (r->frames.size() != 1)
     throw InternalError("a recording ended inside a block begun at " + place(r->frames.back().loc));
-  if (!r->ended) r->at(r->loc).yield();
-  return r;
+  r->at(r->loc);
+  r->close_region();
+  return r.release();
 }
-}  // namespace
 
-KernelObject* Recorder::finish_kernel(const char* name) {
-  open_ = false;
-  auto r = finish();
+KernelObject* make_kernel(Recording* owned, const char* name) {
+  std::unique_ptr<Recording> r(owned);
   if (name) r->kernel->name = name;
   auto kernel = std::make_unique<KernelObject>();
   kernel->captured = std::move(r->captured);
-  kernel->parameters = int(r->kernel->bindings.size() - kernel->captured.size());
   kernel->program = std::make_unique<runtime::Program>(std::move(r->kernel));
   return kernel.release();
 }
 
-FuncObject* Recorder::finish_function() {
-  open_ = false;
-  auto r = finish();
+FuncObject* make_function(Recording* owned) {
+  std::unique_ptr<Recording> r(owned);
   auto function = std::make_unique<FuncObject>();
   function->loc = r->loc;
   function->captured = std::move(r->captured);
@@ -132,9 +129,7 @@ FieldObject* field_parameter(FieldType type, Loc loc) {
 void native_return(const Id* values, int count) {
   Recording& r = recording(Loc{});
   auto out = returned(r, values, count, Loc{});
-  if (r.failed()) return;
-  r.at(Loc{}).make(ir::Op::return_, std::span<const ir::Type>(), out);
-  r.ended = true;
+  if (!r.failed()) r.exit(ir::Op::return_, out, 0, Loc{});
 }
 
 void return_(const Id* values, int count, Loc loc) {
@@ -145,7 +140,7 @@ void return_(const Id* values, int count, Loc loc) {
   for (const Frame& f : r.frames)
     if (f.condition) return r.fail(loc, "Return() in the condition of a While");
   auto out = returned(r, values, count, loc);
-  if (!r.failed()) r.at(loc).make(ir::Op::return_, std::span<const ir::Type>(), out);
+  if (!r.failed()) r.exit(ir::Op::return_, out, 0, loc);
 }
 
 void call(FuncObject* function, const Id* arguments, int count, Id* out, Loc loc) {

@@ -69,6 +69,7 @@ Recording::Recording(bool is_function, std::span<const ir::Type> results, Loc at
   kernel->results.assign(results.begin(), results.end());
   kernel->body = b.make_region();
   b.at_end(kernel->body);
+  frames.push_back({Block::body, nullptr, at});
 }
 
 Id Recording::add(ir::Value* v) {
@@ -107,6 +108,21 @@ ir::Value* Recording::value(Id id, Loc use) {
     return nullptr;
   }
   return v;
+}
+
+void Recording::close_region() {
+  ir::Inst*& first_exit = frames.back().exit;
+  if (!first_exit) {
+    b.yield();
+    return;
+  }
+  while (b.region()->last != first_exit) b.region()->last->erase();
+  first_exit = nullptr;
+}
+
+void Recording::exit(ir::Op op, std::span<ir::Value* const> operands, uint64_t imm, Loc place_) {
+  ir::Inst* inst = at(place_).make(op, std::span<const ir::Type>(), operands, imm);
+  if (!frames.back().exit) frames.back().exit = inst;
 }
 
 bool Recording::in_parallel() const {

@@ -22,6 +22,7 @@ struct Frame {
   bool parallel = false;
   bool condition = false;  ///< while: the condition is being recorded
   int loops = 1;           ///< instructions that a Break() leaves
+  ir::Inst* exit = nullptr;  ///< the first exit in it: what follows never runs
 };
 
 /// What a parallel loop does with a variable from outside it.
@@ -46,6 +47,10 @@ struct Recording {
   bool failed() const { return error.has_value(); }
 
   // ---- structure
+  /// Ends the current region: after its first exit, else by a yield.
+  void close_region();
+  /// Records an exit from the current region.
+  void exit(ir::Op op, std::span<ir::Value* const> values, uint64_t imm, Loc loc);
   bool in_parallel() const;
   /// Does the slot belong to code outside the parallel loop being recorded?
   bool crosses(const ir::Value* slot) const;
@@ -64,14 +69,13 @@ struct Recording {
   std::unique_ptr<ir::Kernel> kernel;
   ir::Builder b;
   std::vector<ir::Value*> values;
-  std::vector<Frame> frames;
+  std::vector<Frame> frames;    ///< the first is the body itself
   std::optional<Error> error;
   std::unordered_map<const ir::Value*, Outer> outer_variables;  ///< of the parallel loop open
   std::unordered_map<FieldObject*, uint32_t> captured_bindings;
   std::vector<Ref<FieldObject>> captured;
   std::unordered_map<FuncObject*, uint32_t> callees;
   std::vector<Ref<FuncObject>> functions;  ///< in the order of kernel->callees
-  bool ended = false;                      ///< a native return was recorded
 };
 
 /// The recording of this thread; throws Error with `loc` where there is none.

@@ -17,5 +17,5 @@ int main() {
   };
   x.fill(1.0f);
   saxpy(2.0f);                           // asynchronous; host reads wait
-  std::printf("%g\n", double(total()));  // 2097152
+  std::printf("%.0f\n", double(total()));  // 2097152
 }

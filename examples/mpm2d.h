@@ -13,7 +13,7 @@
 
 namespace examples {
 
-enum Material : int { elastic, fluid, snow };
+inline constexpr int elastic = 0, fluid = 1, snow = 2;  ///< materials
 
 struct Particles {
   std::vector<float> x, y;  ///< positions in the unit square, y upwards

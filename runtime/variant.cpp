@@ -2,8 +2,6 @@
 
 #include <cstdio>
 
-#include "ir/passes/split_tasks.h"
-
 namespace quern::runtime {
 
 using namespace ir;
@@ -31,7 +29,7 @@ std::unique_ptr<Kernel> prepare(const Kernel& kernel, const Signature& signature
   if (target.optimise)
     optimise(*copy);
   else
-    split_tasks(*copy);
+    split(*copy);
   if (target.traits.walk != Task::unlowered) lower(*copy, signature, target.traits);
   return copy;
 }

@@ -32,6 +32,13 @@ bool has_atomics(const ir::Region* region) {
   return found;
 }
 
+/// Does `region` fill in an error record? Then it hardly ever runs.
+bool reports_error(const ir::Region* region) {
+  for (const ir::Inst* inst = region->first; inst; inst = inst->next)
+    if (inst->is(Op::rmw) && inst->imm == ir::abi::error_class) return true;
+  return false;
+}
+
 /// Emits the regions of one function.
 class Emitter {
  public:
@@ -196,7 +203,12 @@ class Emitter {
   void if_else(const ir::Inst& inst) {
     BasicBlock* side[2] = {block("then"), block("else")};
     BasicBlock* join = block("join");
-    b_.CreateCondBr(value(inst.operand(0)), side[0], side[1]);
+    auto* branch = b_.CreateCondBr(value(inst.operand(0)), side[0], side[1]);
+    for (int k = 0; k < 2; k++)
+      if (reports_error(inst.region(size_t(k))))
+        branch->setMetadata(
+            llvm::LLVMContext::MD_prof,
+            llvm::MDBuilder(context_).createBranchWeights(k ? 1 << 20 : 1, k ? 1 : 1 << 20));
     Values results[2];
     BasicBlock* end[2];
     for (int k = 0; k < 2; k++) {
@@ -228,33 +240,34 @@ class Emitter {
     return std::nullopt;
   }
 
-  /// Carried value k as the loop holds it: an integer of the same order where it is a running
-  /// extreme, because LLVM vectorises the minimum of integers.
-  Value* carried_in(const ir::Value* v, const std::optional<Op>& extreme) {
-    if (!extreme) return value(v);
+  /// A running extreme as an integer of the same order: LLVM vectorises the minimum of integers.
+  struct Key {
+    Op op;
+    Value* value;
+  };
+  Value* key_of(const ir::Value* v, Op op) {
     auto it = keys_.find(v);
-    return it != keys_.end() ? it->second : emit_key(b_, value(v), *extreme == Op::fmin);
+    if (it != keys_.end() && it->second.op == op) return it->second.value;
+    return emit_key(b_, value(v), op == Op::fmin);
   }
-
-  void set_key(const ir::Value* v, Value* key) {
+  void set_key(const ir::Value* v, Key key) {
     keys_[v] = key;
-    values_[v] = emit_unkey(b_, key, type(v->type));
+    values_[v] = emit_unkey(b_, key.value, type(v->type));
   }
 
-  /// fmin or fmax of a running extreme.
+  /// fmin or fmax with a running extreme.
   bool extreme_step(const ir::Inst& inst) {
     if (!inst.is(Op::fmin) && !inst.is(Op::fmax)) return false;
-    for (size_t k = 0; k < 2; k++) {
-      auto it = keys_.find(inst.operand(k));
-      if (it == keys_.end()) continue;
-      bool smallest = inst.is(Op::fmin);
-      Value* other = emit_key(b_, value(inst.operand(1 - k)), smallest);
-      Value* key = b_.CreateBinaryIntrinsic(
-          smallest ? llvm::Intrinsic::smin : llvm::Intrinsic::smax, it->second, other);
-      set_key(inst.result(), key);
-      return true;
-    }
-    return false;
+    const ir::Value *x = inst.operand(0), *y = inst.operand(1);
+    auto running = [&](const ir::Value* v) {
+      auto it = keys_.find(v);
+      return it != keys_.end() && it->second.op == inst.op;
+    };
+    if (!running(x) && !running(y)) return false;
+    auto id = inst.is(Op::fmin) ? llvm::Intrinsic::smin : llvm::Intrinsic::smax;
+    Value* key = b_.CreateBinaryIntrinsic(id, key_of(x, inst.op), key_of(y, inst.op));
+    set_key(inst.result(), {inst.op, key});
+    return true;
   }
 
   /// Rotated: guard, body, test at the end, which LLVM's loop passes want. A step other than 1
@@ -273,7 +286,8 @@ class Emitter {
     Values init;
     for (size_t k = 0; k < count; k++) {
       extremes.push_back(running_extreme(inst, k));
-      init.push_back(carried_in(inst.operand(k + 3), extremes[k]));
+      const ir::Value* v = inst.operand(k + 3);
+      init.push_back(extremes[k] ? key_of(v, *extremes[k]) : value(v));
     }
 
     Value* rounds = nullptr;
@@ -299,8 +313,13 @@ class Emitter {
     std::vector<llvm::PHINode*> carried;
     for (Value* v : init) carried.push_back(phi(v, v->getType()));
     values_[body->arg(0)] = index;
-    for (size_t k = 0; k < count; k++)
-      (extremes[k] ? keys_ : values_)[body->arg(k + 1)] = carried[k];
+    auto define = [&](size_t k, const ir::Value* v, Value* held) {
+      if (extremes[k])
+        set_key(v, {*extremes[k], held});
+      else
+        values_[v] = held;
+    };
+    for (size_t k = 0; k < count; k++) define(k, body->arg(k + 1), carried[k]);
 
     llvm::MDNode* outer_group = memory_.group();
     llvm::MDNode* group = nullptr;
@@ -311,8 +330,10 @@ class Emitter {
     statements(body);
     memory_.set_group(outer_group);
     Values next;
-    for (size_t k = 0; k < count; k++)
-      next.push_back((extremes[k] ? keys_ : values_).at(body->last->operand(k)));
+    for (size_t k = 0; k < count; k++) {
+      const ir::Value* v = body->last->operand(k);
+      next.push_back(extremes[k] ? key_of(v, *extremes[k]) : value(v));
+    }
 
     BasicBlock* latch = b_.GetInsertBlock();
     Value* next_index = b_.CreateAdd(index, step, "", by_one && !is_signed, by_one && is_signed);
@@ -330,15 +351,14 @@ class Emitter {
     for (size_t k = 0; k < count; k++) carried[k]->addIncoming(next[k], latch);
 
     b_.SetInsertPoint(after);
+    Values results;
     for (size_t k = 0; k < count; k++) {
       auto* result = b_.CreatePHI(init[k]->getType(), 2);
       result->addIncoming(init[k], before);
       result->addIncoming(next[k], latch);
-      if (extremes[k])
-        set_key(inst.result(k), result);
-      else
-        values_[inst.result(k)] = result;
+      results.push_back(result);
     }
+    for (size_t k = 0; k < count; k++) define(k, inst.result(k), results[k]);
   }
 
   /// The loop ends; where `group` is given its accesses of different iterations do not depend on
@@ -395,7 +415,7 @@ class Emitter {
   llvm::Function* function_ = nullptr;
   BasicBlock* entry_ = nullptr;
   std::unordered_map<const ir::Value*, Value*> values_;
-  std::unordered_map<const ir::Value*, Value*> keys_;  ///< running extremes, see emit_key
+  std::unordered_map<const ir::Value*, Key> keys_;  ///< running extremes, see emit_key
   std::unordered_map<const ir::Value*, Slot> slots_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "backends/llvm/scalar.h"
 #include "quern/error.h"
+#include "quern/ir/abi.h"
 
 namespace quern::codegen {
 
@@ -11,12 +12,9 @@ using ir::AtomicOp;
 using llvm::Value;
 
 namespace {
-/// Classes from here on are Quern's own memory; class 0 is field memory of unknown overlap.
-constexpr uint64_t first_own_class = 0x10000;
-
 bool may_overlap(uint64_t a, uint64_t b) {
   if (a == b) return true;
-  return (a == 0 && b < first_own_class) || (b == 0 && a < first_own_class);
+  return (a == 0 && b < ir::abi::frame_class) || (b == 0 && a < ir::abi::frame_class);
 }
 }  // namespace
 
@@ -64,6 +62,7 @@ Value* Memory::argument(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* arg
   Value* place = b.CreateInBoundsGEP(b.getInt8Ty(), args, b.getInt64(inst.imm));
   auto* load = b.CreateAlignedLoad(stored(inst.type()), place, llvm::Align(8));
   load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+  if (group_) load->setMetadata(llvm::LLVMContext::MD_access_group, group_);
   return loaded(b, load, inst.type());
 }
 

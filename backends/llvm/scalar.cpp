@@ -157,9 +157,9 @@ Value* intrinsic(llvm::IRBuilderBase& b, llvm::Intrinsic::ID id, Value* x) {
 /// What may be done to a sum or product beyond its plain meaning.
 llvm::FastMathFlags relaxations(const ir::Inst& inst, const ir::Modes& modes) {
   llvm::FastMathFlags flags;
-  bool contract = modes.contract && !modes.strict;
+  bool contract = modes.contract && !modes.strict && !(inst.kind & ir::uncontracted);
   bool regroup = inst.kind == ir::reassociate && !modes.strict;
-  flags.setAllowContract(contract || regroup);
+  flags.setAllowContract(contract);
   flags.setAllowReassoc(regroup);
   return flags;
 }

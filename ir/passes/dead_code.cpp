@@ -31,8 +31,12 @@ class Sweeper {
   /// An effect beyond the root's slots and values.
   bool has_effect(const Inst* inst) {
     if (has(inst->op, flag::control | flag::ends)) return false;
-    if (inst->is(Op::put) || inst->is(Op::reduce)) return false;  // live with their slot
-    return !removable(kernel_, inst);
+    return !changes_slot(inst) && !removable(kernel_, inst);
+  }
+
+  /// Lives with its slot. (A task's reduce names no slot: it is an effect.)
+  static bool changes_slot(const Inst* inst) {
+    return inst->is(Op::put) || (inst->is(Op::reduce) && inst->operand(0)->type == Type::slot);
   }
 
   void need(Value* v) {
@@ -53,7 +57,7 @@ class Sweeper {
     }
     if (inst->is(Op::slot))
       for (Use* use = inst->result()->uses; use; use = use->next)
-        if (use->user->is(Op::put) || use->user->is(Op::reduce)) need(use->user);
+        if (changes_slot(use->user)) need(use->user);
   }
 
   /// The k-th carried value of a loop: what enters, what comes back, and everything named by it.

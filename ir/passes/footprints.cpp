@@ -16,6 +16,7 @@ class Finder {
   void run() {
     task_.footprints.clear();
     walk(task_.body, [&](Inst* inst) {
+      if (is_pure(inst->op)) kind(inst->result());  // operands first: no deep recursion later
       Footprint print;
       if (inst->is(Op::load))
         print.access = Access::read;

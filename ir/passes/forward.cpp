@@ -72,7 +72,9 @@ class Forwarder {
   }
 
   bool kept_as_is(const Inst* inst) const {
-    const Storage& s = kernel_.bindings[inst->binding()].components[inst->component()];
+    const Binding& b = kernel_.bindings[inst->binding()];
+    if (b.kind == Binding::frame) return true;
+    const Storage& s = b.components[inst->component()];
     return s.value == s.storage || s.value == Type::b1;
   }
 
@@ -171,8 +173,14 @@ class Forwarder {
 
   void access(Inst* inst) {
     size_t rank = inst->operand_count();
+    if (inst->is(Op::store)) rank -= 1;
+    if (kernel_.bindings[inst->binding()].kind == Binding::frame && rank > 0) {
+      // An array in the frame: the cell depends on the index, so nothing is known by component.
+      if (inst->is(Op::store)) forget(inst->binding());
+      else looked_at(inst->binding());
+      return;
+    }
     if (inst->is(Op::store)) {
-      rank -= 1;
       written(inst, rank);
       overwrite(inst, rank);
       learn(inst, inst->operand(rank));

@@ -96,11 +96,13 @@ class Walker {
   void row(Value* from, Value* to, Value* shift, std::vector<Value*> outer) {
     Inst* loop = b_.loop(from, to, integer(1));
     loop->kind = parallel_walk;
-    Builder behind = b_;
+    Region* around = b_.region();
+    Inst* behind = b_.point();
     b_.at_end(loop->region(0));
     outer.push_back(loop->region(0)->arg(0));
     fill(outer, uses_iteration() ? b_.add(outer.back(), shift) : nullptr);
-    b_ = behind;
+    b_.at_end(around);
+    if (behind) b_.before(behind);
   }
 
   bool uses_iteration() {
@@ -147,6 +149,7 @@ class Walker {
 }  // namespace
 
 void lower_loops(Kernel& kernel) {
+  kernel.level = Level::lowered;
   for (Task& task : kernel.tasks) {
     if (task.kind == Task::serial) {
       walk(task.body, [&](Inst* inst) {

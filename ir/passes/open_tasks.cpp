@@ -30,8 +30,11 @@ void open_tasks(Kernel& kernel, const TargetTraits& target) {
 }
 
 Inst* parallel_of(const Task& task) {
-  for (Inst* inst : *task.body)
-    if (inst->is(Op::parallel)) return inst;
+  Inst* found = nullptr;
+  walk(task.body, [&](Inst* inst) {
+    if (inst->is(Op::parallel)) found = inst;
+  });
+  if (found) return found;
   throw InternalError("a range task has no parallel loop");
 }
 

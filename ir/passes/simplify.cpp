@@ -115,6 +115,10 @@ class Simplifier {
     if (inst->is(Op::loop)) return loop(inst);
     if (inst->is(Op::while_)) return while_loop(inst);
     if (inst->is(Op::parallel)) return parallel(inst);
+    if (inst->is(Op::check) && is_constant(inst->operand(0), 1)) {
+      inst->erase();
+      return true;
+    }
     if (!is_pure(inst->op)) return false;
     Inst* before = inst->prev;
     b_.before(inst).at(inst->loc);
@@ -166,16 +170,24 @@ class Simplifier {
     }
     for (size_t k = 0; k < inst->results.size(); k++) {
       Value *yes = inst->region(0)->last->operand(k), *no = inst->region(1)->last->operand(k);
-      if (yes == no && inst->result(k)->used()) {
-        inst->result(k)->replace_with(yes);
-        changed_ = true;
-      }
+      if (!inst->result(k)->used()) continue;
+      Value* same = yes == no ? yes : nullptr;
+      if (is_truth(yes, 1) && is_truth(no, 0)) same = condition;
+      if (is_truth(yes, 0) && is_truth(no, 1))
+        same = b_.before(inst).at(inst->loc).unary(Op::bit_not, condition);
+      if (!same) continue;
+      inst->result(k)->replace_with(same);
+      changed_ = true;
     }
     if (cheap(inst->region(0)) && cheap(inst->region(1))) {
       become_selects(inst);
       return true;
     }
     return false;
+  }
+
+  static bool is_truth(const Value* v, int64_t n) {
+    return v->type == Type::b1 && is_constant(v, n);
   }
 
   /// May the region's content run unasked: nothing that can fail and next to no work?

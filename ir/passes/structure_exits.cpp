@@ -14,9 +14,8 @@ bool is_loop(const Inst* inst) {
 }
 bool is_exit(const Inst* inst) { return has(inst->op, flag::ends) && !inst->is(Op::yield); }
 
-/// A loop around the point being looked at; `inst` is null for the root.
+/// A loop around the point being looked at, or the root.
 struct Scope {
-  Inst* inst = nullptr;
   Value* broken = nullptr;  ///< slot: the loop ends (for the root: has returned)
   Value* ended = nullptr;   ///< slot: this iteration ends
   /// The slot that says whether the rest of the iteration is skipped.
@@ -187,12 +186,12 @@ class Structurer {
     Targets targets = found == targets_.end() ? Targets{} : found->second;
     Region* body = inst->regions.back();
     Scope scope;
-    scope.inst = inst;
+    Inst* last = body->last;
+    // The while made of a counted loop carries "another round": its flag lasts one round.
     if (targets.breaks) {
-      b_.before(inst).at(inst->loc);
+      b_.before(inst->is(Op::while_) ? inst : body->first).at(inst->loc);
       scope.broken = flag_slot();
     }
-    Inst* last = body->last;
     if (targets.continues) {
       b_.before(body->first).at(inst->loc);
       scope.ended = flag_slot();

@@ -1,4 +1,5 @@
 // Control flow, slots and memory of lowered kernels, against what C++ computes.
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -277,9 +278,76 @@ TEST_CASE("contraction only where the modes allow it") {
   };
   double a = 1 + 0x1p-30, b = 1 + 0x1p-31, out = -1;
   volatile double product = a * b;
+  auto run = [&](const std::string& source) {
+    Program(source).entry(0, &out).value(1, a).value(2, b).value(3, double(product)).run();
+    return out;
+  };
   for (std::string modes : {" modes=strict,contract", " modes=strict", ""}) {
-    Program(text(modes)).entry(0, &out).value(1, a).value(2, b).value(3, double(product)).run();
     INFO(modes);
-    CHECK(out == 0);
+    CHECK(run(text(modes)) == 0);
   }
+  if (test::driver().target().isa.find("+fma") != std::string::npos)
+    CHECK(run(text(" modes=contract")) == std::fma(a, b, -double(product)));
+  std::string kept = text(" modes=contract");
+  kept.replace(kept.find("= mul"), 5, "= mul.uncontracted");
+  CHECK(run(kept) == 0);
+}
+
+TEST_CASE("running minimum and maximum skip NaN and order the zeros, in nested loops too") {
+  // out = least, greatest, and the least clamped from below by fmax(least, 0)
+  Program p(task(R"(
+    %x = arg<64> : address
+    %out = arg<72> : address
+    %rows = arg<80> : i64
+    %n = arg<88> : i64
+    %first = arg<96> : f32
+    %zero = constant<0> : i64
+    %one = constant<1> : i64
+    %four = constant<4> : i64
+    %least, %most = loop %zero, %rows, %one, %first, %first : f32, f32 {(%r: i64, %a: f32, %b: f32)
+      %s = mul %r, %n : i64
+      %e = add %s, %n : i64
+      %a2, %b2 = loop %s, %e, %one, %a, %b : f32, f32 {(%i: i64, %c: f32, %d: f32)
+        %o = mul %i, %four : i64
+        %q = offset %x, %o : address
+        %v = read<1> %q : f32
+        %c1 = fmin %v, %c : f32
+        %d1 = fmax %d, %v : f32
+        yield %c1, %d1
+      }
+      yield %a2, %b2
+    }
+    %null = constant<0> : f32
+    %clamped = fmax %least, %null : f32
+    write<2> %out, %least
+    %out1 = offset %out, %four : address
+    write<2> %out1, %most
+    %out2 = offset %out1, %four : address
+    write<2> %out2, %clamped)"));
+  auto below = [](float a, float b) {
+    return a < b || (a == b && std::signbit(a) && !std::signbit(b));
+  };
+  std::vector<std::vector<float>> cases = {
+      {NAN, NAN, NAN, NAN},   {0.0f, -0.0f, NAN, 0.0f},       {-0.0f, 0.0f, 0.0f, -0.0f},
+      {3, NAN, -INFINITY, 7}, {INFINITY, NAN, INFINITY, NAN}, {NAN, 1e-40f, -1e-40f, NAN}};
+  std::vector<float> long_case;
+  for (int k = 0; k < 400; k++) long_case.push_back(k % 7 ? float((k * 37) % 101) - 50 : NAN);
+  cases.push_back(long_case);
+  for (auto& values : cases)
+    for (float first : {float(NAN), 1.0f, -2.0f}) {
+      float least = first, most = first, out[3] = {};
+      for (float v : values) {
+        if (std::isnan(v)) continue;
+        if (std::isnan(least) || below(v, least)) least = v;
+        if (std::isnan(most) || below(most, v)) most = v;
+      }
+      p.entry(0, values.data()).entry(1, out);
+      p.value(2, int64_t(4)).value(3, int64_t(values.size() / 4)).value(4, first).run();
+      auto same = [](float a, float b) {
+        return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
+      };
+      CHECK(same(out[0], least));
+      CHECK(same(out[1], most));
+      CHECK(same(out[2], std::isnan(least) || below(least, 0.0f) ? 0.0f : least));
+    }
 }

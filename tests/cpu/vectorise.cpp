@@ -10,20 +10,9 @@ using test::driver;
 
 namespace {
 
-/// Marks innermost loops as walks over the parallel axis, as loop lowering does.
-void mark_walks(ir::Kernel& kernel) {
-  ir::walk(kernel, [](ir::Inst* inst) {
-    if (!inst->is(ir::Op::loop)) return;
-    bool innermost = true;
-    ir::walk(inst->region(0), [&](ir::Inst* in) { innermost &= !in->is(ir::Op::loop); });
-    if (innermost) inst->kind = ir::parallel_walk;
-  });
-}
-
 /// How many instructions of the optimised code match `pattern`.
 int count(const std::string& text, const std::string& pattern) {
   auto kernel = ir::parse(text);
-  mark_walks(*kernel);
   std::string code = driver().compiler().listing(*kernel, driver().target(), "asm");
   std::regex expression(pattern);
   return int(std::distance(std::sregex_iterator(code.begin(), code.end(), expression), {}));
@@ -43,7 +32,7 @@ std::string saxpy(const std::string& class_x, const std::string& class_y) {
     %hi = builtin.end : i64
     %one = constant<1> : i64
     %four = constant<4> : i64
-    loop %lo, %hi, %one {(%i: i64)
+    loop.parallel_walk %lo, %hi, %one {(%i: i64)
       %o = mul %i, %four : i64
       %px = offset %x, %o : address
       %py = offset %y, %o : address
@@ -77,7 +66,7 @@ const char* stencil = R"(quern 1
     loop %lo, %hi, %one {(%i: i64)
       %r = mul %i, %row : i64
       %up = neg %row : i64
-      loop %one, %n, %one {(%j: i64)
+      loop.parallel_walk %one, %n, %one {(%j: i64)
         %o = mul %j, %four : i64
         %k = add %r, %o : i64
         %p = offset %u, %k : address
@@ -118,7 +107,6 @@ TEST_CASE("a parallel loop over memory that may overlap needs no check of it") {
   for (const char* x : {"0", "1"}) CHECK(count(saxpy(x, "1"), "vfmadd\\w+ps[^\n]*[yz]mm") >= 1);
   // one compare of pointers would be a `cmp` of two addresses read from the arguments
   auto kernel = ir::parse(saxpy("1", "1"));
-  mark_walks(*kernel);
   std::string code = driver().compiler().listing(*kernel, driver().target(), "llvm-optimised");
   CHECK(code.find("vector.memcheck") == std::string::npos);
 }
@@ -135,7 +123,7 @@ TEST_CASE("conversions, integer arithmetic and masked stores vectorise") {
     %one = constant<1> : i64
     %four = constant<4> : i64
     %zero = constant<0> : f32
-    loop %lo, %hi, %one {(%i: i64)
+    loop.parallel_walk %lo, %hi, %one {(%i: i64)
       %o = mul %i, %four : i64
       %px = offset %x, %o : address
       %py = offset %y, %o : address

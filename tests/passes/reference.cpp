@@ -126,9 +126,7 @@ class Machine {
     return {};
   }
 
-  Bits& element(const Inst* inst, Bits index) {
-    return out_.fields.at(inst->binding()).at(index);
-  }
+  Bits& element(const Inst* inst, Bits index) { return out_.fields.at(inst->binding()).at(index); }
 
   Flow step(const Inst* inst) {
     switch (inst->op) {
@@ -137,9 +135,8 @@ class Machine {
       case Op::extent: set(inst->result(), out_.fields.at(inst->binding()).size()); break;
       case Op::slot: slots_[inst] = std::vector<Bits>(inst->imm); break;
       case Op::get:
-        set(inst->result(),
-            slots_.at(inst->operand(0)->inst)
-                .at(inst->operand_count() > 1 ? value(inst->operand(1)) : 0));
+        set(inst->result(), slots_.at(inst->operand(0)->inst)
+                                .at(inst->operand_count() > 1 ? value(inst->operand(1)) : 0));
         break;
       case Op::put: {
         bool indexed = inst->operand_count() > 2;
@@ -161,6 +158,9 @@ class Machine {
         break;
       }
       case Op::check:
+        if (value(inst->operand(0))) break;
+        [[fallthrough]];
+      case Op::print:
         for (Bits b : operands(inst)) out_.effects.push_back(b);
         break;
       case Op::call: {

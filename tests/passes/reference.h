@@ -10,13 +10,12 @@ namespace quern::test {
 struct Outcome {
   std::vector<ir::Bits> results;
   std::vector<std::vector<ir::Bits>> fields;  ///< one per binding; scalars: one value
-  std::vector<ir::Bits> effects;              ///< values given to checks, in order
+  std::vector<ir::Bits> effects;              ///< values printed or given to a failed check, in order
   bool ended = true;                          ///< false: ran out of steps
   bool operator==(const Outcome&) const = default;
 };
 
 /// Runs `kernel` on `fields` for at most `steps` instructions.
-Outcome evaluate(const ir::Kernel& kernel, std::vector<std::vector<ir::Bits>> fields,
-                 size_t steps);
+Outcome evaluate(const ir::Kernel& kernel, std::vector<std::vector<ir::Bits>> fields, size_t steps);
 
 }  // namespace quern::test

@@ -137,10 +137,10 @@ template <class T, int N = 1> class Field {
   void fill(T v, Loc l = Loc::here()) const { detail::fill_field(object_.get(), &v, l); }
   /// All elements in row-major order; `count` is checked.
   void copy_from(const T* from, size_t count, Loc l = Loc::here()) const {
-    detail::write_field(object_.get(), from, 0, int64_t(count), l);
+    detail::write_field(object_.get(), from, detail::all_elements, int64_t(count), l);
   }
   void copy_to(T* to, size_t count, Loc l = Loc::here()) const {
-    detail::read_field(object_.get(), to, 0, int64_t(count), l);
+    detail::read_field(object_.get(), to, detail::all_elements, int64_t(count), l);
   }
   template <class C>
     requires requires(const C& c) { c.data(), c.size(); }

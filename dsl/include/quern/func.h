@@ -26,7 +26,7 @@ template <class R, class... A> class Func<R(A...)> {
   Func(F f, Loc l = Loc::here()) {
     detail::Recorder recorder(true, Returned::scalars, Returned::count, l);
     detail::Trace<R, A...>::run(f, l);
-    object_ = detail::Ref<detail::FuncObject>(recorder.finish_function());
+    object_ = detail::Ref<detail::FuncObject>(detail::make_function(recorder.finish()));
   }
 
   auto operator()(typename detail::FunctionParameter<detail::bare<A>>::device... a,

@@ -8,6 +8,7 @@ namespace detail {
 
 template <class S, class H> consteval auto met_host() {
   if constexpr (std::is_floating_point_v<S>) return std::type_identity<S>{};
+  else if constexpr (std::is_same_v<H, float>) return std::type_identity<float>{};
   else if constexpr (std::is_floating_point_v<H>) return std::type_identity<double>{};
   else if constexpr (std::is_same_v<S, bool> && !std::is_same_v<H, bool>)
     return std::type_identity<promoted_t<H>>{};

@@ -78,7 +78,8 @@ template <class R, class... A> class Kernel<R(A...)> {
   Kernel(F f, Options options = {}, detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
     detail::Recorder recorder(false, Returned::scalars, Returned::count, source.loc);
     detail::Trace<R, A...>::run(f, source.loc);
-    object_ = detail::Ref<detail::KernelObject>(recorder.finish_kernel(options.name));
+    object_ = detail::Ref<detail::KernelObject>(
+        detail::make_kernel(recorder.finish(), options.name));
     detail::set_modes(object_.get(), options, source.checked);
   }
 

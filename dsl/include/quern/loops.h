@@ -53,7 +53,8 @@ using index_t = std::conditional_t<((Device<U> && (sizeof(scalar_t<elem_t<U>>) =
                                    int64_t, int32_t>;
 
 template <class U> struct Bound {
-  static_assert(Integer<scalar_t<elem_t<U>>> && is_scalar<elem_t<U>>,
+  static constexpr bool integer = Integer<scalar_t<elem_t<U>>> && is_scalar<elem_t<U>>;
+  static_assert(integer,
                 "quern: the bound of a loop is an integer; write cast<int>(value)");
   static_assert(!Device<U> || !std::is_same_v<elem_t<U>, uint64_t>,
                 "quern: the bound of a loop is signed: an unsigned 64-bit value narrows; write "

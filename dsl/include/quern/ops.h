@@ -57,7 +57,7 @@ template <Rule K, class T, Operand U>
   using B = operand_t<T, U>;
   using R = Outcome<K, T, B>;
   if constexpr (Judge<R>::ok) return apply<R, T, B>(op, a.ids, operand_ids<scalar_t<B>>(b, a.loc), a.loc);
-  else return value<rebind_t<T, typename R::common>>(Ids<rebind_t<T, typename R::common>>{});
+  else return value<typename R::type>(Ids<typename R::type>{});
 }
 /// A host operand on the left.
 template <Rule K, class T, Operand U>
@@ -65,7 +65,7 @@ template <Rule K, class T, Operand U>
   using A = operand_t<T, U>;
   using R = Outcome<K, A, T>;
   if constexpr (Judge<R>::ok) return apply<R, A, T>(op, operand_ids<scalar_t<A>>(a, b.loc), b.ids, b.loc);
-  else return value<rebind_t<T, typename R::common>>(Ids<rebind_t<T, typename R::common>>{});
+  else return value<typename R::type>(Ids<typename R::type>{});
 }
 /// Negation and complement, in the promoted type.
 template <class T> [[gnu::cold, gnu::noinline]] auto un(Op op, const At<T>& a) {

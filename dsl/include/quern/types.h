@@ -152,7 +152,7 @@ template <class S, class H>
 using adopted_scalar_t = std::conditional_t<
     std::is_floating_point_v<S>, S,
     std::conditional_t<
-        std::is_floating_point_v<H>, double,
+        std::is_floating_point_v<H>, std::conditional_t<std::is_same_v<H, float>, float, double>,
         std::conditional_t<std::is_same_v<H, bool> && std::is_same_v<S, bool>, bool,
                            promoted_t<S>>>>;
 /// The type of operand U beside a device operand of host type T.

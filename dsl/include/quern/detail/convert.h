@@ -94,13 +94,16 @@ struct Index {
   Loc loc;
   template <Operand U> Index(const U& u, Loc l = Loc::here()) : loc(l) {
     using S = scalar_t<elem_t<U>>;
-    static_assert(Integer<S> && is_scalar<elem_t<U>>,
+    constexpr bool integer = Integer<S> && is_scalar<elem_t<U>>;
+    static_assert(integer,
                   "quern: an index is an integer (or a vector of integers); write "
                   "cast<int>(value)");
-    if constexpr (Host<U>) {
+    if constexpr (!integer) {
+      id = {};
+    } else if constexpr (Host<U>) {
       bool narrow = std::in_range<int32_t>(+u);
       id = narrow ? host_constant<int32_t>(u, l) : host_constant<int64_t>(u, l);
-    } else if constexpr (Integer<S>) {
+    } else {
       constexpr bool wide = sizeof(S) == 8 || std::is_same_v<S, uint32_t>;
       id = convert(u.ids(l).v[0], wide ? Scalar::i64 : Scalar::i32, l);
     }
@@ -115,8 +118,9 @@ template <int N> struct IndexVector {
     requires(!is_scalar<elem_t<U>>)
   IndexVector(const U& u, Loc l = Loc::here()) : loc(l) {
     using S = scalar_t<elem_t<U>>;
-    static_assert(Integer<S>, "quern: an index is a vector of integers; write cast<int>(value)");
-    static_assert(count_of<elem_t<U>> == N, "quern: the index has not one component per axis");
+    constexpr bool integer = Integer<S>, matches = count_of<elem_t<U>> == N;
+    static_assert(integer, "quern: an index is a vector of integers; write cast<int>(value)");
+    static_assert(matches, "quern: the index has not one component per axis");
     auto from = operand_ids<canonical_t<S>>(u, l);
     constexpr bool wide = sizeof(S) == 8 || std::is_same_v<S, uint32_t>;
     for (int k = 0; k < N; k++) id[k] = convert(from.v[k], wide ? Scalar::i64 : Scalar::i32, l);

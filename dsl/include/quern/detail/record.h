@@ -68,7 +68,7 @@ struct LoopSpec {
   bool serial = false, deterministic = false;
   Id lo[4], hi[4];
 };
-enum class Block : uint8_t { loop, while_, then, otherwise };
+enum class Block : uint8_t { body, loop, while_, then, otherwise };
 QUERN_RECORDS void loop_begin(const LoopSpec& spec, Id* index, Loc loc);
 QUERN_RECORDS void if_begin(Id condition, Loc loc);
 QUERN_RECORDS void else_begin(Loc loc);  ///< an Else on its own: attaches to the If closed last

@@ -84,19 +84,21 @@ template <class T> T from_bits(uint64_t bits) {
 }
 
 // ---- the recording of a kernel or function
-/// Opens a recording; leaving without finish_… (an exception of the user's) drops it.
+struct Recording;
+/// Opens a recording; leaving without finish (an exception of the user's) drops it.
 class Recorder {
  public:
   Recorder(bool function, const Scalar* results, int count, Loc loc);
   Recorder(const Recorder&) = delete;
   ~Recorder();
-  /// These throw the first error.
-  KernelObject* finish_kernel(const char* name);
-  FuncObject* finish_function();
+  /// Throws the first error; else the caller owns what was recorded.
+  Recording* finish();
 
  private:
   bool open_ = true;
 };
+KernelObject* make_kernel(Recording* owned, const char* name);
+FuncObject* make_function(Recording* owned);
 Id parameter(Scalar type, Loc loc);
 FieldObject* field_parameter(FieldType type, Loc loc);
 /// The native `return` at the end.
@@ -106,6 +108,8 @@ void native_return(const Id* values, int count);
 template <class X> struct Parameter {
   static_assert(never<X>,
                 "quern: a kernel parameter is a value (F32, I32, Val<T>) or a Field");
+  using host = X;
+  using device = X;
 };
 template <DeviceScalar T> struct Parameter<Val<T>> {
   static Val<T> make(Loc l) { return value<T>(parameter(scalar_of<T>(), l)); }
@@ -118,6 +122,8 @@ template <class T> struct Parameter<Var<T>> {
   static_assert(never<T>,
                 "quern: a kernel parameter is a value: write Val<T> (F32, I32, ...), and copy it "
                 "into a Var inside");
+  using host = T;
+  using device = T;
 };
 template <class T, int N> struct Parameter<Field<T, N>> {
   static Field<T, N> make(Loc l) {

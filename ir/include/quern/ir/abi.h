@@ -20,6 +20,13 @@ inline constexpr uint32_t chunk_count =
     48;  ///< u64: chunks of the task with reductions launched last
 inline constexpr uint32_t head_bytes = 64;
 
+// Alias classes (imm of read, write, rmw). 0: may be any field; fields: Binding::alias_class; from
+// here on the launch's own memory. Different classes never overlap, 0 and those of fields excepted.
+inline constexpr uint64_t frame_class = 0x10000;
+inline constexpr uint64_t scratch_class = 0x10001;
+inline constexpr uint64_t error_class = 0x10002;
+inline constexpr uint64_t print_class = 0x10003;
+
 /// Where a binding's entries lie: scalar: one entry, the value. Field: per component a base address
 /// and `rank` byte strides (i64), then `rank` extents (i64). Frame, image, raw: none.
 struct Place {

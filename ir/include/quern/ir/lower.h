@@ -33,6 +33,8 @@ using PassHook = std::function<void(std::string_view pass, const Kernel&)>;
 
 /// Passes 1–4: from what was recorded to `structured`.
 void finish_recording(Kernel& kernel, const PassHook& hook = {});
+/// Splits into tasks and nothing more, for a target that runs level `split` as it was written.
+void split(Kernel& kernel, const PassHook& hook = {});
 /// Passes 5–9 and 17: optimises independently of a target, then splits into tasks.
 void optimise(Kernel& kernel, const PassHook& hook = {});
 /// Passes 11–20: binds to a signature and lowers for a target.

@@ -1,0 +1,141 @@
+#include "ir/passes/check_access.h"
+
+#include "ir/passes/facts.h"
+#include "quern/ir/builder.h"
+
+namespace quern::ir {
+
+namespace {
+
+/// v = base + offset, through additions of constants to a signed value.
+struct Sum {
+  const Value* base;
+  int64_t offset = 0;
+};
+
+Sum decompose(const Value* v) {
+  Sum s{v};
+  while (is_signed(v->type) && s.base->inst &&
+         (s.base->inst->is(Op::add) || s.base->inst->is(Op::sub))) {
+    const Inst* inst = s.base->inst;
+    const Inst* c = constant_of(inst->operand(1));
+    if (!c) break;
+    int64_t n = to_signed(c->imm, v->type);
+    if (n > INT32_MAX || n < INT32_MIN + 1ll || s.offset > INT32_MAX || s.offset < INT32_MIN) break;
+    s.offset += inst->is(Op::add) ? n : -n;
+    s.base = inst->operand(0);
+  }
+  return s;
+}
+
+/// The bounds of the loop that `v` is the index of.
+bool loop_bounds(const Value* v, const Value*& lo, const Value*& hi) {
+  const Inst* loop = v->region ? v->region->parent : nullptr;
+  if (!loop) return false;
+  size_t at = loop->is(Op::parallel) ? 2 * v->index : 0;
+  if (!loop->is(Op::parallel) && !(loop->is(Op::loop) && v->index == 0)) return false;
+  lo = loop->operand(at);
+  hi = loop->operand(at + 1);
+  return true;
+}
+
+bool is_extent(const Value* v, uint32_t binding, uint32_t axis) {
+  return v->inst && v->inst->is(Op::extent) && v->inst->binding() == binding &&
+         v->inst->axis() == axis;
+}
+
+bool provable(const Value* index, uint32_t binding, uint32_t axis) {
+  if (bit_width(index->type) < 32) return false;
+  Sum at = decompose(index);
+  const Value *lo = nullptr, *hi = nullptr;
+  if (!loop_bounds(at.base, lo, hi) || !constant_of(lo)) return false;
+  int64_t first = to_signed(constant_of(lo)->imm, lo->type);
+  Sum end = decompose(hi);
+  return first >= 0 && first + at.offset >= 0 && is_extent(end.base, binding, axis) &&
+         end.offset + at.offset <= 0;
+}
+
+class Checker {
+ public:
+  explicit Checker(Kernel& kernel) : kernel_(kernel), b_(kernel) {}
+
+  void run(Region* body) {
+    std::vector<Inst*> accesses;
+    walk(body, [&](Inst* inst) {
+      if (inst->site != no_site && kernel_.sites[inst->site].kind == Site::bounds)
+        accesses.push_back(inst);
+    });
+    for (Inst* inst : accesses) {
+      b_.before(inst).at(inst->loc);
+      if (inst->is(Op::get) || inst->is(Op::put))
+        array(inst);
+      else
+        field(inst);
+    }
+  }
+
+ private:
+  Value* in_range(Value* index, Value* extent) {
+    return b_.lt(b_.convert(index, Type::u64), b_.convert(extent, Type::u64));
+  }
+
+  void array(Inst* inst) {
+    uint64_t count = inst->operand(0)->inst->imm;
+    Value* index = inst->operand(1);
+    if (const Inst* c = constant_of(index))
+      if (uint64_t(to_signed(c->imm, index->type)) < count) return;
+    Value* n = b_.integer(Type::i64, int64_t(count));
+    guard(inst, in_range(index, n), {b_.convert(index, Type::i64), n});
+  }
+
+  void field(Inst* inst) {
+    uint32_t rank = kernel_.bindings[inst->binding()].rank;
+    Value *ok = nullptr, *at = nullptr, *axis = nullptr, *extent = nullptr;
+    for (uint32_t k = rank; k-- > 0;) {
+      Value* index = inst->operand(k);
+      if (provable(index, inst->binding(), k)) continue;
+      Value* size = b_.extent(inst->binding(), k, Type::i64);
+      Value* wide = b_.convert(index, Type::i64);
+      Value* inside = in_range(wide, size);
+      Value* number = b_.integer(Type::i32, k);
+      at = ok ? b_.select(inside, at, wide) : wide;
+      axis = ok ? b_.select(inside, axis, number) : number;
+      extent = ok ? b_.select(inside, extent, size) : size;
+      ok = ok ? b_.binary(Op::bit_and, ok, inside) : inside;
+    }
+    if (ok) guard(inst, ok, {at, axis, extent});
+  }
+
+  void guard(Inst* inst, Value* ok, std::vector<Value*> values) {
+    values.insert(values.begin(), ok);
+    Inst* check = b_.make(Op::check, {}, values);
+    check->site = inst->site;
+    inst->site = no_site;
+    std::vector<Type> types;
+    for (const Value& v : inst->results) types.push_back(v.type);
+    Inst* branch = b_.if_(ok, types);
+    if (!types.empty()) inst->result()->replace_with(branch->result());
+    b_.at_end(branch->region(0));
+    move(b_, inst);
+    if (types.empty()) {
+      b_.yield();
+      b_.at_end(branch->region(1)).yield();
+    } else {
+      b_.yield({inst->result()});
+      b_.at_end(branch->region(1));
+      b_.yield({b_.constant(types[0], 0)});
+    }
+  }
+
+  Kernel& kernel_;
+  Builder b_;
+};
+
+}  // namespace
+
+void check_access(Kernel& kernel) {
+  if (!kernel.modes.checked) return;
+  for (Task& task : kernel.tasks) Checker(kernel).run(task.body);
+}
+
+}  // namespace quern::ir

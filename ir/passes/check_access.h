@@ -1,0 +1,15 @@
+#pragma once
+// Bounds checks of checked mode.
+//
+// Expects: open_tasks has run, add_sites before; nothing in unchecked mode.
+// Guarantees: an access of a field, or of an array by index, that is not provably in range follows
+// a `check` of its site (index, axis, extent of the first axis that is out of range; array: index,
+// count) and happens only where the check holds; else a read or atomic yields 0 and nothing is
+// written. Provable: the index is a loop's index plus a constant, the loop starts at a constant
+// that makes it >= 0 and ends at this very extent plus a constant that keeps it below.
+// Linear.
+#include "quern/ir/ir.h"
+
+namespace quern::ir {
+void check_access(Kernel& kernel);
+}

@@ -1,0 +1,53 @@
+#include "ir/passes/check_arithmetic.h"
+
+#include <cmath>
+
+#include "quern/ir/builder.h"
+
+namespace quern::ir {
+
+namespace {
+
+/// Does the operand of a conversion fit its type?
+Value* fits(Builder& b, Value* v, Type to) {
+  Type from = v->type;
+  if (is_float(from)) {
+    Value* whole = b.unary(Op::trunc, v);
+    int digits = int(bit_width(to)) - (is_signed(to) ? 1 : 0);
+    Value* above = b.real(from, is_signed(to) ? -std::ldexp(1.0, digits) : 0.0);
+    Value* below = b.real(from, std::ldexp(1.0, digits));
+    return b.binary(Op::bit_and, b.binary(Op::ge, whole, above), b.lt(whole, below));
+  }
+  Value* converted = b.convert(v, to);
+  Value* ok = b.binary(Op::eq, b.convert(converted, from), v);
+  if (is_signed(from) == is_signed(to)) return ok;
+  Value* suspect = is_signed(from) ? v : converted;
+  Value* positive = b.binary(Op::ge, suspect, b.integer(suspect->type, 0));
+  return b.binary(Op::bit_and, ok, positive);
+}
+
+}  // namespace
+
+void check_arithmetic(Kernel& kernel) {
+  if (!kernel.modes.checked) return;
+  Builder b(kernel);
+  for (Task& task : kernel.tasks)
+    walk(task.body, [&](Inst* inst) {
+      if (inst->site == no_site) return;
+      b.before(inst).at(inst->loc);
+      Inst* check = nullptr;
+      if (inst->is(Op::div) || inst->is(Op::rem)) {
+        Value* by = inst->operand(1);
+        check = b.make(Op::check, {}, {b.binary(Op::ne, by, b.integer(by->type, 0))});
+      } else if (inst->is(Op::convert)) {
+        Value* v = inst->operand(0);
+        check = b.make(Op::check, {}, {fits(b, v, inst->type()), v});
+      } else {
+        return;
+      }
+      check->site = inst->site;
+      inst->site = no_site;
+    });
+}
+
+}  // namespace quern::ir

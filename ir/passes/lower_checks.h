@@ -1,0 +1,15 @@
+#pragma once
+// Checks become branches to cold code that fills in the error record.
+//
+// Expects: open_tasks has run.
+// Guarantees: no `check`. The first that fails claims the record by compare-and-swap and writes
+// site, task, iteration, launch and up to 8 values. A task does nothing where the record is taken
+// when it starts (asked once per chunk or thread), except that a serial task then clears the
+// conditions of the schedule it was to compute, so that repeats end. In checked mode a while_ ends
+// where the record is taken, so that a substituted value cannot keep it going.
+// Linear.
+#include "quern/ir/ir.h"
+
+namespace quern::ir {
+void lower_checks(Kernel& kernel);
+}

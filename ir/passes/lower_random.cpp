@@ -1,0 +1,86 @@
+#include "ir/passes/lower_random.h"
+
+#include "ir/passes/open_tasks.h"
+#include "quern/ir/abi.h"
+#include "quern/ir/builder.h"
+
+namespace quern::ir {
+
+namespace {
+
+Value* word(Builder& b, uint32_t v) { return b.constant(Type::u32, v); }
+
+/// Word 0 of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+Value* philox(Builder& b, Value* key0, Value* key1, std::span<Value* const> counter) {
+  std::vector<Value*> state(counter.begin(), counter.end());
+  state.push_back(key0);
+  state.push_back(key1);
+  Inst* rounds =
+      b.loop(b.integer(Type::i32, 0), b.integer(Type::i32, 10), b.integer(Type::i32, 1), state);
+  Builder in = b;
+  Region* body = rounds->region(0);
+  in.at_end(body);
+  auto c = [&](size_t k) { return body->arg(1 + k); };
+  auto product = [&](Value* v, uint32_t factor) {
+    return in.mul(in.convert(v, Type::u64), in.constant(Type::u64, factor));
+  };
+  auto low = [&](Value* v) { return in.convert(v, Type::u32); };
+  auto high = [&](Value* v) {
+    return in.convert(in.binary(Op::shr, v, in.constant(Type::u64, 32)), Type::u32);
+  };
+  auto mix = [&](Value* x, Value* y, Value* z) {
+    return in.binary(Op::bit_xor, in.binary(Op::bit_xor, x, y), z);
+  };
+  Value* p0 = product(c(0), 0xD2511F53);
+  Value* p1 = product(c(2), 0xCD9E8D57);
+  in.yield({mix(high(p1), c(1), c(4)), low(p1), mix(high(p0), c(3), c(5)), low(p0),
+            in.add(c(4), word(in, 0x9E3779B9)), in.add(c(5), word(in, 0xBB67AE85))});
+  return rounds->result(0);
+}
+
+void lower(Kernel& kernel, Task& task, std::span<Inst* const> calls, uint32_t serial_cell) {
+  Builder b(kernel);
+  bool serial = task.kind == Task::serial;
+  Region* body = serial ? task.body : parallel_of(task)->region(0);
+  b.before(body->first).at(task.loc);
+  Value* calls_made = b.slot(Type::u32);
+  uint32_t frame = kernel.frame_binding();
+  if (serial) {
+    b.put(calls_made, b.load(frame, serial_cell, Type::u32, {}));
+    b.before(body->last).store(frame, serial_cell, {}, b.get(calls_made));
+  }
+  for (Inst* inst : calls) {
+    b.before(inst).at(inst->loc);
+    Value* number = b.get(calls_made);
+    b.put(calls_made, b.add(number, word(b, 1)));
+    Value* linear = b.bitcast(b.builtin(Builtin::iteration), Type::u64);
+    Value* upper = b.binary(Op::shr, linear, b.constant(Type::u64, 32));
+    Value* counter[4] = {b.convert(linear, Type::u32), b.convert(upper, Type::u32), number,
+                         word(b, task.ordinal)};
+    inst->result()->replace_with(philox(b, b.arg(abi::random_seed, Type::u32),
+                                        b.arg(abi::launch_number, Type::u32), counter));
+    inst->erase();
+  }
+}
+
+}  // namespace
+
+void lower_random(Kernel& kernel) {
+  uint32_t cell = 0;
+  bool has_cell = false;
+  for (Task& task : kernel.tasks) {
+    std::vector<Inst*> calls;
+    walk(task.body, [&](Inst* inst) {
+      if (inst->is(Op::random)) calls.push_back(inst);
+    });
+    if (calls.empty()) continue;
+    if (task.kind == Task::serial && !has_cell) {
+      has_cell = true;
+      cell = uint32_t(kernel.frame.size());
+      kernel.frame.push_back(Type::u32);
+    }
+    lower(kernel, task, calls, cell);
+  }
+}
+
+}  // namespace quern::ir

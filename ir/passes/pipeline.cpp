@@ -1,0 +1,121 @@
+// The table of contents of the compiler: which passes run, in which order.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "ir/passes/add_sites.h"
+#include "ir/passes/bind.h"
+#include "ir/passes/check_access.h"
+#include "ir/passes/check_arithmetic.h"
+#include "ir/passes/drop_unused_snapshots.h"
+#include "ir/passes/footprints.h"
+#include "ir/passes/forward.h"
+#include "ir/passes/hoist.h"
+#include "ir/passes/inline_calls.h"
+#include "ir/passes/lower_access.h"
+#include "ir/passes/lower_checks.h"
+#include "ir/passes/lower_loops.h"
+#include "ir/passes/lower_print.h"
+#include "ir/passes/lower_random.h"
+#include "ir/passes/number_sites.h"
+#include "ir/passes/open_tasks.h"
+#include "ir/passes/privatise_reductions.h"
+#include "ir/passes/promote_slots.h"
+#include "ir/passes/simplify.h"
+#include "ir/passes/split_tasks.h"
+#include "ir/passes/structure_exits.h"
+#include "quern/ir/lower.h"
+#include "quern/ir/text.h"
+#include "quern/ir/verify.h"
+
+namespace quern::ir {
+
+namespace {
+
+/// Runs passes one by one: verified, shown to the hook, printed where QUERN_DUMP=passes asks for
+/// it. Optional ones stop after QUERN_PASS_LIMIT, which bisects a wrong optimisation.
+class Runner {
+ public:
+  Runner(Kernel& kernel, const PassHook& hook) : kernel_(kernel), hook_(hook) {
+    const char* dump = std::getenv("QUERN_DUMP");
+    dump_ = dump && std::strcmp(dump, "passes") == 0;
+    if (const char* limit = std::getenv("QUERN_PASS_LIMIT")) limit_ = std::atol(limit);
+  }
+
+  template <class Pass, class... Arguments>
+  void must(const char* name, Pass pass, const Arguments&... arguments) {
+    pass(kernel_, arguments...);
+    done(name);
+  }
+  template <class Pass>
+  void may(const char* name, Pass pass) {
+    if (limit_ == 0) return;
+    if (limit_ > 0) limit_--;
+    must(name, pass);
+  }
+
+ private:
+  void done(const char* name) {
+    if (dump_)
+      std::fprintf(stderr, "; after %s\n%s\n", name, print(kernel_).c_str());
+    expect_valid(kernel_, name);
+    if (hook_) hook_(name, kernel_);
+  }
+
+  Kernel& kernel_;
+  const PassHook& hook_;
+  bool dump_ = false;
+  long limit_ = -1;
+};
+
+}  // namespace
+
+void finish_recording(Kernel& kernel, const PassHook& hook) {
+  Runner run(kernel, hook);
+  run.must("drop_unused_snapshots", drop_unused_snapshots);
+  run.must("structure_exits", structure_exits);
+  run.must("number_sites", number_sites);
+}
+
+void split(Kernel& kernel, const PassHook& hook) {
+  Runner run(kernel, hook);
+  run.must("add_sites", add_sites);
+  run.must("split_tasks", split_tasks);
+}
+
+void optimise(Kernel& kernel, const PassHook& hook) {
+  Runner run(kernel, hook);
+  run.must("add_sites", add_sites);
+  run.must("inline_calls", inline_calls);
+  run.may("promote_slots", promote_slots);
+  run.may("simplify", simplify);
+  run.may("forward", forward);
+  run.may("hoist", hoist);
+  run.may("simplify", simplify);
+  run.must("split_tasks", split_tasks);
+  run.may("promote_slots", promote_slots);
+  run.may("simplify", simplify);
+  run.may("footprints", footprints);
+}
+
+void lower(Kernel& kernel, const Signature& signature, const TargetTraits& target,
+           const PassHook& hook) {
+  Runner run(kernel, hook);
+  run.must("bind", bind, signature);
+  run.may("forward", forward);
+  run.must("open_tasks", open_tasks, target);
+  run.must("privatise_reductions", privatise_reductions, target);
+  run.must("check_access", check_access);
+  run.must("check_arithmetic", check_arithmetic);
+  run.must("lower_random", lower_random);
+  run.must("lower_checks", lower_checks);
+  run.must("lower_print", lower_print);
+  run.must("lower_access", lower_access);
+  run.must("lower_loops", lower_loops);
+  run.may("promote_slots", promote_slots);
+  run.may("simplify", simplify);
+  run.may("hoist", hoist);
+  run.may("simplify", simplify);
+}
+
+}  // namespace quern::ir

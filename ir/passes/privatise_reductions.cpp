@@ -1,0 +1,256 @@
+#include "ir/passes/privatise_reductions.h"
+
+#include "ir/passes/open_tasks.h"
+#include "quern/ir/abi.h"
+#include "quern/ir/builder.h"
+
+namespace quern::ir {
+
+namespace {
+
+constexpr int64_t chunk_length = 1024;
+constexpr int64_t partials = 32;
+
+Op operation(AtomicOp op, Type type) {
+  switch (op) {
+    case AtomicOp::add: return Op::add;
+    case AtomicOp::mul: return Op::mul;
+    case AtomicOp::min: return is_float(type) ? Op::fmin : Op::min;
+    case AtomicOp::max: return is_float(type) ? Op::fmax : Op::max;
+    case AtomicOp::bit_and: return Op::bit_and;
+    case AtomicOp::bit_or: return Op::bit_or;
+    case AtomicOp::bit_xor: return Op::bit_xor;
+    default: throw InternalError("a reduction by " + std::string(name(op)));
+  }
+}
+
+class Privatiser {
+ public:
+  Privatiser(Kernel& kernel, const std::vector<Reduction>& reductions, bool ordered)
+      : b_(kernel), frame_(kernel.frame_binding()), reductions_(reductions), ordered_(ordered) {}
+
+  /// Reductions of the task into accumulators, which go to scratch at the end of the chunk.
+  void chunk(Task& task) {
+    Inst* loop = parallel_of(task);
+    b_.before(loop).at(task.loc);
+    make_accumulators();
+    Value* begin = b_.builtin(Builtin::begin);
+    Value* row = b_.mul(b_.builtin(Builtin::chunk), integer(8 * count()));
+    b_.after(loop);
+    for (size_t r = 0; r < reductions_.size(); r++) write_partial(row, r, total(r));
+    walk(loop, [&](Inst* inst) {
+      b_.before(inst).at(inst->loc);
+      Value* iteration = ordered_ ? b_.sub(b_.builtin(Builtin::iteration), begin) : nullptr;
+      accumulate(inst->imm, iteration, inst->operand(0));
+      inst->erase();
+    });
+  }
+
+  /// The body of the task that combines the chunks' values into the cells.
+  Region* combine(Loc loc) {
+    Region* body = b_.make_region();
+    b_.at_end(body).at(loc);
+    Value* chunks = b_.arg(abi::chunk_count, Type::i64);
+    if (ordered_)
+      combine_levels(chunks);
+    else
+      combine_all(chunks);
+    b_.at_end(body).yield();
+    return body;
+  }
+
+ private:
+  template <class F>
+  static void walk(Inst* loop, F&& f) {
+    std::vector<Inst*> found;
+    ir::walk(loop->region(0), [&](Inst* inst) {
+      if (inst->is(Op::reduce)) found.push_back(inst);
+    });
+    for (Inst* inst : found) f(inst);
+  }
+
+  int64_t count() const { return int64_t(reductions_.size()); }
+  Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
+
+  Value* combined(size_t r, Value* a, Value* v) {
+    const Reduction& red = reductions_[r];
+    Value* out = b_.binary(operation(red.op, red.type), a, v);
+    bool free_order = red.op == AtomicOp::add || red.op == AtomicOp::mul;
+    if (!ordered_ && is_float(red.type) && free_order) out->inst->kind |= reassociate;
+    return out;
+  }
+
+  // ---- accumulators: one a reduction, or 32
+
+  void make_accumulators() {
+    slots_.clear();
+    for (const Reduction& r : reductions_) {
+      Value* slot = b_.slot(r.type, ordered_ ? partials : 1);
+      Value* start = b_.constant(r.type, identity(r.op, r.type));
+      slots_.push_back(slot);
+      if (!ordered_) {
+        b_.put(slot, start);
+        continue;
+      }
+      counted(0, partials, [&](Value* j) { b_.put(slot, j, start); });
+    }
+  }
+
+  void accumulate(size_t r, Value* number, Value* v) {
+    Value* slot = slots_[r];
+    if (!ordered_) {
+      b_.put(slot, combined(r, b_.get(slot), v));
+      return;
+    }
+    Value* j = b_.binary(Op::bit_and, number, integer(partials - 1));
+    b_.put(slot, j, combined(r, b_.get(slot, j), v));
+  }
+
+  Value* total(size_t r) {
+    Value* slot = slots_[r];
+    if (!ordered_) return b_.get(slot);
+    for (int64_t half = partials / 2; half > 0; half /= 2)
+      counted(0, half, [&](Value* j) {
+        Value* upper = b_.get(slot, b_.add(j, integer(half)));
+        b_.put(slot, j, combined(r, b_.get(slot, j), upper));
+      });
+    return b_.get(slot, integer(0));
+  }
+
+  // ---- scratch
+
+  Value* partial(Value* row, size_t r) {
+    Value* scratch = b_.arg(abi::scratch_address, Type::address);
+    return b_.offset(b_.offset(scratch, row), integer(8 * int64_t(r)));
+  }
+  static Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
+  void write_partial(Value* row, size_t r, Value* v) {
+    b_.write(partial(row, r), b_.convert(v, stored(v->type)), abi::scratch_class);
+  }
+  Value* read_partial(Value* row, size_t r) {
+    Type t = reductions_[r].type;
+    return b_.convert(b_.read(partial(row, r), stored(t), abi::scratch_class), t);
+  }
+  Value* row_of(Value* chunk) { return b_.mul(chunk, integer(8 * count())); }
+
+  // ---- combining
+
+  void combine_all(Value* chunks) {
+    std::vector<Value*> start;
+    for (const Reduction& r : reductions_) start.push_back(b_.load(frame_, r.cell, r.type, {}));
+    Inst* loop = b_.loop(integer(0), chunks, integer(1), start);
+    Region* around = b_.region();
+    b_.at_end(loop->region(0));
+    Value* row = row_of(loop->region(0)->arg(0));
+    std::vector<Value*> next;
+    for (size_t r = 0; r < reductions_.size(); r++)
+      next.push_back(combined(r, loop->region(0)->arg(r + 1), read_partial(row, r)));
+    b_.yield(next);
+    b_.at_end(around);
+    for (size_t r = 0; r < reductions_.size(); r++)
+      b_.store(frame_, reductions_[r].cell, {}, loop->result(r));
+  }
+
+  void combine_levels(Value* chunks) {
+    Inst* levels = b_.while_({&chunks, 1});
+    Region* around = b_.region();
+    Region* test = levels->region(0);
+    b_.at_end(test).yield({b_.lt(integer(1), test->arg(0)), test->arg(0)});
+    Region* level = levels->region(1);
+    b_.at_end(level);
+    Value* length = level->arg(0);
+    Value* groups =
+        b_.div(b_.add(length, integer(chunk_length - 1)), integer(chunk_length));
+    counted_to(groups, [&](Value* group) { combine_group(group, length); });
+    b_.yield({groups});
+
+    b_.at_end(around);
+    Inst* any = b_.if_(b_.lt(integer(0), chunks));
+    b_.at_end(any->region(1)).yield();
+    b_.at_end(any->region(0));
+    for (size_t r = 0; r < reductions_.size(); r++) {
+      const Reduction& red = reductions_[r];
+      Value* old = b_.load(frame_, red.cell, red.type, {});
+      b_.store(frame_, red.cell, {}, combined(r, old, read_partial(integer(0), r)));
+    }
+    b_.yield();
+  }
+
+  /// Values [1024·group, …) become value number `group`, in place: what lies there has been read.
+  void combine_group(Value* group, Value* length) {
+    make_accumulators();
+    Value* first = b_.mul(group, integer(chunk_length));
+    Value* here = b_.binary(Op::min, b_.sub(length, first), integer(chunk_length));
+    counted_to(here, [&](Value* k) {
+      Value* row = row_of(b_.add(first, k));
+      for (size_t r = 0; r < reductions_.size(); r++) accumulate(r, k, read_partial(row, r));
+    });
+    Value* row = row_of(group);
+    for (size_t r = 0; r < reductions_.size(); r++) write_partial(row, r, total(r));
+  }
+
+  // ---- plain loops at the builder's point, which goes on behind them
+
+  template <class F>
+  void counted(int64_t from, int64_t to, F&& body) {
+    around(b_.loop(integer(from), integer(to), integer(1)), body);
+  }
+  template <class F>
+  void counted_to(Value* to, F&& body) {
+    around(b_.loop(integer(0), to, integer(1)), body);
+  }
+  template <class F>
+  void around(Inst* loop, F&& body) {
+    Region* region = b_.region();
+    Inst* point = b_.point();
+    b_.at_end(loop->region(0));
+    body(loop->region(0)->arg(0));
+    b_.yield();
+    b_.at_end(region);
+    if (point) b_.before(point);
+  }
+
+  Builder b_;
+  uint32_t frame_;
+  const std::vector<Reduction>& reductions_;
+  bool ordered_;
+  std::vector<Value*> slots_;
+};
+
+/// Adds a launch of `after[task]` behind each launch of a task.
+void follow(std::vector<Step>& steps, const std::vector<uint32_t>& after) {
+  for (size_t k = 0; k < steps.size(); k++) {
+    follow(steps[k].body, after);
+    follow(steps[k].condition, after);
+    if (steps[k].kind != Step::launch || steps[k].task >= after.size()) continue;
+    uint32_t next = after[steps[k].task];
+    if (next == no_site) continue;
+    Step step;
+    step.task = next;
+    steps.insert(steps.begin() + int64_t(++k), step);
+  }
+}
+
+}  // namespace
+
+void privatise_reductions(Kernel& kernel, const TargetTraits& target) {
+  size_t count = kernel.tasks.size();
+  std::vector<uint32_t> after(count, no_site);
+  for (size_t k = 0; k < count; k++) {
+    if (kernel.tasks[k].reductions.empty()) continue;
+    bool ordered = kernel.tasks[k].deterministic || kernel.modes.strict;
+    if (ordered || target.walk == Task::element) kernel.tasks[k].grain = chunk_length;
+    const std::vector<Reduction> reductions = kernel.tasks[k].reductions;
+    Privatiser privatiser(kernel, reductions, ordered);
+    privatiser.chunk(kernel.tasks[k]);
+    Task combine;
+    combine.loc = kernel.tasks[k].loc;
+    combine.walk = kernel.tasks[k].walk;
+    combine.body = privatiser.combine(combine.loc);
+    after[k] = uint32_t(kernel.tasks.size());
+    kernel.tasks.push_back(std::move(combine));
+  }
+  follow(kernel.schedule, after);
+}
+
+}  // namespace quern::ir

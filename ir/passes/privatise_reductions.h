@@ -1,0 +1,17 @@
+#pragma once
+// Each chunk reduces into its own partial values; a serial task combines them.
+//
+// Expects: open_tasks has run.
+// Guarantees: no `reduce`. Partial r of chunk c lies at byte 8·(c·R + r) of the scratch memory, R =
+// reductions of the task. A serial task that combines them into the frame cells follows each launch
+// of the task in the schedule; it reads the number of chunks from the argument block.
+// By default one accumulator a chunk, float sums and products marked `reassociate`. Deterministic
+// (asked for, or strict): chunks of 1,024 iterations; iteration k of a chunk goes to partial k % 32
+// in order, the 32 are combined by halving; chunk values likewise, level by level in place, until
+// one is left; then variable = old value op that one.
+// Linear.
+#include "quern/ir/lower.h"
+
+namespace quern::ir {
+void privatise_reductions(Kernel& kernel, const TargetTraits& target);
+}

@@ -1,0 +1,559 @@
+#include <charconv>
+#include <cmath>
+#include <unordered_map>
+
+#include "ir/text/lexer.h"
+#include "ir/text/words.h"
+#include "quern/ir/builder.h"
+#include "quern/ir/text.h"
+
+namespace quern::ir {
+
+namespace text {
+namespace {
+
+constexpr int deepest = 200;  ///< nesting of regions and steps: recursion stays within the stack
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& source)
+      : lexer_(text, source), kernel_(std::make_unique<Kernel>()), b_(*kernel_) {}
+
+  std::unique_ptr<Kernel> run() {
+    expect("quern");
+    const Token version = lexer_.peek();
+    if (integer<uint32_t>("the version of the text form") != 1)
+      lexer_.fail(version.line, "version " + std::string(version.text) +
+                                    " of the text form is unknown: 1 is known");
+    header();
+    while (lexer_.peek().kind != Token::end) section();
+    return std::move(kernel_);
+  }
+
+ private:
+  // ---- tokens
+
+  bool accept(std::string_view what) {
+    if (!lexer_.peek().is(what)) return false;
+    lexer_.next();
+    return true;
+  }
+  void expect(std::string_view what) {
+    if (!accept(what)) lexer_.expected("'" + std::string(what) + "'");
+  }
+  Token take(Token::Kind kind, std::string_view what) {
+    if (lexer_.peek().kind != kind) lexer_.expected(what);
+    return lexer_.next();
+  }
+  /// `find` maps the next word to a value.
+  template <class F>
+  auto named(std::string_view what, F&& find) {
+    if (lexer_.peek().kind != Token::word) lexer_.expected(what);
+    auto found = find(lexer_.peek().text);
+    if (!found) lexer_.expected(what);
+    lexer_.next();
+    return *found;
+  }
+  template <class E, size_t N>
+  E named(const Words<E, N>& words, const std::string& what) {
+    std::string all = what + " (";
+    for (std::string_view w : words.names) all += (w == words.names[0] ? "" : " ") + std::string(w);
+    return named(all + ")", [&](std::string_view t) { return words.find(t); });
+  }
+  Type type() { return named("a type", type_named); }
+  template <class T>
+  T integer(std::string_view what) {
+    const Token& token = lexer_.peek();
+    T v{};
+    if (token.kind != Token::number || !whole(token.text, v)) lexer_.expected(what);
+    lexer_.next();
+    return v;
+  }
+  template <class T>
+  static bool whole(std::string_view text, T& v, int base = 10) {
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v, base);
+    return error == std::errc() && end == text.data() + text.size();
+  }
+  template <class T>
+  static bool real(std::string_view text, T& v) {
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
+    return error == std::errc() && end == text.data() + text.size();
+  }
+  template <class T>
+  T attribute(std::string_view what) {
+    expect("=");
+    return integer<T>(what);
+  }
+  std::string string(std::string_view what) { return unquoted(lexer_, take(Token::string, what)); }
+  std::string symbol() {
+    expect("@");
+    if (lexer_.peek().kind == Token::string) return string("a name");
+    return std::string(take(Token::word, "a name").text);
+  }
+  /// `"file":line`
+  Loc place() {
+    Loc loc;
+    loc.file = intern(string("a file name"));
+    expect(":");
+    loc.line = integer<int>("a line number");
+    return loc;
+  }
+  Loc location() { return accept("@") ? place() : Loc{}; }
+  /// Calls `item` for each of a comma-separated list up to the closing mark.
+  template <class F>
+  void list(std::string_view close, F&& item) {
+    if (accept(close)) return;
+    do item();
+    while (accept(","));
+    expect(close);
+  }
+  std::vector<Type> types() {
+    std::vector<Type> out;
+    expect("(");
+    list(")", [&] { out.push_back(type()); });
+    return out;
+  }
+  /// `binding.component`, which the lexer reads as one number.
+  std::pair<uint32_t, uint32_t> pair(bool optional_second) {
+    const Token token = take(Token::number, "binding.component");
+    const size_t dot = token.text.find('.');
+    std::pair<uint32_t, uint32_t> out{0, 0};
+    bool sound = whole(token.text.substr(0, dot), out.first);
+    if (dot != token.text.npos)
+      sound = sound && whole(token.text.substr(dot + 1), out.second) && out.second <= 0xffff;
+    else
+      sound = sound && optional_second;
+    if (!sound)
+      lexer_.fail(token.line, "found '" + std::string(token.text) + "', expected " +
+                                  (optional_second ? "a binding" : "binding.component"));
+    return out;
+  }
+
+  // ---- sections
+
+  void header() {
+    expect("kernel");
+    kernel_->name = symbol();
+    kernel_->modes = {false, false, false};
+    kernel_->level = Level::structured;
+    if (accept("level")) {
+      expect("=");
+      kernel_->level = named(levels, "a level");
+    }
+    if (accept("modes")) {
+      expect("=");
+      do modes();
+      while (accept(","));
+    }
+    if (accept("results")) kernel_->results = types();
+    kernel_->loc = location();
+  }
+
+  void modes() {
+    Modes& m = kernel_->modes;
+    if (accept("checked"))
+      m.checked = true;
+    else if (accept("strict"))
+      m.strict = true;
+    else if (accept("contract"))
+      m.contract = true;
+    else
+      lexer_.expected("a mode (checked strict contract)");
+  }
+
+  void section() {
+    const int line = lexer_.peek().line;
+    auto once = [&](bool empty, std::string_view what) {
+      if (!empty) lexer_.fail(line, "a second " + std::string(what));
+    };
+    if (accept("binding")) {
+      binding();
+    } else if (accept("frame")) {
+      once(kernel_->frame.empty(), "frame");
+      do kernel_->frame.push_back(type());
+      while (accept(","));
+    } else if (accept("site")) {
+      site();
+    } else if (accept("function")) {
+      function();
+    } else if (accept("body")) {
+      once(!kernel_->body, "body");
+      kernel_->body = root();
+    } else if (accept("task")) {
+      task();
+    } else if (accept("schedule")) {
+      once(kernel_->schedule.empty(), "schedule");
+      kernel_->schedule = steps(0);
+    } else {
+      lexer_.expected("binding, frame, site, function, body, task or schedule");
+    }
+  }
+
+  void binding() {
+    Binding b;
+    b.kind = named(bindings, "a kind of binding");
+    if (accept("rank")) b.rank = attribute<uint8_t>("a rank");
+    while (lexer_.peek().kind == Token::word) {
+      Storage s;
+      s.value = s.storage = type();
+      if (accept(":")) s.storage = type();
+      b.components.push_back(s);
+      if (!accept(",")) break;
+    }
+    b.name = string("a type or the binding's name in quotes");
+    if (accept("class")) b.alias_class = attribute<uint32_t>("an alias class");
+    b.contiguous = !accept("strided");
+    b.loc = location();
+    kernel_->bindings.push_back(std::move(b));
+  }
+
+  void site() {
+    Site s;
+    s.kind = named(sites, "a kind of site");
+    const Token first = take(Token::string, "a text in quotes");
+    s.text = unquoted(lexer_, first);
+    if (accept(":")) {
+      s.loc = {intern(s.text), integer<int>("a line number")};
+      s.text = string("a text in quotes");
+    }
+    if (lexer_.peek().is("(")) s.values = types();
+    kernel_->sites.push_back(std::move(s));
+  }
+
+  void function() {
+    Function f;
+    f.name = symbol();
+    values_.clear();
+    Region* body = b_.make_region();
+    arguments(body);
+    if (accept("->")) f.results = types();
+    f.loc = location();
+    expect("{");
+    contents(body, 0);
+    f.body = body;
+    kernel_->callees.push_back(std::move(f));
+  }
+
+  void task() {
+    Task t;
+    t.kind = named(tasks, "a kind of task");
+    for (;;) {
+      if (accept("rank")) {
+        t.rank = attribute<uint8_t>("a rank");
+      } else if (accept("walk")) {
+        expect("=");
+        t.walk = named(walks, "a walk");
+      } else if (accept("grain")) {
+        t.grain = attribute<uint64_t>("a number of iterations");
+      } else if (accept("block")) {
+        expect("=");
+        for (int k = 0; k < 3; k++) {
+          if (k) expect(",");
+          t.block_size[k] = integer<uint32_t>("a block size");
+        }
+      } else if (accept("shared")) {
+        t.shared_bytes = attribute<uint32_t>("a number of bytes");
+      } else if (accept("deterministic")) {
+        t.deterministic = true;
+      } else if (accept("reduce")) {
+        reduction(t);
+      } else if (accept("footprint")) {
+        footprint(t);
+      } else if (lexer_.peek().is("@")) {
+        t.loc = location();
+      } else if (accept("domain")) {
+        t.domain = root();
+      } else {
+        break;
+      }
+    }
+    if (!lexer_.peek().is("{")) lexer_.expected("an attribute of the task or its body");
+    t.body = root();
+    kernel_->tasks.push_back(std::move(t));
+  }
+
+  void reduction(Task& t) {
+    Reduction r;
+    expect("(");
+    r.op = named("an atomic operation", atomic_named);
+    r.type = type();
+    r.cell = integer<uint32_t>("a frame cell");
+    expect(")");
+    t.reductions.push_back(r);
+  }
+
+  void footprint(Task& t) {
+    Footprint f;
+    expect("(");
+    f.access = named(accesses, "an access");
+    if (f.access == Access::atomic) {
+      expect(".");
+      f.atomic_op = named("an atomic operation", atomic_named);
+    }
+    std::tie(f.binding, f.component) = pair(false);
+    f.form = named(forms, "a form");
+    for (size_t k = 0; accept("["); k++) {
+      if (k == std::size(f.lo)) lexer_.fail(lexer_.line(), "more than 8 axes in a footprint");
+      f.lo[k] = integer<int64_t>("an offset");
+      expect(",");
+      f.hi[k] = integer<int64_t>("an offset");
+      expect("]");
+    }
+    expect(")");
+    t.footprints.push_back(f);
+  }
+
+  std::vector<Step> steps(int depth) {
+    nested(depth);
+    std::vector<Step> out;
+    expect("{");
+    while (!accept("}")) {
+      Step s;
+      s.kind = named(text::steps, "a step or '}'");
+      if (s.kind == Step::launch) {
+        s.task = integer<uint32_t>("a task's number");
+      } else {
+        s.cell = integer<uint32_t>("a frame cell");
+        if (s.kind == Step::repeat) s.condition = steps(depth + 1);
+        s.body = steps(depth + 1);
+      }
+      out.push_back(std::move(s));
+    }
+    return out;
+  }
+
+  // ---- regions and instructions
+
+  void nested(int depth) const {
+    if (depth > deepest)
+      lexer_.fail(lexer_.peek().line, "nested more than " + std::to_string(deepest) + " deep");
+  }
+
+  Region* root() {
+    values_.clear();
+    expect("{");
+    Region* region = b_.make_region();
+    if (accept("(")) arguments_after_mark(region);
+    contents(region, 0);
+    return region;
+  }
+
+  void arguments(Region* region) {
+    expect("(");
+    arguments_after_mark(region);
+  }
+
+  void arguments_after_mark(Region* region) {
+    std::vector<Token> names;
+    std::vector<Type> all;
+    list(")", [&] {
+      names.push_back(take(Token::value, "an argument (%name: type)"));
+      expect(":");
+      all.push_back(type());
+    });
+    region->args = b_.make_region(all)->args;
+    for (size_t k = 0; k < names.size(); k++) {
+      region->args[k].region = region;
+      define(names[k], &region->args[k], region);
+    }
+  }
+
+  /// The instructions of a region whose `{` has been taken, and its `}`.
+  void contents(Region* region, int depth) {
+    nested(depth);
+    Region* const outer = b_.region();
+    b_.at_end(region);
+    while (!accept("}")) instruction(depth);
+    for (const Token& name : defined_[region]) values_[name.text].open = false;
+    defined_.erase(region);
+    b_.at_end(outer);
+  }
+
+  struct Named {
+    Value* value = nullptr;
+    bool open = false;  ///< its region has not ended: the name is taken
+    int line = 0;
+  };
+
+  void define(const Token& name, Value* v, Region* region) {
+    Named& entry = values_[name.text];
+    if (entry.open)
+      lexer_.fail(name.line, std::string(name.text) + " is already defined in line " +
+                                 std::to_string(entry.line));
+    entry = {v, true, name.line};
+    defined_[region].push_back(name);
+  }
+
+  Value* operand() {
+    const Token name = take(Token::value, "a value");
+    auto it = values_.find(name.text);
+    if (it == values_.end())
+      lexer_.fail(name.line, std::string(name.text) + " is not defined before its use");
+    return it->second.value;
+  }
+
+  void instruction(int depth) {
+    std::vector<Token> names;
+    if (lexer_.peek().kind == Token::value) {
+      do names.push_back(take(Token::value, "a value"));
+      while (accept(","));
+      expect("=");
+    }
+    const int line = lexer_.peek().line;
+    const Op op = named(names.empty() ? "an instruction or '}'" : "an operation", op_named);
+    const uint8_t kind = kind_of(op);
+    Imm imm = imm_of(op);
+    std::vector<Value*> operands;
+    // an operand list starts on the line of its operation: `yield` stands before `%a = …`
+    if (lexer_.peek().kind == Token::value && lexer_.peek().line == line) {
+      do operands.push_back(operand());
+      while (accept(","));
+    }
+    std::vector<Type> results;
+    Type elem = Type::none;
+    if (accept(":")) {
+      do results.push_back(type());
+      while (accept(","));
+      if (op == Op::slot) elem = type();
+    }
+    if (results.size() != names.size())
+      lexer_.fail(line, "found " + std::to_string(results.size()) + " result types for " +
+                            std::to_string(names.size()) + " results");
+    if (op == Op::constant) imm.value = literal(imm, results);
+
+    Inst* inst = b_.make(op, results, operands, imm.value);
+    inst->kind = op == Op::parallel ? uint8_t(std::min<size_t>(operands.size() / 2, 255)) : kind;
+    inst->elem = op == Op::slot ? elem : moved(inst);
+    if (accept("!")) inst->site = integer<uint32_t>("a site's number");
+    inst->loc = location();
+    regions(inst, depth);
+    for (size_t k = 0; k < names.size(); k++) define(names[k], inst->result(k), b_.region());
+  }
+
+  /// The scalar that a memory or slot operation moves.
+  static Type moved(const Inst* inst) {
+    switch (inst->op) {
+      case Op::load:
+      case Op::atomic:
+      case Op::get:
+      case Op::read:
+      case Op::rmw: return inst->type();
+      case Op::store:
+      case Op::put:
+      case Op::reduce:
+      case Op::write:
+        return inst->operands.empty() ? Type::none : inst->operands.back().value->type;
+      default: return Type::none;
+    }
+  }
+
+  void regions(Inst* inst, int depth) {
+    std::vector<Region*> all;
+    while (accept("{")) {
+      if (all.size() == 2) lexer_.fail(lexer_.line(), "a third region");
+      Region* region = b_.make_region();
+      region->parent = inst;
+      if (accept("(")) arguments_after_mark(region);
+      contents(region, depth + 1);
+      all.push_back(region);
+    }
+    if (all.size() == 1) b_.set_regions(inst, {all[0]});
+    if (all.size() == 2) b_.set_regions(inst, {all[0], all[1]});
+  }
+
+  uint8_t kind_of(Op op) {
+    const KindUse use = kind_use(op);
+    uint8_t kind = 0;
+    if (use == KindUse::atomic || use == KindUse::builtin) {
+      expect(".");
+      return use == KindUse::atomic ? uint8_t(named("an atomic operation", atomic_named))
+                                    : uint8_t(named("a builtin", builtin_named));
+    }
+    while (use == KindUse::flags && accept(".")) {
+      kind |= named("a flag of the operation", [&](std::string_view t) -> std::optional<uint8_t> {
+        for (const Flag& f : flags_of(op))
+          if (f.name == t) return f.bit;
+        return std::nullopt;
+      });
+    }
+    return kind;
+  }
+
+  struct Imm {
+    uint64_t value = 0;
+    Token literal, bits;  ///< of a constant: read when its type is known
+  };
+
+  Imm imm_of(Op op) {
+    Imm imm;
+    const ImmUse use = imm_use(op);
+    if (use == ImmUse::parallel) {
+      if (accept("deterministic")) imm.value = 1;
+      if (accept("ordinal")) imm.value |= uint64_t(attribute<uint32_t>("an ordinal")) << 32;
+      return imm;
+    }
+    if (use == ImmUse::optional_number && !lexer_.peek().is("<")) return imm;
+    expect("<");
+    if (use == ImmUse::bits) {
+      imm.literal = lexer_.next();
+      if (imm.literal.kind != Token::number && imm.literal.kind != Token::word)
+        lexer_.fail(imm.literal.line, "expected a number");
+      if (accept(":")) imm.bits = take(Token::number, "the bits of a NaN (0x…)");
+    } else if (use == ImmUse::binding || use == ImmUse::access) {
+      auto [binding, component] = pair(use == ImmUse::binding);
+      imm.value = pack(binding, component);
+    } else {
+      imm.value = integer<uint64_t>("a number");
+    }
+    expect(">");
+    return imm;
+  }
+
+  Bits literal(const Imm& imm, std::span<const Type> results) const {
+    const Type type = results.empty() ? Type::none : results[0];
+    const std::string_view text = imm.literal.text;
+    Bits bits = 0;
+    bool sound = false;
+    if (imm.bits.kind == Token::number) {
+      sound = text == "nan" && imm.bits.text.starts_with("0x") &&
+              whole(imm.bits.text.substr(2), bits, 16) && bits == truncate(bits, type) &&
+              ((type == Type::f32 && std::isnan(f32_of(bits))) ||
+               (type == Type::f64 && std::isnan(f64_of(bits))));
+    } else if (type == Type::f32) {
+      float v = 0;
+      sound = real(text, v) && !std::isnan(v);
+      bits = bits_of(v);
+    } else if (type == Type::f64) {
+      double v = 0;
+      sound = real(text, v) && !std::isnan(v);
+      bits = bits_of(v);
+    } else if (is_signed(type)) {
+      int64_t v = 0;
+      sound = whole(text, v);
+      bits = truncate(Bits(v), type);
+      sound = sound && to_signed(bits, type) == v;
+    } else {
+      sound = whole(text, bits) && bits == truncate(bits, type);
+    }
+    if (!sound)
+      lexer_.fail(imm.literal.line, "found '" + std::string(text) +
+                                        "', expected a constant of type " +
+                                        std::string(name(type)));
+    return bits;
+  }
+
+  Lexer lexer_;
+  std::unique_ptr<Kernel> kernel_;
+  Builder b_;
+  std::unordered_map<std::string_view, Named> values_;
+  std::unordered_map<Region*, std::vector<Token>> defined_;
+};
+
+}  // namespace
+}  // namespace text
+
+std::unique_ptr<Kernel> parse(std::string_view text, const std::string& source) {
+  return text::Parser(text, source).run();
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,344 @@
+#include <charconv>
+#include <cmath>
+
+#include "ir/text/names.h"
+#include "ir/text/words.h"
+#include "quern/ir/text.h"
+
+namespace quern::ir {
+
+namespace text {
+
+Names::Names(const Region* root) {
+  if (root) visit(root);
+}
+
+void Names::visit(const Region* region) {
+  for (const Value& a : region->args) numbers_.emplace(&a, uint32_t(numbers_.size()));
+  for (const Inst* inst = region->first; inst; inst = inst->next) {
+    for (const Value& v : inst->results) numbers_.emplace(&v, uint32_t(numbers_.size()));
+    for (const Region* r : inst->regions)
+      if (r) visit(r);
+  }
+}
+
+std::string Names::operator()(const Value* v) const {
+  auto it = numbers_.find(v);
+  return it == numbers_.end() ? "%?" : "%" + std::to_string(it->second);
+}
+
+namespace {
+
+std::string quoted(std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (code < 0x20 || code == 0x7f) {
+      out += "\\x";
+      out += digits[code >> 4];
+      out += digits[code & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+bool is_word(std::string_view text) {
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  for (char c : text)
+    if (!(c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+      return false;
+  return true;
+}
+
+std::string symbol(std::string_view text) {
+  return "@" + (is_word(text) ? std::string(text) : quoted(text));
+}
+
+template <class T>
+std::string shortest(T v, Bits bits) {
+  char buffer[32];
+  if (std::isnan(v)) {
+    auto end = std::to_chars(buffer, buffer + sizeof buffer, bits, 16).ptr;
+    return "nan:0x" + std::string(buffer, end);
+  }
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, v).ptr);
+}
+
+std::string literal(Bits bits, Type type) {
+  if (type == Type::f32) return shortest(f32_of(bits), bits);
+  if (type == Type::f64) return shortest(f64_of(bits), bits);
+  if (is_signed(type)) return std::to_string(to_signed(bits, type));
+  return std::to_string(bits);
+}
+
+std::string access(uint64_t imm) {
+  return std::to_string(imm >> 16) + "." + std::to_string(imm & 0xffff);
+}
+
+template <class Range, class F>
+std::string joined(const Range& items, F&& text_of) {
+  std::string out;
+  for (const auto& item : items) {
+    if (!out.empty()) out += ", ";
+    out += text_of(item);
+  }
+  return out;
+}
+
+std::string types(std::span<const Type> list) {
+  return joined(list, [](Type t) { return std::string(name(t)); });
+}
+
+std::string number(const char* label, uint64_t v) { return label + std::to_string(v); }
+
+std::string flags(const Inst* inst) {
+  std::string out;
+  uint8_t rest = inst->kind;
+  for (const Flag& f : flags_of(inst->op)) {
+    if (!(rest & f.bit)) continue;
+    out += "." + std::string(f.name);
+    rest &= uint8_t(~f.bit);
+  }
+  if (rest) out += number(".kind", rest);
+  return out;
+}
+
+std::string kind(const Inst* inst) {
+  switch (kind_use(inst->op)) {
+    case KindUse::atomic: return "." + std::string(name(inst->atomic()));
+    case KindUse::builtin: return "." + std::string(name(inst->builtin()));
+    case KindUse::rank: return "";
+    case KindUse::flags: break;
+  }
+  return flags(inst);
+}
+
+std::string imm(const Inst* inst) {
+  switch (imm_use(inst->op)) {
+    case ImmUse::bits: return "<" + literal(inst->imm, inst->type()) + ">";
+    case ImmUse::access: return "<" + access(inst->imm) + ">";
+    case ImmUse::binding:
+      return inst->component() ? "<" + access(inst->imm) + ">"
+                               : "<" + std::to_string(inst->imm >> 16) + ">";
+    case ImmUse::parallel:
+      return std::string(inst->imm & 1 ? " deterministic" : "") +
+             (inst->imm >> 32 ? number(" ordinal=", inst->imm >> 32) : "");
+    case ImmUse::optional_number:
+      if (inst->imm == 0) return "";
+      [[fallthrough]];
+    case ImmUse::number: break;
+  }
+  return "<" + std::to_string(inst->imm) + ">";
+}
+
+}  // namespace
+
+std::string head(const Inst* inst, const Names& names) {
+  std::string out = joined(inst->results, [&](const Value& v) { return names(&v); });
+  if (!out.empty()) out += " = ";
+  out += info(inst->op).name;
+  out += kind(inst) + imm(inst);
+  const std::string operands =
+      joined(inst->operands, [&](const Use& use) { return names(use.value); });
+  if (!operands.empty()) out += " " + operands;
+  if (!inst->results.empty())
+    out += " : " + joined(inst->results, [](const Value& v) { return std::string(name(v.type)); });
+  if (inst->is(Op::slot)) out += " " + std::string(name(inst->elem));
+  if (inst->site != no_site) out += number(" !", inst->site);
+  return out;
+}
+
+namespace {
+
+class Printer {
+ public:
+  Printer(const Kernel& kernel, PrintOptions options) : kernel_(kernel), options_(options) {}
+
+  std::string run() {
+    header();
+    for (const Binding& b : kernel_.bindings) binding(b);
+    if (!kernel_.frame.empty()) out_ += "frame " + types(kernel_.frame) + "\n";
+    for (const Site& s : kernel_.sites) site(s);
+    for (const Function& f : kernel_.callees) function(f);
+    if (kernel_.body) {
+      out_ += "body";
+      root(kernel_.body);
+      out_ += "\n";
+    }
+    for (const Task& t : kernel_.tasks) task(t);
+    if (!kernel_.schedule.empty()) out_ += "schedule" + steps(kernel_.schedule) + "\n";
+    return std::move(out_);
+  }
+
+ private:
+  void header() {
+    out_ += "quern 1\nkernel " + symbol(kernel_.name) + " level=";
+    out_ += levels[kernel_.level];
+    const Modes& m = kernel_.modes;
+    std::string modes;
+    for (auto [set, word] : {std::pair(m.checked, "checked"), std::pair(m.strict, "strict"),
+                             std::pair(m.contract, "contract")})
+      if (set) modes += (modes.empty() ? "" : ",") + std::string(word);
+    if (!modes.empty()) out_ += " modes=" + modes;
+    if (!kernel_.results.empty()) out_ += " results(" + types(kernel_.results) + ")";
+    at(kernel_.loc);
+    out_ += "\n";
+  }
+
+  void at(Loc loc) {
+    if (options_.locations && loc.line != 0)
+      out_ += " @ " + quoted(loc.file) + number(":", uint64_t(loc.line));
+  }
+
+  void binding(const Binding& b) {
+    out_ += "binding ";
+    out_ += bindings[b.kind];
+    if (b.kind == Binding::field || b.rank != 0) out_ += number(" rank=", b.rank);
+    const std::string components = joined(b.components, [](const Storage& s) {
+      std::string text(name(s.value));
+      if (s.storage != s.value) text += ":" + std::string(name(s.storage));
+      return text;
+    });
+    if (!components.empty()) out_ += " " + components;
+    out_ += " " + quoted(b.name);
+    if (b.alias_class) out_ += number(" class=", b.alias_class);
+    if (!b.contiguous) out_ += " strided";
+    at(b.loc);
+    out_ += "\n";
+  }
+
+  void site(const Site& s) {
+    out_ += "site ";
+    out_ += sites[s.kind];
+    if (options_.locations && s.loc.line != 0)
+      out_ += " " + quoted(s.loc.file) + number(":", uint64_t(s.loc.line));
+    out_ += " " + quoted(s.text);
+    if (!s.values.empty()) out_ += " (" + types(s.values) + ")";
+    out_ += "\n";
+  }
+
+  void function(const Function& f) {
+    out_ += "function " + symbol(f.name) + "(";
+    const Names names(f.body);
+    if (f.body) args(f.body, names);
+    out_ += ")";
+    if (!f.results.empty()) out_ += " -> (" + types(f.results) + ")";
+    at(f.loc);
+    if (f.body) {
+      out_ += " {\n";
+      contents(f.body, names, 2);
+      out_ += "}";
+    }
+    out_ += "\n";
+  }
+
+  void task(const Task& t) {
+    out_ += "task ";
+    out_ += tasks[t.kind];
+    if (t.rank) out_ += number(" rank=", t.rank);
+    if (t.walk != Task::unlowered) out_ += " walk=" + std::string(walks[t.walk]);
+    if (t.grain) out_ += number(" grain=", t.grain);
+    if (t.block_size[0] || t.block_size[1] || t.block_size[2])
+      out_ += number(" block=", t.block_size[0]) + number(",", t.block_size[1]) +
+              number(",", t.block_size[2]);
+    if (t.shared_bytes) out_ += number(" shared=", t.shared_bytes);
+    if (t.deterministic) out_ += " deterministic";
+    for (const Reduction& r : t.reductions)
+      out_ += " reduce(" + std::string(name(r.op)) + " " + std::string(name(r.type)) +
+              number(" ", r.cell) + ")";
+    if (t.domain) {
+      out_ += " domain";
+      root(t.domain);
+    }
+    for (const Footprint& f : t.footprints) footprint(f);
+    at(t.loc);
+    if (t.body) root(t.body);
+    out_ += "\n";
+  }
+
+  void footprint(const Footprint& f) {
+    out_ += " footprint(" + std::string(accesses[f.access]);
+    if (f.access == Access::atomic) out_ += "." + std::string(name(f.atomic_op));
+    out_ += number(" ", f.binding) + number(".", f.component) + " " + std::string(forms[f.form]);
+    size_t axes = f.form == Footprint::offset && f.binding < kernel_.bindings.size()
+                      ? std::min<size_t>(kernel_.bindings[f.binding].rank, std::size(f.lo))
+                      : 0;
+    for (size_t k = axes; k < std::size(f.lo); k++)
+      if (f.lo[k] || f.hi[k]) axes = k + 1;
+    for (size_t k = 0; k < axes; k++)
+      out_ += " [" + std::to_string(f.lo[k]) + "," + std::to_string(f.hi[k]) + "]";
+    out_ += ")";
+  }
+
+  static std::string steps(std::span<const Step> list) {
+    std::string out = " {";
+    for (const Step& s : list) {
+      out += " " + std::string(text::steps[s.kind]);
+      if (s.kind == Step::launch) {
+        out += number(" ", s.task);
+        continue;
+      }
+      out += number(" ", s.cell);
+      if (s.kind == Step::repeat) out += steps(s.condition);
+      out += steps(s.body);
+    }
+    return out + " }";
+  }
+
+  void root(const Region* region) { block(region, Names(region), 0); }
+
+  void args(const Region* region, const Names& names) {
+    out_ += joined(region->args,
+                   [&](const Value& v) { return names(&v) + ": " + std::string(name(v.type)); });
+  }
+
+  void block(const Region* region, const Names& names, size_t indent) {
+    out_ += " {";
+    if (region && !region->args.empty()) {
+      out_ += "(";
+      args(region, names);
+      out_ += ")";
+    }
+    out_ += "\n";
+    if (region) contents(region, names, indent + 2);
+    out_ += std::string(indent, ' ') + "}";
+  }
+
+  void contents(const Region* region, const Names& names, size_t indent) {
+    for (const Inst* inst = region->first; inst; inst = inst->next) {
+      out_ += std::string(indent, ' ') + head(inst, names);
+      at(inst->loc);
+      for (const Region* r : inst->regions) block(r, names, indent);
+      out_ += "\n";
+    }
+  }
+
+  const Kernel& kernel_;
+  PrintOptions options_;
+  std::string out_;
+};
+
+}  // namespace
+}  // namespace text
+
+std::string print(const Kernel& kernel, PrintOptions options) {
+  return text::Printer(kernel, options).run();
+}
+
+std::string print(const Inst* inst) {
+  const Region* root = inst->parent;
+  while (root && root->parent && root->parent->parent) root = root->parent->parent;
+  return text::head(inst, text::Names(root));
+}
+
+}  // namespace quern::ir

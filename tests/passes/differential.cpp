@@ -1,0 +1,102 @@
+// Random programs mean the same before and after every machine-independent pass.
+#include "tests/catch.h"
+
+#include <functional>
+#include <random>
+
+#include "ir/passes/dead_code.h"
+#include "ir/passes/drop_unused_snapshots.h"
+#include "ir/passes/forward.h"
+#include "ir/passes/hoist.h"
+#include "ir/passes/inline_calls.h"
+#include "ir/passes/number_sites.h"
+#include "ir/passes/promote_slots.h"
+#include "ir/passes/simplify.h"
+#include "ir/passes/structure_exits.h"
+#include "quern/ir/text.h"
+#include "quern/ir/verify.h"
+#include "tests/passes/programs.h"
+#include "tests/passes/reference.h"
+
+using namespace quern;
+using namespace quern::ir;
+
+namespace {
+
+struct Pass {
+  const char* name;
+  void (*run)(Kernel&);
+};
+
+const Pass finishing[] = {{"drop_unused_snapshots", drop_unused_snapshots},
+                          {"structure_exits", structure_exits},
+                          {"number_sites", number_sites}};
+const Pass optimising[] = {{"inline_calls", inline_calls},
+                           {"promote_slots", promote_slots},
+                           {"simplify", simplify},
+                           {"forward", forward},
+                           {"hoist", hoist},
+                           {"simplify", simplify}};
+
+constexpr size_t step_limit = 100'000;
+
+std::vector<std::vector<Bits>> inputs(uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  std::vector<std::vector<Bits>> fields(4);
+  for (int f = 0; f < 2; f++)
+    for (int k = 0; k < 16; k++) fields[f].push_back(truncate(rng() % 7 - 3, Type::i32));
+  fields[2] = {truncate(rng() % 9 - 4, Type::i32)};
+  fields[3] = {rng() % 2};
+  return fields;
+}
+
+struct Expected {
+  std::vector<std::vector<Bits>> in;
+  test::Outcome out;
+};
+
+void compare(const Kernel& kernel, const std::vector<Expected>& expected, uint64_t seed,
+             const char* pass) {
+  INFO("seed " << seed << ", after " << pass);
+  auto problems = verify(kernel);
+  if (!problems.empty()) FAIL(problems.front() << "\n" << print(kernel));
+  for (const Expected& e : expected)
+    if (test::evaluate(kernel, e.in, 4 * step_limit) != e.out) FAIL(print(kernel));
+}
+
+void check_program(uint64_t seed) {
+  auto kernel = test::random_program(seed);
+  std::vector<Expected> expected;
+  for (uint64_t k = 0; k < 3; k++) {
+    Expected e{inputs(seed * 3 + k), {}};
+    e.out = test::evaluate(*kernel, e.in, step_limit);
+    if (e.out.ended) expected.push_back(e);
+  }
+  for (const Pass& pass : finishing) {
+    pass.run(*kernel);
+    compare(*kernel, expected, seed, pass.name);
+  }
+  for (const Pass& pass : optimising) {
+    pass.run(*kernel);
+    compare(*kernel, expected, seed, pass.name);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("passes keep the meaning of random programs") {
+  for (uint64_t seed = 0; seed < 2000; seed++) check_program(seed);
+}
+
+TEST_CASE("each optimising pass alone keeps the meaning of random programs") {
+  for (uint64_t seed = 5000; seed < 5500; seed++) {
+    for (const Pass& pass : optimising) {
+      auto kernel = test::random_program(seed);
+      for (const Pass& first : finishing) first.run(*kernel);
+      Expected e{inputs(seed), {}};
+      e.out = test::evaluate(*kernel, e.in, step_limit);
+      pass.run(*kernel);
+      if (e.out.ended) compare(*kernel, {e}, seed, pass.name);
+    }
+  }
+}

@@ -1,0 +1,135 @@
+#include "quern/runtime/device.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "quern/runtime/storage.h"
+#include "tests/catch.h"
+
+using namespace quern;
+using runtime::Device;
+using runtime::Storage;
+
+namespace {
+std::string message(auto f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+constexpr Loc here{"user.cpp", 42};
+const std::vector<ir::Storage> floats = {{ir::Type::f32, ir::Type::f32}};
+}  // namespace
+
+TEST_CASE("a device that is not there is an error that says what is") {
+  std::string text = message([] { Device::open("cuda9", here); });
+  CHECK_THAT(text, contains("user.cpp:42"));
+  CHECK_THAT(text, contains("cuda9"));
+  CHECK_THAT(text, contains("cpu"));
+  CHECK_THAT(message([] { Device::open("cpu:7", here); }), contains("cpu has 1 device"));
+  CHECK_THAT(message([] { Device::open("cpu:x", here); }), contains("number"));
+  CHECK_THAT(message([] { Device::open("", here); }), contains("no device ''"));
+}
+
+TEST_CASE("opening a device twice gives the same one") {
+  CHECK(Device::open("cpu") == Device::open("cpu"));
+  CHECK(Device::open("cpu") == Device::open("cpu:0"));
+  CHECK(Device::open("cpu") != Device::open("interpreter"));
+}
+
+TEST_CASE("QUERN_DEVICE chooses the standard device, and a wrong name is refused") {
+  const char* old = std::getenv("QUERN_DEVICE");
+  std::string kept = old ? old : "";
+  setenv("QUERN_DEVICE", "interpreter", 1);
+  CHECK(Device::standard()->name() == "interpreter");
+  setenv("QUERN_DEVICE", "gpu", 1);
+  CHECK_THAT(message([] { Device::standard(); }), contains("QUERN_DEVICE"));
+  if (old)
+    setenv("QUERN_DEVICE", kept.c_str(), 1);
+  else
+    unsetenv("QUERN_DEVICE");
+}
+
+TEST_CASE("storage is zeroed, sized in 64 bits, and refuses shapes that make no sense") {
+  for (const char* name : {"cpu", "interpreter", "vulkan"}) {
+    auto device = Device::open(name);
+    Storage s(device, floats, {3, 5}, here);
+    CHECK(s.size() == 15);
+    CHECK(s.stride(0, 0) == 20);
+    CHECK(s.stride(0, 1) == 4);
+    std::vector<float> v(15, 1.0f);
+    s.download(0, std::as_writable_bytes(std::span(v)));
+    CHECK(v == std::vector<float>(15, 0.0f));
+    v[7] = 3;
+    s.upload(0, std::as_bytes(std::span(v)));
+    float one = 0;
+    s.download(0, std::as_writable_bytes(std::span(&one, 1)), 7);
+    CHECK(one == 3.0f);
+    Storage none(device, floats, {0, 5}, here);
+    CHECK(none.size() == 0);
+    Storage scalar(device, floats, {}, here);
+    CHECK(scalar.size() == 1);
+    CHECK_THAT(message([&] { Storage(device, floats, {4, -1}, here); }), contains("(4, -1)"));
+    CHECK_THAT(message([&] { Storage(device, floats, {1ll << 40, 1ll << 40}, here); }),
+               contains("2^63"));
+    // More than any machine has: refused with the size, and nothing is lost.
+    std::string huge = message([&] { Storage(device, floats, {1ll << 50}, here); });
+    CHECK_THAT(huge, contains("user.cpp:42"));
+    CHECK_THAT(huge, contains(std::to_string(4ll << 50)));
+    Storage after(device, floats, {8}, here);
+    CHECK(after.size() == 8);
+  }
+}
+
+TEST_CASE("fill writes every element of every width") {
+  for (const char* name : {"cpu", "interpreter", "vulkan"}) {
+    auto device = Device::open(name);
+    auto check = [&]<class T>(ir::Type type, T value) {
+      for (int n : {0, 1, 3, 1000, 70001}) {
+        Storage s(device, {{type, type}}, {n}, here);
+        uint64_t bits = 0;
+        std::memcpy(&bits, &value, sizeof value);
+        s.fill(0, bits);
+        std::vector<T> v(static_cast<size_t>(n));
+        s.download(0, std::as_writable_bytes(std::span(v)));
+        CHECK(v == std::vector<T>(static_cast<size_t>(n), value));
+      }
+    };
+    check(ir::Type::u8, uint8_t(0xa5));
+    check(ir::Type::u16, uint16_t(0x1234));
+    check(ir::Type::f32, 1.5f);
+    check(ir::Type::f64, 3.141592653589793);
+    check(ir::Type::u64, uint64_t(0x0123456789abcdef));
+  }
+}
+
+TEST_CASE("swap exchanges memory only between equals; a released storage names the place") {
+  auto device = Device::open("cpu");
+  Storage a(device, floats, {4}, here), b(device, floats, {4}, here), c(device, floats, {5}, here);
+  Storage d(device, {{ir::Type::i32, ir::Type::i32}}, {4}, here);
+  a.fill(0, ir::bits_of(1.0f));
+  a.swap(b, here);
+  float v = 0;
+  b.download(0, std::as_writable_bytes(std::span(&v, 1)));
+  CHECK(v == 1.0f);
+  CHECK_THAT(message([&] { a.swap(c, here); }), contains("(4) and (5)"));
+  CHECK_THAT(message([&] { a.swap(d, here); }), contains("element types"));
+  a.release({"user.cpp", 99});
+  CHECK_THAT(message([&] { a.swap(b, here); }), contains("user.cpp:99"));
+  CHECK_THAT(message([&] { a.swap(b, here); }), contains("user.cpp:42"));
+  a.release({"user.cpp", 100});  // again: nothing happens
+}
+
+TEST_CASE("values are formatted as C++ would print them") {
+  using runtime::format_values;
+  using T = ir::Type;
+  const T types[] = {T::i32, T::f32, T::b1, T::u8, T::i64};
+  const uint64_t values[] = {ir::bits_of_int(-5, T::i32), ir::bits_of(0.1f), 1, 255,
+                             ir::bits_of_int(-1, T::i64)};
+  CHECK(format_values("{} {} {} {} {}", types, values) == "-5 0.1 true 255 -1");
+  CHECK(format_values("{{}} {}", types, values) == "{} -5");
+  CHECK(format_values("none", types, values) == "none");
+  CHECK(format_values("{} {}", std::span(types).first(1), std::span(values).first(1)) == "-5 ");
+}
