@@ -131,7 +131,7 @@ void fma_rounds(int rounds) {
       for (int c = 0; c < chains; c++) v[c] = v[c] * a + b;
     Vector total = v[0];
     for (int c = 1; c < chains; c++) total += v[c];
-    volatile float sink = total[0];
+    volatile Vector sink = total;  // every lane is used, so none is optimised away
     (void)sink;
   }
 }

@@ -70,8 +70,9 @@ void reduce(Recording& r, ir::AtomicOp op, ir::Value* slot, ir::Value* v, Loc lo
 ir::Value* shifted(ir::Builder& b, ir::Op op, ir::Value* v, ir::Value* count) {
   ir::Type type = v->type;
   if (ir::bit_width(type) >= 32) return b.binary(op, v, count);
-  ir::Value* wide = b.binary(op, b.convert(v, ir::Type::i32), b.convert(count, ir::Type::i32));
-  return b.convert(wide, type);
+  ir::Value* wide = b.convert(v, ir::Type::i32);
+  ir::Value* by = b.convert(count, ir::Type::i32);
+  return b.convert(b.binary(op, wide, by), type);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "examples/programs.h"
 
+#include <quern/host.h>
+
 namespace examples {
 
 namespace qn = quern;
@@ -44,7 +46,7 @@ std::vector<int> julia(const qn::Device& device, int n, float cr, float ci, int 
     }
   };
   draw(cr, ci, limit);
-  return count.to_vector();
+  return qn::to_vector(count);
 }
 
 std::vector<double> jacobi(const qn::Device& device, int n, double tolerance) {
@@ -76,7 +78,7 @@ std::vector<double> jacobi(const qn::Device& device, int n, double tolerance) {
       u.swap(v);
     }
   }
-  return u.to_vector();
+  return qn::to_vector(u);
 }
 
 std::vector<int> life(const qn::Device& device, int n, std::vector<int> board, int generations) {
@@ -95,7 +97,7 @@ std::vector<int> life(const qn::Device& device, int n, std::vector<int> board, i
     step();
     a.swap(b);
   }
-  return a.to_vector();
+  return qn::to_vector(a);
 }
 
 std::vector<Body> nbody(const qn::Device& device, std::vector<Body> bodies, double dt, int steps) {

@@ -116,14 +116,17 @@ class Run {
     command.iterations = extent.total;
     command.args = block_.memory;
     command.guard = guard;
-    if (task.kind != Task::serial) plan_chunks(command, task, plan.cost, extent.row);
+    if (extent.total == 0)
+      command.chunks = 0;
+    else if (task.kind != Task::serial)
+      plan_chunks(command, task, plan.cost, extent.row);
     if (!task.reductions.empty()) prepare_scratch(command, task);
     if (extent.total > 0) commands_.push_back(command);
   }
 
   /// The task's partial values need room, and the task that combines them needs their number.
   void prepare_scratch(const Launch& command, const Task& task) {
-    uint64_t chunks = command.iterations == 0 ? 0 : command.chunks;
+    uint64_t chunks = command.chunks;
     uint64_t bytes = chunks * task.reductions.size() * 8;
     if (bytes > block_.scratch_bytes) {
       flush();

@@ -11,7 +11,7 @@ namespace {
 
 class Finder {
  public:
-  explicit Finder(Task& task) : task_(task) {}
+  Finder(const Kernel& kernel, Task& task) : kernel_(kernel), task_(task) {}
 
   void run() {
     task_.footprints.clear();
@@ -26,6 +26,8 @@ class Finder {
         print.access = Access::atomic;
       else
         return;
+      if (kernel_.bindings[inst->binding()].kind == Binding::frame) return;
+      if (kernel_.bindings[inst->binding()].kind != Binding::field) return;
       print.binding = inst->binding();
       print.component = inst->component();
       if (inst->is(Op::atomic)) print.atomic_op = inst->atomic();
@@ -116,6 +118,8 @@ class Finder {
     task_.footprints.push_back(print);
   }
 
+  const Kernel& kernel_;
+  const Kernel& kernel_;
   Task& task_;
   std::unordered_map<const Value*, Kind> kinds_;
 };
@@ -123,7 +127,7 @@ class Finder {
 }  // namespace
 
 void footprints(Kernel& kernel) {
-  for (Task& task : kernel.tasks) Finder(task).run();
+  for (Task& task : kernel.tasks) Finder(kernel, task).run();
 }
 
 }  // namespace quern::ir

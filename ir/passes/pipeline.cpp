@@ -7,11 +7,13 @@
 #include "ir/passes/bind.h"
 #include "ir/passes/check_access.h"
 #include "ir/passes/check_arithmetic.h"
+#include "ir/passes/demote_atomics.h"
 #include "ir/passes/drop_unused_snapshots.h"
 #include "ir/passes/footprints.h"
 #include "ir/passes/forward.h"
 #include "ir/passes/hoist.h"
 #include "ir/passes/inline_calls.h"
+#include "ir/passes/legalise.h"
 #include "ir/passes/lower_access.h"
 #include "ir/passes/lower_checks.h"
 #include "ir/passes/lower_loops.h"
@@ -102,6 +104,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
            const PassHook& hook) {
   Runner run(kernel, hook);
   run.must("bind", bind, signature);
+  run.may("demote_atomics", demote_atomics);
   run.may("forward", forward);
   run.must("open_tasks", open_tasks, target);
   run.must("privatise_reductions", privatise_reductions, target);
@@ -113,6 +116,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.must("lower_access", lower_access);
   run.must("lower_loops", lower_loops);
   run.may("promote_slots", promote_slots);
+  run.must("legalise", legalise, target);
   run.may("simplify", simplify);
   run.may("hoist", hoist);
   run.may("simplify", simplify);

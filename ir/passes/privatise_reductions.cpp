@@ -1,5 +1,6 @@
 #include "ir/passes/privatise_reductions.h"
 
+#include "ir/passes/atomic_rules.h"
 #include "ir/passes/open_tasks.h"
 #include "quern/ir/abi.h"
 #include "quern/ir/builder.h"
@@ -10,19 +11,6 @@ namespace {
 
 constexpr int64_t chunk_length = 1024;
 constexpr int64_t partials = 32;
-
-Op operation(AtomicOp op, Type type) {
-  switch (op) {
-    case AtomicOp::add: return Op::add;
-    case AtomicOp::mul: return Op::mul;
-    case AtomicOp::min: return is_float(type) ? Op::fmin : Op::min;
-    case AtomicOp::max: return is_float(type) ? Op::fmax : Op::max;
-    case AtomicOp::bit_and: return Op::bit_and;
-    case AtomicOp::bit_or: return Op::bit_or;
-    case AtomicOp::bit_xor: return Op::bit_xor;
-    default: throw InternalError("a reduction by " + std::string(name(op)));
-  }
-}
 
 class Privatiser {
  public:

@@ -243,6 +243,8 @@ class Parser {
       } else if (accept("walk")) {
         expect("=");
         t.walk = named(walks, "a walk");
+      } else if (accept("ordinal")) {
+        t.ordinal = attribute<uint32_t>("an ordinal");
       } else if (accept("grain")) {
         t.grain = attribute<uint64_t>("a number of iterations");
       } else if (accept("block")) {

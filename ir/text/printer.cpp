@@ -247,6 +247,7 @@ class Printer {
     out_ += tasks[t.kind];
     if (t.rank) out_ += number(" rank=", t.rank);
     if (t.walk != Task::unlowered) out_ += " walk=" + std::string(walks[t.walk]);
+    if (t.ordinal != ~0u) out_ += number(" ordinal=", t.ordinal);
     if (t.grain) out_ += number(" grain=", t.grain);
     if (t.block_size[0] || t.block_size[1] || t.block_size[2])
       out_ += number(" block=", t.block_size[0]) + number(",", t.block_size[1]) +

@@ -1,5 +1,6 @@
 #pragma once
 // The end-to-end suite is written once and runs on every device present.
+#include <quern/host.h>
 #include <quern/quern.h>
 
 #include <cstdlib>

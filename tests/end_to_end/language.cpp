@@ -34,7 +34,7 @@ TEST_CASE("saxpy on captured fields, one compile for all sizes") {
       fill_from(x, hx);
       fill_from(y, hy);
       saxpy(x, y, 2.0f);
-      std::vector<float> out = y.to_vector();
+      std::vector<float> out = qn::to_vector(y);
       for (int i = 0; i < n; i++) REQUIRE(out[size_t(i)] == 2.0f * hx[size_t(i)] + hy[size_t(i)]);
     }
   });
@@ -51,11 +51,11 @@ TEST_CASE("aliased arguments are right") {
     qn::Field<float> x{device, {100}};
     x.fill(3.0f);
     axpy(x, x, 2.0f);  // x = 2·3 = 6, then 6 + 6
-    for (float v : x.to_vector()) REQUIRE(v == 12.0f);
+    for (float v : qn::to_vector(x)) REQUIRE(v == 12.0f);
     qn::Field<float> y{device, {100}};
     x.fill(3.0f);
     axpy(x, y, 2.0f);  // y = 6, then 6 + 3
-    for (float v : y.to_vector()) REQUIRE(v == 9.0f);
+    for (float v : qn::to_vector(y)) REQUIRE(v == 9.0f);
   });
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("branches, else-if chains and guards") {
       }
     };
     k();
-    std::vector<int> out = y.to_vector();
+    std::vector<int> out = qn::to_vector(y);
     for (int i = 0; i < n; i++) {
       int v = i - 100, want = v < -50 ? 1 : v < 0 ? (v % 2 == 0 ? 2 : 3) : 4;
       if (i > 0 && v - 1 == 10) want = 5;
@@ -115,7 +115,7 @@ TEST_CASE("loops with break and continue at every depth") {
       }
     };
     k();
-    std::vector<int> out = y.to_vector();
+    std::vector<int> out = qn::to_vector(y);
     for (int i = 0; i < n; i++) {
       int sum = 0;
       for (int a = 0; a < 10; a++) {
@@ -212,7 +212,7 @@ TEST_CASE("kernel-level serial code, If, serial and While around parallel loops"
       int total = k(5, mode);
       REQUIRE(total == 35);
       REQUIRE(count.at(0) == 35);
-      std::vector<int> out = x.to_vector();
+      std::vector<int> out = qn::to_vector(x);
       for (int i = 0; i < n; i++)
         REQUIRE(out[size_t(i)] == (mode == 1 ? -(i + 10) : i + 10 + 1000) * 8);
     }
@@ -230,11 +230,11 @@ TEST_CASE("an early Return at kernel level skips the rest") {
       return I32(3);
     };
     REQUIRE(int(k(1)) == -1);
-    REQUIRE(x.to_vector() == std::vector<int>(10, 0));
+    REQUIRE(qn::to_vector(x) == std::vector<int>(10, 0));
     REQUIRE(int(k(2)) == -2);
-    REQUIRE(x.to_vector() == std::vector<int>(10, 5));
+    REQUIRE(qn::to_vector(x) == std::vector<int>(10, 5));
     REQUIRE(int(k(0)) == 3);
-    REQUIRE(x.to_vector() == std::vector<int>(10, 6));
+    REQUIRE(qn::to_vector(x) == std::vector<int>(10, 6));
   });
 }
 
@@ -255,7 +255,7 @@ TEST_CASE("atomics from colliding iterations return the old value") {
       }
     };
     k();
-    std::vector<int> bins = bin.to_vector(), once = seen.to_vector();
+    std::vector<int> bins = qn::to_vector(bin), once = qn::to_vector(seen);
     for (int b = 0; b < 7; b++) REQUIRE(bins[size_t(b)] == n / 7 + (b < n % 7));
     for (int i = 0; i < n; i++) REQUIRE(once[size_t(i)] == (i < bins[0] ? 1 : 0));
     REQUIRE(wide.at(0) == uint64_t(n) * (n - 1) / 2);
@@ -278,8 +278,8 @@ TEST_CASE("small integer types wrap and saturate as the semantics say") {
       }
     };
     k();
-    auto va = a.to_vector(), vb = b.to_vector();
-    auto vc = c.to_vector();
+    auto va = qn::to_vector(a), vb = qn::to_vector(b);
+    auto vc = qn::to_vector(c);
     for (int i = 0; i < 256; i++) {
       REQUIRE(va[size_t(i)] == uint8_t(i * 3));
       REQUIRE(vb[size_t(i)] == (i * 2 - 100 < 0 ? 0 : i * 2 - 100 > 255 ? 255 : i * 2 - 100));
@@ -300,13 +300,13 @@ TEST_CASE("fields of rank 0 to 4") {
       for (auto I : q) q[I] = I.x * 1000 + I.y * 100 + I.z * 10 + I.w + s();
     };
     k();
-    REQUIRE(s.at() == 7);
+    REQUIRE(s.at({}) == 7);
     for (int i = 0; i < 3; i++)
       for (int j = 0; j < 4; j++)
         for (int l = 0; l < 5; l++) {
           REQUIRE(t.at(i, j, l) == 100 * i + 10 * j + l);
           for (int h = 0; h < 2; h++)
-            REQUIRE(q.at(h, i, j, l) == h * 1000 + i * 100 + j * 10 + l + 7);
+            REQUIRE(q.at({h, i, j, l}) == h * 1000 + i * 100 + j * 10 + l + 7);
         }
   });
 }
@@ -321,7 +321,7 @@ TEST_CASE("swap exchanges storage and kernels see it") {
       step();
       u.swap(v);
     }
-    REQUIRE(u.to_vector() == std::vector<int>(8, 10));
+    REQUIRE(qn::to_vector(u) == std::vector<int>(8, 10));
   });
 }
 
@@ -351,13 +351,13 @@ TEST_CASE("random numbers are those of Philox4x32-10 on every device") {
       }
     };
     k();  // the first launch of a device that was just opened: number 0
-    auto vx = x.to_vector(), vy = y.to_vector();
+    auto vx = qn::to_vector(x), vy = qn::to_vector(y);
     for (uint32_t i = 0; i < 1000; i++) {
       REQUIRE(vx[i] == philox(0, 0, i, 0, 0, 1));
       REQUIRE(vy[i] == philox(0, 0, i, 0, 1, 1));
     }
     double mean = 0;
-    for (float v : f.to_vector()) {
+    for (float v : qn::to_vector(f)) {
       REQUIRE(v >= 0.0f);
       REQUIRE(v < 1.0f);
       mean += v / 1000;
@@ -387,7 +387,7 @@ TEST_CASE("outlined and inlined functions") {
       }
     };
     k();
-    auto out = x.to_vector(), signs = s.to_vector();
+    auto out = qn::to_vector(x), signs = qn::to_vector(s);
     for (int i = 0; i < 101; i++) {
       float v = (float(i) - 50) / 25.0f, t = std::min(std::max(v, 0.0f), 1.0f);
       REQUIRE(out[size_t(i)] == Approx(t * t * (3 - 2 * t) + v * v).margin(1e-6));

@@ -20,7 +20,8 @@ class Generator {
     kernel_->bindings.push_back(binding(Binding::scalar, 0, Type::i32));
     kernel_->bindings.push_back(binding(Binding::scalar, 0, Type::b1));
     kernel_->results = {Type::i32, Type::i32};
-    kernel_->sites.push_back({});
+    kernel_->sites.push_back({Site::check, {}, "a check", {Type::i32}});
+    kernel_->sites.push_back({Site::print, {}, "{} {}", {Type::b1, Type::i32}});
     make_function();
     kernel_->body = b_.make_region();
     b_.at_end(kernel_->body);
@@ -263,10 +264,13 @@ class Generator {
       case 5: b_.put(pick(state.slots), pick(state.ints)); break;
       case 6:
       case 7: state.in_function ? expression(state) : memory(state); break;
-      case 8:
-        b_.make(below(2) ? Op::check : Op::print, {}, {pick(state.bools), pick(state.ints)})->site =
-            0;
+      case 8: {
+        uint32_t site = uint32_t(below(2));
+        Inst* inst =
+            b_.make(site ? Op::print : Op::check, {}, {pick(state.bools), pick(state.ints)});
+        inst->site = site;
         break;
+      }
       case 9:
         if (!state.in_function)
           state.ints.push_back(

@@ -82,6 +82,12 @@ template <class T, int N = 1> class Field {
     detail::Id ids[] = {i.id, j.id, k.id, m.id};
     return at_ids(ids, i.loc);
   }
+  template <class... I>
+    requires(sizeof...(I) != size_t(N))
+  Elem<T> operator()(const I&...) const {
+    static_assert(detail::never<Field>, "quern: a field takes one index for each of its axes");
+    return at_ids(nullptr, Loc{});
+  }
 #if defined(__cpp_multidimensional_subscript)
   Elem<T> operator[](detail::Index i, detail::Index j) const
     requires(N == 2)

@@ -8,10 +8,12 @@ namespace detail {
 /// `out` receives one id for each result.
 QUERN_RECORDS void call(FuncObject* function, const Id* arguments, int count, Id* out, Loc loc);
 
-template <class X> struct FunctionParameter : Parameter<X> {
-  static_assert(Device<X>, "quern: a function's parameter is a value (F32, I32, Val<T>); capture "
-                           "fields instead");
+template <class X> struct FunctionParameter {
+  static_assert(never<X>,
+                "quern: a function's parameter is a value (F32, I32, Val<T>); capture fields instead");
+  using device = Arg<int>;
 };
+template <Device X> struct FunctionParameter<X> : Parameter<X> {};
 }  // namespace detail
 
 template <class Signature> class Func;

@@ -127,7 +127,8 @@ QUERN_FLOAT_FUNCTION(log, log)
   auto name(const A& a, const B& b, Loc l = Loc::here()) {                           \
     using T = detail::meet_t<A, B>;                                                  \
     static_assert(detail::Takes<T, floats>::ok);                                     \
-    return detail::map<T>(detail::Op::op, detail::meeting<T>(a, l), detail::meeting<T>(b, l), l); \
+    auto x = detail::meeting<T>(a, l), y = detail::meeting<T>(b, l);                 \
+    return detail::map<T>(detail::Op::op, x, y, l);                                  \
   }
 QUERN_FUNCTION_OF_TWO(min, min, false)  // b < a ? b : a
 QUERN_FUNCTION_OF_TWO(max, max, false)  // a < b ? b : a
@@ -175,13 +176,13 @@ template <detail::Operand A, detail::Operand B>
   requires(detail::Device<A> || detail::Device<B>)
 auto vec(const A& a, const B& b, Loc l = Loc::here()) {
   using S = detail::meet_t<A, B>;
-  return Val<Vec<S, 2>>(Arg<S>(a, l), Arg<S>(b, l));
+  return Val<Vec<S, 2>>{Arg<S>(a, l), Arg<S>(b, l)};
 }
 template <detail::Operand A, detail::Operand B, detail::Operand C>
   requires(detail::Device<A> || detail::Device<B> || detail::Device<C>)
 auto vec(const A& a, const B& b, const C& c, Loc l = Loc::here()) {
   using S = detail::meet_t<Val<detail::meet_t<A, B>>, C>;
-  return Val<Vec<S, 3>>(Arg<S>(a, l), Arg<S>(b, l), Arg<S>(c, l));
+  return Val<Vec<S, 3>>{Arg<S>(a, l), Arg<S>(b, l), Arg<S>(c, l)};
 }
 
 /// Uniform in [0, 1) for floating types, all bits random for the others. The same numbers on every

@@ -147,7 +147,6 @@ template <class T> struct BoolOps : Common<T> {
   QUERN_BINARY(^, bits, bit_xor)
   QUERN_EQUALITY(==, eq)
   QUERN_EQUALITY(!=, ne)
-  friend auto operator!(At<T> a) { return value<T>(unary(Op::bit_not, a.ids.v[0], a.loc)); }
   // Left: At remembers where recording stood, so all that the right operand records is known.
   // Right: the exact type, so that the built-in && never ties.
   template <DeviceBool U> friend auto operator&&(At<T> a, const U& b) {
@@ -167,6 +166,12 @@ template <class A, class B>
 concept MixedDevice = Device<A> && Device<B> && !std::is_same_v<elem_t<A>, elem_t<B>>;
 
 }  // namespace detail
+
+// Of the exact type, for the built-in ! not to tie; pure, so it takes the line recorded last.
+template <detail::DeviceBool A> auto operator!(const A& a) {
+  return detail::value<detail::elem_t<A>>(
+      detail::unary(detail::Op::bit_not, a.ids(Loc{}).v[0], Loc{}));
+}
 
 // A host bool beside a device one: the host decides at once.
 template <detail::DeviceBool A, class B = Val<detail::elem_t<A>>> B operator&&(const A& a, bool b) {

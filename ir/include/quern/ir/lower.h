@@ -11,6 +11,8 @@ namespace quern::ir {
 struct TargetTraits {
   Task::Walk walk = Task::chunked;          ///< how a parallel loop without reductions is walked
   bool fma_exact[2] = {true, true};         ///< correctly rounded fma in f32, f64
+  bool div_exact = true;                    ///< correctly rounded ÷ in f32 (strict mode only)
+  bool sqrt_exact = true;                   ///< correctly rounded √ in f32 (strict mode only)
   bool float_atomic_add[2] = {true, true};  ///< else replaced by a compare-and-swap loop
   bool float_atomic_min_max[2] = {false, false};
   bool narrow_atomics = true;  ///< 8- and 16-bit read-modify-write; else on the 32-bit word

@@ -7,7 +7,7 @@
 //   binding field rank=1 f32 "x"                 ; components, `value:storage` where they differ
 //   binding field rank=2 b1:u8 "m" class=1 strided
 //   frame f32, i64                               ; types of the frame's cells
-//   site check "saxpy.cpp":12 "negative at {}" (i32)
+//   site check "saxpy.cpp":12 "negative at {}" (i32)   ; file and line only with locations
 //   function @smoothstep(%e0: f32, %x: f32) -> (f32) {
 //     %t = sub %x, %e0 : f32
 //     yield %t
@@ -16,8 +16,7 @@
 //     %a = param<0> : f32
 //     %n = extent<1.0> : i32                     ; <binding.axis>
 //     %z = constant<0> : i32                     ; integers decimal, floats shortest round trip
-//     parallel %z, %n {(%i: i32)                 ; rank = operands / 2; ` deterministic` after the
-//     name
+//     parallel ordinal=1 %z, %n {(%i: i32)       ; or `parallel deterministic …`; rank = operands / 2
 //       %v = load<1.0> %i : f32                  ; <binding.component>
 //       %w = mul %a, %v : f32 @ "saxpy.cpp":9    ; location, optional
 //       store<2.0> %i, %w
@@ -34,12 +33,17 @@
 //   task serial {
 //     …
 //   }
-//   task range rank=1 walk=chunked grain=1024 deterministic reduce(add f32 3) domain {
+//   task range rank=1 walk=chunked deterministic ordinal=0 grain=1024 reduce(add f32 3) domain {
 //     … yield %lo, %hi
-//   } footprint(read 1.0 offset [0,0]) {
+//   } footprint(read 1.0 offset [0,0]) footprint(atomic.add 2.0 unknown) {(%i: i32)
 //     …
 //   }
 //   schedule { launch 0 if 2 { launch 1 } repeat 3 { launch 2 } { launch 3 } }
+//
+// `repeat CELL { condition } { body }`. Attributes of a task come in any order. A NaN prints as its
+// bits: constant<nan:0x7fc00000>. Flags of an operation follow its name: add.uncontracted,
+// loop.parallel_walk. An operand list starts on the line of its operation. A name may be used again
+// once the region that defined it has ended. Strings know \" \ \n \t \xHH.
 //
 // Everything an operation has beyond its operands prints in a fixed order:
 //   %results = name.kind<imm> operands : result-types !site @ "file":line {regions}

@@ -1,0 +1,217 @@
+#include "backends/vulkan/arithmetic.h"
+
+#include <cmath>
+
+#include "quern/error.h"
+
+namespace quern::vulkan {
+
+using ir::Op;
+using ir::Type;
+using Spv = spv::Op;
+
+namespace {
+ir::Bits sign_bit(Type t) { return ir::Bits(1) << (ir::bit_width(t) - 1); }
+Type bits_type(Type t) { return ir::bit_width(t) == 64 ? Type::u64 : Type::u32; }
+}  // namespace
+
+Id Arithmetic::type(Type t) {
+  if (t == Type::b1) return w.bool_type();
+  uint32_t width = ir::bit_width(t);
+  if (width == 0)
+    throw InternalError("type " + std::string(ir::name(t)) + " reached the code generator");
+  if (width == 64) w.capability(ir::is_float(t) ? spv::Capability::Float64 : spv::Capability::Int64);
+  if (width == 16) w.capability(spv::Capability::Int16);
+  if (width == 8) w.capability(spv::Capability::Int8);
+  return ir::is_float(t) ? w.float_type(width) : w.int_type(width);
+}
+
+Id Arithmetic::constant(Type t, ir::Bits bits) {
+  if (t == Type::b1) return w.boolean(bits != 0);
+  return w.constant(type(t), ir::bit_width(t), ir::truncate(bits, t));
+}
+
+Id Arithmetic::row(const ir::Inst& inst, std::span<const Id> args) {
+  if (inst.op == Op::constant) return constant(inst.type(), inst.imm);
+  if (args.empty() || inst.results.size() != 1) return 0;
+  Type t = inst.operand(inst.operand_count() - 1)->type;
+  Id x = args[0];
+  Id y = args.size() > 1 ? args[1] : 0;
+  Id z = args.size() > 2 ? args[2] : 0;
+  switch (inst.op) {
+    case Op::add:
+    case Op::sub:
+    case Op::mul: return add_sub_mul(inst, t, x, y);
+    case Op::div:
+    case Op::rem: return divide(inst.op, t, x, y);
+    case Op::neg: return negate(t, x);
+    case Op::abs: return absolute(t, x);
+    case Op::min: return select(t, less(t, y, x), y, x);
+    case Op::max: return select(t, less(t, x, y), y, x);
+    case Op::fmin:
+    case Op::fmax: return extreme(inst.op, t, x, y);
+    case Op::fma: return math(GLSLstd450Fma, t, {x, y, z});
+    case Op::sqrt: return math(GLSLstd450Sqrt, t, {x});
+    case Op::floor: return math(GLSLstd450Floor, t, {x});
+    case Op::ceil: return math(GLSLstd450Ceil, t, {x});
+    case Op::trunc: return math(GLSLstd450Trunc, t, {x});
+    case Op::round: return math(GLSLstd450RoundEven, t, {x});
+    case Op::copysign: return copysign(t, x, y);
+    case Op::bit_and:
+    case Op::bit_or:
+    case Op::bit_xor: return logic(inst.op, t, x, y);
+    case Op::bit_not:
+      return w.op(t == Type::b1 ? Spv::OpLogicalNot : Spv::OpNot, type(t), {x});
+    case Op::shl:
+    case Op::shr: return shift(inst.op, t, x, y);
+    case Op::eq: return equal(t, x, y);
+    case Op::ne: return not_equal(t, x, y);
+    case Op::lt: return less(t, x, y);
+    case Op::le: return less_equal(t, x, y);
+    case Op::gt: return less(t, y, x);
+    case Op::ge: return less_equal(t, y, x);
+    case Op::select: return select(t, x, y, z);
+    case Op::convert: return convert(t, inst.type(), x);
+    case Op::bitcast:
+      return type(t) == type(inst.type()) ? x : w.bitcast(type(inst.type()), x);
+    default: return 0;
+  }
+}
+
+Id Arithmetic::add_sub_mul(const ir::Inst& inst, Type t, Id x, Id y) {
+  struct {
+    Spv on_ints, on_floats;
+  } code = inst.is(Op::add)   ? decltype(code){Spv::OpIAdd, Spv::OpFAdd}
+           : inst.is(Op::sub) ? decltype(code){Spv::OpISub, Spv::OpFSub}
+                              : decltype(code){Spv::OpIMul, Spv::OpFMul};
+  if (!ir::is_float(t)) return w.op(code.on_ints, type(t), {x, y});
+  Id v = w.op(code.on_floats, type(t), {x, y});
+  bool free = modes_.contract && !modes_.strict && !(inst.kind & ir::uncontracted);
+  return free ? v : exact(v);
+}
+
+Id Arithmetic::less(Type t, Id x, Id y) {
+  return test(ir::is_float(t)    ? Spv::OpFOrdLessThan
+              : ir::is_signed(t) ? Spv::OpSLessThan
+                                 : Spv::OpULessThan,
+              x, y);
+}
+
+Id Arithmetic::less_equal(Type t, Id x, Id y) {
+  return test(ir::is_float(t)    ? Spv::OpFOrdLessThanEqual
+              : ir::is_signed(t) ? Spv::OpSLessThanEqual
+                                 : Spv::OpULessThanEqual,
+              x, y);
+}
+
+Id Arithmetic::equal(Type t, Id x, Id y) {
+  return test(ir::is_float(t)   ? Spv::OpFOrdEqual
+              : t == Type::b1 ? Spv::OpLogicalEqual
+                              : Spv::OpIEqual,
+              x, y);
+}
+
+Id Arithmetic::not_equal(Type t, Id x, Id y) {
+  return test(ir::is_float(t)   ? Spv::OpFUnordNotEqual
+              : t == Type::b1 ? Spv::OpLogicalNotEqual
+                              : Spv::OpINotEqual,
+              x, y);
+}
+
+/// The divisor is 1 where the division has no meaning: MIN / 1 is what MIN / -1 must give.
+Id Arithmetic::divide(Op op, Type t, Id x, Id y) {
+  if (ir::is_float(t)) return exact(w.op(Spv::OpFDiv, type(t), {x, y}));
+  bool is_signed = ir::is_signed(t);
+  Id zero = equal(t, y, constant(t, 0));
+  Id unsafe = zero;
+  if (is_signed) {
+    Id lowest = equal(t, x, constant(t, sign_bit(t)));
+    Id overflow = logic(Op::bit_and, Type::b1, lowest, equal(t, y, constant(t, ~ir::Bits(0))));
+    unsafe = logic(Op::bit_or, Type::b1, zero, overflow);
+  }
+  Id divisor = select(t, unsafe, constant(t, 1), y);
+  if (op == Op::div) {
+    Id quotient = w.op(is_signed ? Spv::OpSDiv : Spv::OpUDiv, type(t), {x, divisor});
+    return select(t, zero, constant(t, 0), quotient);
+  }
+  Id rest = w.op(is_signed ? Spv::OpSRem : Spv::OpUMod, type(t), {x, divisor});
+  return select(t, zero, x, rest);
+}
+
+/// Skips a NaN; of equal values the one whose sign puts it first (last): -0 is below +0.
+Id Arithmetic::extreme(Op op, Type t, Id x, Id y) {
+  bool smaller = op == Op::fmin;
+  Id first = test(smaller ? Spv::OpFOrdLessThan : Spv::OpFOrdGreaterThan, x, y);
+  Id result = select(t, first, x, y);
+  Type bits = bits_type(t);
+  Id both = logic(smaller ? Op::bit_or : Op::bit_and, bits, w.bitcast(type(bits), x),
+                  w.bitcast(type(bits), y));
+  result = select(t, equal(t, x, y), w.bitcast(type(t), both), result);
+  return select(t, not_equal(t, y, y), x, result);
+}
+
+Id Arithmetic::negate(Type t, Id x) {
+  return ir::is_float(t) ? exact(w.op(Spv::OpFNegate, type(t), {x}))
+                         : w.op(Spv::OpSNegate, type(t), {x});
+}
+
+Id Arithmetic::absolute(Type t, Id x) {
+  if (ir::is_float(t)) return math(GLSLstd450FAbs, t, {x});
+  if (!ir::is_signed(t)) return x;
+  return select(t, less(t, x, constant(t, 0)), negate(t, x), x);
+}
+
+Id Arithmetic::copysign(Type t, Id x, Id y) {
+  Type bits = bits_type(t);
+  Id magnitude = logic(Op::bit_and, bits, w.bitcast(type(bits), x), constant(bits, ~sign_bit(t)));
+  Id sign = logic(Op::bit_and, bits, w.bitcast(type(bits), y), constant(bits, sign_bit(t)));
+  return w.bitcast(type(t), logic(Op::bit_or, bits, magnitude, sign));
+}
+
+Id Arithmetic::logic(Op op, Type t, Id x, Id y) {
+  bool logical = t == Type::b1;
+  Spv code = op == Op::bit_and  ? (logical ? Spv::OpLogicalAnd : Spv::OpBitwiseAnd)
+             : op == Op::bit_or ? (logical ? Spv::OpLogicalOr : Spv::OpBitwiseOr)
+                                : (logical ? Spv::OpLogicalNotEqual : Spv::OpBitwiseXor);
+  return w.op(code, type(t), {x, y});
+}
+
+Id Arithmetic::shift(Op op, Type t, Id x, Id count) {
+  count = logic(Op::bit_and, t, count, constant(t, ir::bit_width(t) - 1));
+  Spv code = op == Op::shl        ? Spv::OpShiftLeftLogical
+             : ir::is_signed(t) ? Spv::OpShiftRightArithmetic
+                                : Spv::OpShiftRightLogical;
+  return w.op(code, type(t), {x, count});
+}
+
+Id Arithmetic::convert(Type from, Type to, Id x) {
+  if (from == to) return x;
+  if (to == Type::b1) return not_equal(from, x, constant(from, 0));
+  if (from == Type::b1) return select(to, x, constant(to, ir::bits_of_int(1, to)), constant(to, 0));
+  if (ir::is_float(to)) {
+    if (ir::is_float(from)) return exact(w.op(Spv::OpFConvert, type(to), {x}));
+    return w.op(ir::is_signed(from) ? Spv::OpConvertSToF : Spv::OpConvertUToF, type(to), {x});
+  }
+  if (ir::is_float(from)) return float_to_int(from, to, x);
+  if (ir::bit_width(from) == ir::bit_width(to)) return x;
+  return w.op(ir::is_signed(from) ? Spv::OpSConvert : Spv::OpUConvert, type(to), {x});
+}
+
+/// NaN gives 0, what does not fit saturates; narrow results go through 32 bits.
+Id Arithmetic::float_to_int(Type from, Type to, Id x) {
+  unsigned width = ir::bit_width(to);
+  bool is_signed = ir::is_signed(to);
+  auto real = [&](double v) { return constant(from, ir::bits_of_real(v, from)); };
+  Type wide = width >= 32 ? to : is_signed ? Type::i32 : Type::u32;
+  Id fits = w.op(is_signed ? Spv::OpConvertFToS : Spv::OpConvertFToU, type(wide), {x});
+  fits = convert(wide, to, fits);
+  ir::Bits all = ir::truncate(~ir::Bits(0), to);
+  Id over = test(Spv::OpFOrdGreaterThanEqual, x, real(std::ldexp(1.0, int(width) - is_signed)));
+  Id result = select(to, over, constant(to, is_signed ? all >> 1 : all), fits);
+  if (!is_signed) return select(to, less(from, real(0), x), result, constant(to, 0));
+  Id under = less(from, x, real(-std::ldexp(1.0, int(width) - 1)));
+  result = select(to, under, constant(to, sign_bit(to)), result);
+  return select(to, not_equal(from, x, x), constant(to, 0), result);
+}
+
+}  // namespace quern::vulkan

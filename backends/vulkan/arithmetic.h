@@ -1,0 +1,53 @@
+#pragma once
+// The element-wise rows of the operation table as SPIR-V.
+#include "backends/vulkan/spirv_writer.h"
+#include "quern/ir/ir.h"
+
+namespace quern::vulkan {
+
+/// Emits element-wise operations with exactly the meaning of ir::evaluate, as far as the device
+/// rounds + − × ÷ √ correctly. Integers of either signedness share one SPIR-V type; addresses are
+/// 64-bit integers; b1 is OpTypeBool.
+class Arithmetic {
+ public:
+  Arithmetic(SpirvWriter& writer, const ir::Modes& modes) : w(writer), modes_(modes) {}
+
+  Id type(ir::Type t);
+  Id constant(ir::Type t, ir::Bits bits);
+  /// The result of a row; 0 where `inst` is none of this file's.
+  Id row(const ir::Inst& inst, std::span<const Id> args);
+  /// Signed or unsigned, as the type says.
+  Id less(ir::Type t, Id x, Id y);
+  Id convert(ir::Type from, ir::Type to, Id x);
+
+ private:
+  Id add_sub_mul(const ir::Inst& inst, ir::Type t, Id x, Id y);
+  Id less_equal(ir::Type t, Id x, Id y);
+  Id equal(ir::Type t, Id x, Id y);
+  Id not_equal(ir::Type t, Id x, Id y);
+  Id divide(ir::Op op, ir::Type t, Id x, Id y);
+  Id extreme(ir::Op op, ir::Type t, Id x, Id y);
+  Id negate(ir::Type t, Id x);
+  Id absolute(ir::Type t, Id x);
+  Id copysign(ir::Type t, Id x, Id y);
+  Id logic(ir::Op op, ir::Type t, Id x, Id y);
+  Id shift(ir::Op op, ir::Type t, Id x, Id count);
+  Id float_to_int(ir::Type from, ir::Type to, Id x);
+
+  Id select(ir::Type t, Id c, Id x, Id y) { return w.op(spv::Op::OpSelect, type(t), {c, x, y}); }
+  Id test(spv::Op op, Id x, Id y) { return w.op(op, w.bool_type(), {x, y}); }
+  Id test(spv::Op op, Id x) { return w.op(op, w.bool_type(), {x}); }
+  Id math(GLSLstd450 f, ir::Type t, std::initializer_list<Id> args) {
+    return exact(w.glsl(f, type(t), args));
+  }
+  /// Keeps a float operation as it is written.
+  Id exact(Id v) {
+    w.decorate(v, spv::Decoration::NoContraction);
+    return v;
+  }
+
+  SpirvWriter& w;
+  ir::Modes modes_;
+};
+
+}  // namespace quern::vulkan

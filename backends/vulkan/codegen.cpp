@@ -1,0 +1,494 @@
+#include "backends/vulkan/codegen.h"
+
+#include <cstddef>
+#include <unordered_map>
+
+#include "backends/vulkan/arithmetic.h"
+#include "quern/error.h"
+#include "quern/ir/abi.h"
+
+namespace quern::vulkan {
+
+using ir::AtomicOp;
+using ir::Op;
+using ir::Type;
+using Spv = spv::Op;
+
+namespace {
+
+struct Flag {
+  const char* name;
+  bool Abilities::* field;
+};
+constexpr Flag flags[] = {{" +int64-atomics", &Abilities::int64_atomics},
+                          {" +f32-atomic-add", &Abilities::f32_atomic_add},
+                          {" +keep-nan", &Abilities::keep_nan},
+                          {" +round-even", &Abilities::round_even},
+                          {" +keep-denorm", &Abilities::keep_denorm}};
+
+using Ids = std::vector<Id>;
+
+class Emitter {
+ public:
+  Emitter(const ir::Kernel& kernel, const ir::Task& task, const Abilities& abilities)
+      : kernel_(kernel), task_(task), abilities_(abilities), scalar_(w, kernel.modes) {}
+
+  std::vector<uint32_t> run() {
+    for (auto c : {spv::Capability::Shader, spv::Capability::VulkanMemoryModel,
+                   spv::Capability::VulkanMemoryModelDeviceScope,
+                   spv::Capability::PhysicalStorageBufferAddresses})
+      w.capability(c);
+    float_modes();
+    uint32_t size = task_.kind == ir::Task::serial ? 1 : group_size;
+    w.execution_mode(spv::ExecutionMode::LocalSize, {size, 1, 1});
+    w.begin_main();
+    constants_ = w.global(spv::StorageClass::PushConstant, constants_type());
+    args_ = push_constant(offsetof(PushConstants, args));
+    if (task_.kind != ir::Task::serial) number_threads();
+    when(allowed(), [&] {
+      if (task_.kind != ir::Task::serial && task_.walk == ir::Task::chunked)
+        when(scalar_.less(Type::u64, thread_, push_constant(offsetof(PushConstants, chunks))),
+             [&] { statements(task_.body); });
+      else
+        statements(task_.body);
+    });
+    w.effect(Spv::OpReturn, {});
+    return w.finish();
+  }
+
+ private:
+  // ---- what surrounds the task's own code
+
+  void float_modes() {
+    auto both = [&](bool able, spv::Capability c, spv::ExecutionMode mode) {
+      if (!able) return;
+      w.capability(c);
+      w.execution_mode(mode, {32});
+      w.execution_mode(mode, {64});
+    };
+    both(abilities_.keep_nan, spv::Capability::SignedZeroInfNanPreserve,
+         spv::ExecutionMode::SignedZeroInfNanPreserve);
+    both(abilities_.round_even, spv::Capability::RoundingModeRTE,
+         spv::ExecutionMode::RoundingModeRTE);
+    both(abilities_.keep_denorm, spv::Capability::DenormPreserve,
+         spv::ExecutionMode::DenormPreserve);
+  }
+
+  Id constants_type() {
+    Ids members(sizeof(PushConstants) / 8, scalar_.type(Type::u64));
+    Id block = w.struct_type(members);
+    w.decorate(block, spv::Decoration::Block);
+    for (uint32_t k = 0; k < members.size(); k++)
+      w.decorate_member(block, k, spv::Decoration::Offset, {8 * k});
+    return block;
+  }
+
+  Id push_constant(size_t offset) {
+    Id word = scalar_.type(Type::u64);
+    Id place = w.op(Spv::OpAccessChain, w.pointer_type(spv::StorageClass::PushConstant, word),
+                    {constants_, scalar_.constant(Type::u32, offset / 8)});
+    return w.op(Spv::OpLoad, word, {place});
+  }
+
+  /// Part `k` of a three-component built-in variable, in 64 bits.
+  Id part(Id variable, uint32_t k) {
+    Id u32 = scalar_.type(Type::u32);
+    Id all = w.op(Spv::OpLoad, w.vector_type(u32, 3), {variable});
+    return scalar_.convert(Type::u32, Type::u64,
+                           w.op(Spv::OpCompositeExtract, u32, {all, k}));
+  }
+  Id built_in(spv::BuiltIn which) {
+    Id id = w.global(spv::StorageClass::Input, w.vector_type(scalar_.type(Type::u32), 3));
+    w.decorate(id, spv::Decoration::BuiltIn, {uint32_t(which)});
+    return id;
+  }
+
+  void number_threads() {
+    Id word = scalar_.type(Type::u64);
+    Id place = built_in(spv::BuiltIn::GlobalInvocationId);
+    Id groups = built_in(spv::BuiltIn::NumWorkgroups);
+    Id row = w.op(Spv::OpIMul, word, {part(groups, 0), scalar_.constant(Type::u64, group_size)});
+    threads_ = w.op(Spv::OpIMul, word, {row, part(groups, 1)});
+    Id before = w.op(Spv::OpIMul, word, {row, part(place, 1)});
+    thread_ = w.op(Spv::OpIAdd, word, {before, part(place, 0)});
+  }
+
+  template <class F>
+  void when(Id condition, F&& then) {
+    Id inside = w.make_id(), after = w.make_id();
+    w.effect(Spv::OpSelectionMerge, {after, 0});
+    w.branch(condition, inside, after);
+    w.place(inside);
+    then();
+    w.branch(after);
+    w.place(after);
+  }
+
+  /// No guard, or its word is not 0.
+  Id allowed() {
+    Id guard = push_constant(offsetof(PushConstants, guard));
+    Id guarded = scalar_.convert(Type::u64, Type::b1, guard);
+    Id before = w.block(), word = 0, inside = 0;
+    when(guarded, [&] {
+      word = scalar_.convert(Type::u32, Type::b1, load(guard, Type::u32, 4));
+      inside = w.block();
+    });
+    return w.phi(w.bool_type(), w.boolean(true), before, word, inside);
+  }
+
+  Id builtin(ir::Builtin which) {
+    Id word = scalar_.type(Type::u64);
+    auto iterations = [&] { return push_constant(offsetof(PushConstants, iterations)); };
+    auto begin = [&] {
+      return w.op(Spv::OpIMul, word, {thread_, push_constant(offsetof(PushConstants, grain))});
+    };
+    switch (which) {
+      case ir::Builtin::thread:
+      case ir::Builtin::chunk: return thread_;
+      case ir::Builtin::threads: return threads_;
+      case ir::Builtin::begin: return begin();
+      case ir::Builtin::end: {
+        if (task_.walk != ir::Task::chunked) return iterations();
+        Id end = w.op(Spv::OpIAdd, word,
+                      {begin(), push_constant(offsetof(PushConstants, grain))});
+        Id last = iterations();
+        return w.op(Spv::OpSelect, word, {scalar_.less(Type::u64, end, last), end, last});
+      }
+      case ir::Builtin::iteration: break;
+    }
+    throw InternalError("builtin 'iteration' reached the code generator");
+  }
+
+  // ---- values and statements
+
+  Id value(const ir::Value* v) {
+    auto it = values_.find(v);
+    if (it == values_.end()) throw InternalError("a value is used before it was emitted");
+    return it->second;
+  }
+  Ids operands(const ir::Inst& inst, size_t from = 0) {
+    Ids all;
+    for (size_t k = from; k < inst.operand_count(); k++)
+      if (inst.operand(k)->type != Type::slot) all.push_back(value(inst.operand(k)));
+    return all;
+  }
+  /// Emits a region; the values of its terminator come back.
+  Ids region(const ir::Region* r) {
+    statements(r);
+    return operands(*r->last);
+  }
+  void statements(const ir::Region* r) {
+    for (const ir::Inst* inst = r->first; inst != r->last; inst = inst->next) emit(*inst);
+  }
+
+  void emit(const ir::Inst& inst) {
+    switch (inst.op) {
+      case Op::if_: return if_else(inst);
+      case Op::loop: return counted_loop(inst);
+      case Op::while_: return while_loop(inst);
+      case Op::slot: return slot(inst);
+      case Op::put: return put(inst);
+      case Op::call: return call(inst);
+      case Op::write:
+        return store(value(inst.operand(0)), inst.elem, value(inst.operand(1)));
+      default: values_[inst.results.data()] = single(inst);
+    }
+  }
+
+  Id single(const ir::Inst& inst) {
+    Id word = scalar_.type(Type::u64);
+    switch (inst.op) {
+      case Op::arg: {
+        Id place = w.op(Spv::OpIAdd, word, {args_, scalar_.constant(Type::u64, inst.imm)});
+        return load(place, inst.type(), 8);
+      }
+      case Op::builtin: return builtin(inst.builtin());
+      case Op::offset:
+        return w.op(Spv::OpIAdd, word, {value(inst.operand(0)), value(inst.operand(1))});
+      case Op::read: return load(value(inst.operand(0)), inst.elem, ir::byte_size(inst.elem));
+      case Op::rmw: return rmw(inst);
+      case Op::get: return w.op(Spv::OpLoad, scalar_.type(inst.elem), {slot_place(inst, 1)});
+      default: break;
+    }
+    Id v = scalar_.row(inst, operands(inst));
+    if (!v)
+      throw InternalError("operation '" + std::string(ir::info(inst.op).name) +
+                          "' reached the code generator");
+    return v;
+  }
+
+  // ---- memory
+
+  static Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
+
+  Id pointer(Id address, Type t) {
+    if (ir::bit_width(t) == 8) w.capability(spv::Capability::StorageBuffer8BitAccess);
+    if (ir::bit_width(t) == 16) w.capability(spv::Capability::StorageBuffer16BitAccess);
+    return w.op(Spv::OpConvertUToPtr,
+                w.pointer_type(spv::StorageClass::PhysicalStorageBuffer, scalar_.type(t)),
+                {address});
+  }
+
+  Id load(Id address, Type t, uint32_t alignment) {
+    Type in_memory = stored(t);
+    Id v = w.op(Spv::OpLoad, scalar_.type(in_memory),
+                {pointer(address, in_memory), uint32_t(spv::MemoryAccessMask::Aligned), alignment});
+    return scalar_.convert(in_memory, t, v);
+  }
+
+  void store(Id address, Type t, Id v) {
+    Type in_memory = stored(t);
+    v = scalar_.convert(t, in_memory, v);
+    w.effect(Spv::OpStore, {pointer(address, in_memory), v,
+                            uint32_t(spv::MemoryAccessMask::Aligned), ir::byte_size(in_memory)});
+  }
+
+  static Spv atomic_code(AtomicOp op, bool is_signed) {
+    switch (op) {
+      case AtomicOp::add: return Spv::OpAtomicIAdd;
+      case AtomicOp::min: return is_signed ? Spv::OpAtomicSMin : Spv::OpAtomicUMin;
+      case AtomicOp::max: return is_signed ? Spv::OpAtomicSMax : Spv::OpAtomicUMax;
+      case AtomicOp::bit_and: return Spv::OpAtomicAnd;
+      case AtomicOp::bit_or: return Spv::OpAtomicOr;
+      case AtomicOp::bit_xor: return Spv::OpAtomicXor;
+      case AtomicOp::exchange: return Spv::OpAtomicExchange;
+      case AtomicOp::cas: return Spv::OpAtomicCompareExchange;
+      case AtomicOp::load: return Spv::OpAtomicLoad;
+      case AtomicOp::mul: break;
+    }
+    throw InternalError("atomic multiplication reached the code generator");
+  }
+
+  /// Floats are exchanged, compared and loaded as integers of their width.
+  Id rmw(const ir::Inst& inst) {
+    AtomicOp op = inst.atomic();
+    Type t = inst.elem;
+    uint32_t width = ir::bit_width(t);
+    if (width < 32)
+      throw InternalError("an atomic of type " + std::string(ir::name(t)) +
+                          " reached the code generator");
+    if (width == 64) {
+      if (!abilities_.int64_atomics)
+        throw Error(inst.loc, "this Vulkan device has no 64-bit atomics");
+      w.capability(spv::Capability::Int64Atomics);
+    }
+    bool is_float = ir::is_float(t);
+    if (is_float && op == AtomicOp::add && width == 32 && abilities_.f32_atomic_add) {
+      w.capability(spv::Capability::AtomicFloat32AddEXT);
+      w.extension("SPV_EXT_shader_atomic_float_add");
+      return atomic(Spv::OpAtomicFAddEXT, t, inst);
+    }
+    bool moves = op == AtomicOp::exchange || op == AtomicOp::cas || op == AtomicOp::load;
+    if (is_float && !moves)
+      throw InternalError("atomic " + std::string(ir::name(op)) + " of type " +
+                          std::string(ir::name(t)) + " reached the code generator");
+    return atomic(atomic_code(op, ir::is_signed(t)), t, inst);
+  }
+
+  /// Relaxed, for the whole device.
+  Id atomic(Spv code, Type t, const ir::Inst& inst) {
+    Type as = t;
+    if (ir::is_float(t) && code != Spv::OpAtomicFAddEXT)
+      as = ir::bit_width(t) == 64 ? Type::u64 : Type::u32;
+    auto cast = [&](Type from, Type to, Id v) {
+      return from == to ? v : w.bitcast(scalar_.type(to), v);
+    };
+    Ids values = operands(inst, 1);
+    for (Id& v : values) v = cast(t, as, v);
+    Id scope = scalar_.constant(Type::u32, uint32_t(spv::Scope::Device));
+    Id relaxed = scalar_.constant(Type::u32, 0);
+    Ids all = {pointer(value(inst.operand(0)), as), scope, relaxed};
+    if (code == Spv::OpAtomicCompareExchange)
+      all.insert(all.end(), {relaxed, values[1], values[0]});
+    else
+      all.insert(all.end(), values.begin(), values.end());
+    return cast(as, t, w.op(code, scalar_.type(as), all));
+  }
+
+  // ---- slots
+
+  struct Slot {
+    Id variable;
+    Type elem;
+  };
+
+  void slot(const ir::Inst& inst) {
+    Id type = scalar_.type(inst.elem);
+    if (inst.imm != 1) type = w.array_type(type, scalar_.constant(Type::u32, inst.imm));
+    Id variable = w.local(type);
+    w.effect(Spv::OpStore, {variable, w.null(type)});
+    slots_[inst.results.data()] = {variable, inst.elem};
+  }
+
+  /// `plain`: operands of an access without an index.
+  Id slot_place(const ir::Inst& inst, size_t plain) {
+    const Slot& s = slots_.at(inst.operand(0));
+    if (inst.operand_count() == plain) return s.variable;
+    const ir::Value* index = inst.operand(1);
+    return w.op(Spv::OpAccessChain,
+                w.pointer_type(spv::StorageClass::Function, scalar_.type(s.elem)),
+                {s.variable, scalar_.convert(index->type, Type::u32, value(index))});
+  }
+
+  void put(const ir::Inst& inst) {
+    w.effect(Spv::OpStore,
+             {slot_place(inst, 2), value(inst.operand(inst.operand_count() - 1))});
+  }
+
+  // ---- structure
+
+  void define(std::span<ir::Value> results, const Ids& values) {
+    for (size_t k = 0; k < results.size(); k++) values_[&results[k]] = values[k];
+  }
+
+  /// Emitted in place: SPIR-V forbids recursion, and so does Quern.
+  void call(const ir::Inst& inst) {
+    const ir::Region* body = kernel_.callees.at(inst.imm).body;
+    define(body->args, operands(inst));
+    define(inst.results, region(body));
+  }
+
+  void if_else(const ir::Inst& inst) {
+    Id start[2] = {w.make_id(), w.make_id()};
+    Id join = w.make_id();
+    w.effect(Spv::OpSelectionMerge, {join, 0});
+    w.branch(value(inst.operand(0)), start[0], start[1]);
+    Ids results[2];
+    Id end[2];
+    for (int k = 0; k < 2; k++) {
+      w.place(start[k]);
+      results[k] = region(inst.region(k));
+      end[k] = w.block();
+      w.branch(join);
+    }
+    w.place(join);
+    Ids joined;
+    for (size_t k = 0; k < inst.results.size(); k++)
+      joined.push_back(w.phi(scalar_.type(inst.results[k].type), results[0][k], end[0],
+                             results[1][k], end[1]));
+    define(inst.results, joined);
+  }
+
+  struct Loop {
+    Id before, head, next, after;
+    std::vector<SpirvWriter::OpenPhi> carried;
+  };
+  /// Starts a loop whose head carries `init`.
+  Loop open_loop(std::span<const Type> types, const Ids& init) {
+    Loop loop{w.block(), w.make_id(), w.make_id(), w.make_id(), {}};
+    w.branch(loop.head);
+    w.place(loop.head);
+    for (size_t k = 0; k < init.size(); k++)
+      loop.carried.push_back(
+          w.open_phi(scalar_.type(types[k]), init[k], loop.before, loop.next));
+    return loop;
+  }
+  /// Ends the head: the next code decides with `test`.
+  void end_head(const Loop& loop) {
+    Id start = w.make_id();
+    w.effect(Spv::OpLoopMerge, {loop.after, loop.next, 0});
+    w.branch(start);
+    w.place(start);
+  }
+  void test(const Loop& loop, Id condition) {
+    Id inside = w.make_id();
+    w.branch(condition, inside, loop.after);
+    w.place(inside);
+  }
+  static Ids ids(const Loop& loop) {
+    Ids all;
+    for (auto& phi : loop.carried) all.push_back(phi.id);
+    return all;
+  }
+
+  /// Carries the index, the values, and whether the index has not wrapped (a step of 1 never does:
+  /// it is below `hi`).
+  void counted_loop(const ir::Inst& inst) {
+    const ir::Region* body = inst.region(0);
+    Type t = inst.operand(0)->type;
+    Id hi = value(inst.operand(1)), step = value(inst.operand(2));
+    const ir::Inst* constant = inst.operand(2)->inst;
+    bool by_one = constant && constant->is(Op::constant) && constant->imm == 1;
+    std::vector<Type> types = {t};
+    Ids init = {value(inst.operand(0))};
+    for (size_t k = 3; k < inst.operand_count(); k++) {
+      types.push_back(inst.operand(k)->type);
+      init.push_back(value(inst.operand(k)));
+    }
+    if (!by_one) {
+      types.push_back(Type::b1);
+      init.push_back(w.boolean(true));
+    }
+    Loop loop = open_loop(types, init);
+    Ids carried = ids(loop);
+    Id index = carried[0];
+    define(body->args, carried);
+    end_head(loop);
+    Id more = scalar_.less(t, index, hi);
+    if (!by_one) more = w.op(Spv::OpLogicalAnd, w.bool_type(), {more, carried.back()});
+    test(loop, more);
+    Ids next = region(body);
+    w.branch(loop.next);
+    w.place(loop.next);
+    next.insert(next.begin(), w.op(Spv::OpIAdd, scalar_.type(t), {index, step}));
+    if (!by_one) next.push_back(scalar_.less(t, index, next[0]));
+    close(loop, next);
+    carried.erase(carried.begin());
+    define(inst.results, carried);
+  }
+
+  void while_loop(const ir::Inst& inst) {
+    std::vector<Type> types;
+    for (const ir::Value& v : inst.results) types.push_back(v.type);
+    Loop loop = open_loop(types, operands(inst));
+    define(inst.region(0)->args, ids(loop));
+    end_head(loop);
+    Ids tested = region(inst.region(0));
+    test(loop, tested[0]);
+    tested.erase(tested.begin());
+    define(inst.region(1)->args, tested);
+    Ids next = region(inst.region(1));
+    w.branch(loop.next);
+    w.place(loop.next);
+    close(loop, next);
+    define(inst.results, tested);
+  }
+
+  /// From the block `next` back to the head; goes on behind the loop.
+  void close(const Loop& loop, const Ids& next) {
+    for (size_t k = 0; k < next.size(); k++) w.close(loop.carried[k], next[k]);
+    w.branch(loop.head);
+    w.place(loop.after);
+  }
+
+  const ir::Kernel& kernel_;
+  const ir::Task& task_;
+  const Abilities& abilities_;
+  SpirvWriter w;
+  Arithmetic scalar_;
+  Id constants_ = 0, args_ = 0, thread_ = 0, threads_ = 0;
+  std::unordered_map<const ir::Value*, Id> values_;
+  std::unordered_map<const ir::Value*, Slot> slots_;
+};
+
+}  // namespace
+
+std::string Abilities::text() const {
+  std::string all;
+  for (const Flag& f : flags)
+    if (this->*f.field) all += f.name;
+  return all;
+}
+
+Abilities Abilities::parse(std::string_view isa) {
+  Abilities a;
+  for (const Flag& f : flags) a.*f.field = isa.find(f.name) != std::string_view::npos;
+  return a;
+}
+
+std::vector<uint32_t> generate(const ir::Kernel& kernel, const ir::Task& task,
+                               const Abilities& abilities) {
+  return Emitter(kernel, task, abilities).run();
+}
+
+}  // namespace quern::vulkan

@@ -1,0 +1,294 @@
+// Loops, branches, exits, reductions, functions and results: what is recorded.
+#include "tests/catch.h"
+#include "tests/dsl/record.h"
+
+using namespace quern::lang;
+using quern::Field;
+using quern::test::record;
+using quern::test::recorded;
+
+namespace {
+size_t count(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) n++;
+  return n;
+}
+}  // namespace
+
+TEST_CASE("saxpy") {
+  CHECK(recorded([](F32 a, Field<float> x, Field<float> y) {
+          for (auto i : y) {
+            auto v = a * x[i];
+            y[i] = v;
+          }
+        }) ==
+        "body {\n"
+        "%0 = param<0> : f32\n"
+        "%1 = constant<0> : i32\n"
+        "%2 = extent<2.0> : i32\n"
+        "parallel %1, %2 {(%3: i32)\n"
+        "%4 = load<1.0> %3 : f32\n"
+        "%5 = mul %0, %4 : f32\n"
+        "%6 = load<2.0> %3 : f32\n"
+        "store<2.0> %3, %5\n"
+        "yield\n"
+        "}\n"
+        "yield\n"
+        "}\n");
+}
+
+TEST_CASE("a loop is parallel unless it stands inside a parallel one") {
+  std::string text = recorded([](Field<float, 2> u, I32 n) {
+    for (auto i : range(n)) {
+      (void)i;
+      for (auto k : range(2, n)) (void)k;
+    }
+    for (auto [i, j] : grid(n, 7)) (void)(i + j);
+    for (auto I : u) (void)(I.x + I.y);
+    for (auto i : serial(range(n))) {
+      (void)i;
+      for (auto [a, b] : u) (void)(a + b);  // parallel: the serial loop stands at kernel level
+    }
+  });
+  CHECK(count(text, "parallel ") == 4);
+  CHECK(count(text, "loop ") == 2);
+}
+
+TEST_CASE("index types") {
+  std::string text = recorded([](Field<float> x, I64 n) {
+    for (auto i : range(n)) (void)(i + 1);
+    for (auto i : x.wide()) (void)(i + 1);
+    (void)x.dim<int64_t>(0);
+  });
+  CHECK(count(text, "(%3: i64)") == 0);
+  CHECK(count(text, ": i64)") == 2);
+  CHECK(count(text, "extent<0.0> : i64") == 2);
+}
+
+TEST_CASE("deterministic loops say so") {
+  std::string text = recorded([](Field<float> x) {
+    Var<float> s = 0;
+    for (auto i : deterministic(x)) s += x[i];
+  });
+  CHECK(count(text, " deterministic") == 1);
+}
+
+TEST_CASE("exits name the loops they leave") {
+  CHECK(recorded([](Field<int> x) {
+          for (auto i : x) {
+            for (auto [a, b, c] : grid(2, 3, 4)) {
+              If(a == b) { Continue(); }
+              If(a == c) { Break(); }
+            }
+            While(x[i] > 0) {
+              If(i == 3) { Break(); }
+              x[i] = 0;
+            }
+            If(i == 2) { Continue(); }
+            x[i] = 1;
+          }
+        }) ==
+        "body {\n"
+        "%0 = constant<0> : i32\n"
+        "%1 = extent<0.0> : i32\n"
+        "parallel %0, %1 {(%2: i32)\n"
+        "%3 = constant<0> : i32\n"
+        "%4 = constant<2> : i32\n"
+        "%5 = constant<3> : i32\n"
+        "%6 = constant<4> : i32\n"
+        "%7 = constant<1> : i32\n"
+        "loop %3, %4, %7 {(%8: i32)\n"
+        "%9 = constant<1> : i32\n"
+        "loop %3, %5, %9 {(%10: i32)\n"
+        "%11 = constant<1> : i32\n"
+        "loop %3, %6, %11 {(%12: i32)\n"
+        "%13 = eq %8, %10 : b1\n"
+        "if %13 {\n"
+        "continue<0>\n"
+        "} {\n"
+        "yield\n"
+        "}\n"
+        "%14 = eq %8, %12 : b1\n"
+        "if %14 {\n"
+        "break<3>\n"
+        "} {\n"
+        "yield\n"
+        "}\n"
+        "yield\n"
+        "}\n"
+        "yield\n"
+        "}\n"
+        "yield\n"
+        "}\n"
+        "while {\n"
+        "%15 = load<0.0> %2 : i32\n"
+        "%16 = constant<0> : i32\n"
+        "%17 = gt %15, %16 : b1\n"
+        "yield %17\n"
+        "} {\n"
+        "%18 = constant<3> : i32\n"
+        "%19 = eq %2, %18 : b1\n"
+        "if %19 {\n"
+        "break<1>\n"
+        "} {\n"
+        "yield\n"
+        "}\n"
+        "%20 = constant<0> : i32\n"
+        "%21 = load<0.0> %2 : i32\n"
+        "store<0.0> %2, %20\n"
+        "yield\n"
+        "}\n"
+        "%22 = constant<2> : i32\n"
+        "%23 = eq %2, %22 : b1\n"
+        "if %23 {\n"
+        "continue<0>\n"
+        "} {\n"
+        "yield\n"
+        "}\n"
+        "%24 = constant<1> : i32\n"
+        "%25 = load<0.0> %2 : i32\n"
+        "store<0.0> %2, %24\n"
+        "yield\n"
+        "}\n"
+        "yield\n"
+        "}\n");
+}
+
+TEST_CASE("what follows an exit in its block is dropped") {
+  CHECK(recorded([](Field<int> x, B1 c) {
+          for (auto i : x) {
+            If(c) {
+              Continue();
+              x[i] = 3;
+            }
+          }
+        }).find("store") == std::string::npos);
+}
+
+TEST_CASE("branches with and without macros record alike") {
+  auto with = recorded([](Field<int> x, I32 n) {
+    If(n > 1) { x[0] = 1; }
+    Else If(n > 0) { x[0] = 2; }
+    Else { x[0] = 3; }
+    While(n > 5) { x[1] = 4; }
+  });
+  auto without = recorded([](Field<int> x, I32 n) {
+    for (auto _ : when(n > 1)) x[0] = 1;
+    for (auto _ : otherwise()) {
+      for (auto _e : when(n > 0)) x[0] = 2;
+      for (auto _e : otherwise()) x[0] = 3;
+    }
+    for (auto _ : repeat_while([&] { return n > 5; })) x[1] = 4;
+  });
+  CHECK(with == without);
+}
+
+TEST_CASE("updates of a kernel-level variable in a parallel loop are reductions") {
+  std::string text = recorded([](Field<int> x) {
+    Var<int> sum = 0, low = 100, all = -1, product = 1;
+    Var<double> wide = 0;
+    for (auto i : x) {
+      sum += x[i];
+      sum -= 1;
+      atomic_min(low, x[i]);
+      all &= x[i];
+      product *= x[i];
+      wide += x[i];
+      Var<int> mine = 0;  // inside: an ordinary variable
+      mine += 1;
+    }
+    sum += 1;  // after: an ordinary update
+  });
+  CHECK(count(text, "reduce.add") == 3);
+  CHECK(count(text, "reduce.min") == 1);
+  CHECK(count(text, "reduce.bit_and") == 1);
+  CHECK(count(text, "reduce.mul") == 1);
+}
+
+TEST_CASE("a variable may be reduced by one loop and read by the next") {
+  std::string text = recorded([](Field<float> x) {
+    Var<float> s = 0;
+    for (auto i : x) s += x[i];
+    for (auto i : x) x[i] = x[i] / s;
+  });
+  CHECK(count(text, "reduce.add") == 1);
+  CHECK(count(text, "get ") == 1);
+}
+
+TEST_CASE("parameters are numbered before captures and in order") {
+  auto kernel = record([](B1 a, Field<bool, 2> m, I32 n) { If(a) m(n, n) = true; });
+  REQUIRE(kernel->bindings.size() == 3);
+  CHECK(kernel->bindings[0].kind == quern::ir::Binding::scalar);
+  CHECK(kernel->bindings[1].kind == quern::ir::Binding::field);
+  CHECK(int(kernel->bindings[1].rank) == 2);
+  CHECK(kernel->bindings[1].components[0].value == quern::ir::Type::b1);
+  CHECK(kernel->bindings[1].components[0].storage == quern::ir::Type::u8);
+  CHECK(kernel->bindings[2].components[0].value == quern::ir::Type::i32);
+}
+
+TEST_CASE("results") {
+  auto one = record([](F32 a) {
+    If(a > 1) { Return(0); }  // a literal takes the result's type
+    return a;
+  });
+  REQUIRE(one->results.size() == 1);
+  CHECK(one->results[0] == quern::ir::Type::f32);
+  auto two = record([](F32 a, I32 b) { return result(a + 1, b); });
+  REQUIRE(two->results.size() == 2);
+  CHECK(two->results[0] == quern::ir::Type::f32);
+  CHECK(two->results[1] == quern::ir::Type::i32);
+  CHECK(record([](F32) {})->results.empty());
+}
+
+TEST_CASE("a function is recorded once and called") {
+  quern::Func twice = [](F32 x) { return x + x; };
+  quern::Func four = [&](F32 x) {
+    If(x > 100) { Return(x); }
+    return twice(twice(x));
+  };
+  auto kernel = record([&](Field<float> x) {
+    for (auto i : x) x[i] = four(x[i]) + twice(x[i]);
+  });
+  REQUIRE(kernel->callees.size() == 2);
+  for (const auto& f : kernel->callees) {
+    REQUIRE(f.results.size() == 1);
+    CHECK(f.results[0] == quern::ir::Type::f32);
+    CHECK(f.body->args.size() == 1);
+  }
+  std::string text = quern::ir::print(*kernel);
+  CHECK(count(text, "call<") == 4);
+}
+
+TEST_CASE("every operation carries the user's line") {
+  auto kernel = record([](F32 a, Field<float> x) {
+    for (auto i : x) {
+      auto t = a * a;
+      x[i] =
+          t;
+    }
+  });
+  const int first = __LINE__ - 6;
+  int mul = 0, store = 0, loop = 0;
+  quern::ir::walk(*kernel, [&](quern::ir::Inst* inst) {
+    if (inst->is(quern::ir::Op::mul)) mul = inst->loc.line;
+    if (inst->is(quern::ir::Op::store)) store = inst->loc.line;
+    if (inst->is(quern::ir::Op::parallel)) loop = inst->loc.line;
+    CHECK(inst->loc.line >= first - 1);
+  });
+  CHECK(loop == first);
+  CHECK(mul == first + 1);
+  CHECK((store == first + 2 || store == first + 3));
+}
+
+TEST_CASE("print and check carry their text") {
+  auto kernel = record([](I32 n) {
+    print("n {{}} is {}", n);
+    check(n > 0, "{} and {}", n, 2.5);
+  });
+  REQUIRE(kernel->sites.size() == 2);
+  CHECK(kernel->sites[0].kind == quern::ir::Site::print);
+  CHECK(kernel->sites[0].values.size() == 1);
+  CHECK(kernel->sites[1].kind == quern::ir::Site::check);
+  REQUIRE(kernel->sites[1].values.size() == 2);
+  CHECK(kernel->sites[1].values[1] == quern::ir::Type::f64);
+}

@@ -1,0 +1,12 @@
+// expect: cannot steer the host
+#include <quern/quern.h>
+namespace qn = quern;
+using namespace qn::lang;
+
+void refused(qn::Field<float> x, qn::Field<float> y) {
+  qn::Kernel k = [&] {
+    for (auto i : x) {
+      if (x[i] > 0) y[i] = 1;  // here
+    }
+  };
+}

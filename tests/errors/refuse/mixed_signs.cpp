@@ -1,0 +1,10 @@
+// expect: may be negative
+#include <quern/quern.h>
+namespace qn = quern;
+using namespace qn::lang;
+
+void refused() {
+  qn::Kernel k = [](I32 a, U32 b) {
+    auto c = a < b;  // here
+  };
+}

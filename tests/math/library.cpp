@@ -1,0 +1,81 @@
+// The library as IR: sound, printable, made once.
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "quern/ir/builder.h"
+#include "quern/ir/math.h"
+#include "quern/ir/text.h"
+#include "quern/ir/verify.h"
+#include "tests/catch.h"
+#include "tests/math/evaluator.h"
+
+using namespace quern;
+using namespace quern::ir;
+using namespace quern::test;
+
+namespace {
+std::vector<const Function*> all_functions() {
+  std::vector<const Function*> all;
+  for (Op op : {Op::sin, Op::cos, Op::atan2, Op::exp, Op::log, Op::pow})
+    for (Type type : {Type::f32, Type::f64}) all.push_back(&math_function(op, type));
+  for (Type type : {Type::f32, Type::f64}) all.push_back(&fma_function(type));
+  all.push_back(&div_function(Type::f32));
+  all.push_back(&sqrt_function(Type::f32));
+  return all;
+}
+
+/// A kernel that holds copies of the functions.
+std::unique_ptr<Kernel> kernel_of(const std::vector<const Function*>& functions) {
+  Kernel kernel;
+  kernel.level = Level::structured;
+  Builder b(kernel);
+  kernel.body = b.make_region();
+  b.at_end(kernel.body);
+  b.yield();
+  for (const Function* f : functions) kernel.callees.push_back(*f);
+  return clone(kernel);
+}
+}  // namespace
+
+TEST_CASE("library functions keep the rules of the IR and survive the text form") {
+  auto kernel = kernel_of(all_functions());
+  CHECK(verify(*kernel).empty());
+  std::string text = print(*kernel);
+  auto parsed = parse(text);
+  CHECK(verify(*parsed).empty());
+  CHECK(print(*parsed) == text);
+}
+
+TEST_CASE("every library row has its function, and no other operation has one") {
+  for (int k = 0; k < op_count; k++) {
+    if (info(Op(k)).library)
+      for (Type type : {Type::f32, Type::f64}) {
+        const Function& f = math_function(Op(k), type);
+        CHECK(f.body->args.size() == size_t(info(Op(k)).operands));
+        CHECK(f.body->last->operand(0)->type == type);
+      }
+    else if (Op(k) != Op::fma && Op(k) != Op::div && Op(k) != Op::sqrt)
+      CHECK_THROWS_AS(math_function(Op(k), Type::f32), InternalError);
+  }
+  CHECK_THROWS_AS(div_function(Type::f64), InternalError);
+}
+
+TEST_CASE("library functions touch no memory and have no loop") {
+  for (const Function* f : all_functions())
+    walk(f->body, [&](Inst* inst) {
+      INFO(f->name << ": " << info(inst->op).name);
+      CHECK((is_pure(inst->op) || inst->op == Op::if_ || inst->op == Op::yield));
+      CHECK_FALSE(info(inst->op).library);
+      CHECK(inst->op != Op::fma);
+    });
+}
+
+TEST_CASE("the library is one and the same for all threads") {
+  std::vector<const Function*> seen(8);
+  std::vector<std::thread> threads;
+  for (size_t k = 0; k < seen.size(); k++)
+    threads.emplace_back([&seen, k] { seen[k] = &math_function(Op::pow, Type::f64); });
+  for (std::thread& t : threads) t.join();
+  for (const Function* f : seen) CHECK(f == seen[0]);
+}

@@ -1,0 +1,95 @@
+// Random programs mean the same when they are split into tasks and lowered: chunked, one thread or
+// one thread an iteration, with and without optimisation, checked or not.
+#include "tests/catch.h"
+
+#include <cstdlib>
+#include <random>
+
+#include "ir/passes/structure_exits.h"
+#include "quern/ir/text.h"
+#include "tests/passes/lowered.h"
+#include "tests/passes/programs.h"
+
+using namespace quern;
+using namespace quern::ir;
+
+namespace {
+
+constexpr size_t step_limit = 50'000;
+
+std::vector<std::vector<Bits>> inputs(uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  std::vector<std::vector<Bits>> fields(4);
+  for (int f = 0; f < 2; f++)
+    for (int k = 0; k < 16; k++) fields[f].push_back(truncate(rng() % 7 - 3, Type::i32));
+  fields[2] = {truncate(rng() % 9 - 4, Type::i32)};
+  fields[3] = {rng() % 2};
+  return fields;
+}
+
+/// A failed check ends the launch, which the reference does not know: checks become prints.
+void without_checks(Kernel& kernel) {
+  kernel.sites[0].kind = Site::print;
+  kernel.sites[0].values = {Type::b1, Type::i32};
+  walk(kernel, [](Inst* inst) {
+    if (inst->is(Op::check)) inst->op = Op::print;
+  });
+}
+
+Signature signature_of(const Kernel& kernel) {
+  Signature s;
+  for (uint32_t k = 0; k < kernel.bindings.size(); k++) s.fields.push_back({k % 2 == 0, k});
+  s.modes = kernel.modes;
+  return s;
+}
+
+struct Way {
+  bool optimised = true;
+  Task::Walk walk = Task::chunked;
+  bool checked = false, strict = false;
+  test::Cut cut;
+};
+
+void check_way(const Kernel& source, const Way& way, uint64_t seed,
+               const std::vector<std::vector<Bits>>& in, const test::Outcome& expected) {
+  auto kernel = clone(source);
+  kernel->modes.strict = way.strict;
+  kernel->modes.checked = way.checked;
+  INFO("seed " << seed << (way.optimised ? " optimised" : "") << (way.checked ? " checked" : "")
+               << (way.walk == Task::element ? " element" : " chunked"));
+  if (way.optimised)
+    optimise(*kernel);
+  else
+    split(*kernel);
+  TargetTraits traits;
+  traits.walk = way.walk;
+  traits.narrow_atomics = false;
+  lower(*kernel, signature_of(*kernel), traits);
+  test::Report report;
+  test::Outcome out = test::run_lowered(*kernel, in, 40 * step_limit, way.cut, &report);
+  // Checked mode stops at what the unchecked meaning defines: ÷ 0, conversions that overflow.
+  if (report.failed && way.checked) return;
+  if (out != expected) FAIL(print(source) << print(*kernel));
+}
+
+}  // namespace
+
+TEST_CASE("lowering keeps the meaning of random programs") {
+  const Way ways[] = {{true, Task::chunked, false, false, {3, 1}},
+                      {false, Task::chunked, false, false, {100, 1}},
+                      {true, Task::element, false, false, {1, 1}},
+                      {false, Task::element, false, false, {1, 8}},
+                      {true, Task::chunked, true, false, {2, 1}},
+                      {true, Task::chunked, false, true, {2, 1}}};
+  const char* one = std::getenv("QUERN_SEED");
+  uint64_t first = one ? std::strtoull(one, nullptr, 10) : 10'000;
+  for (uint64_t seed = first; seed < first + (one ? 1 : 1500); seed++) {
+    auto kernel = test::random_program(seed);
+    without_checks(*kernel);
+    auto in = inputs(seed);
+    test::Outcome expected = test::evaluate(*kernel, in, step_limit);
+    if (!expected.ended) continue;
+    finish_recording(*kernel);
+    for (const Way& way : ways) check_way(*kernel, way, seed, in, expected);
+  }
+}
