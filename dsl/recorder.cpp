@@ -99,7 +99,14 @@ FuncObject* make_function(Recording* owned) {
 Id parameter(Scalar scalar, Loc loc) {
   Recording& r = recording(loc);
   ir::Type type = type_of_scalar(scalar);
-  if (r.function) return r.add(r.b.add_arg(r.kernel->body, type));
+  if (r.function) {
+    ir::Region* body = r.kernel->body;
+    ir::Value* arg = r.b.add_arg(body, type);
+    // Arguments lie side by side: those made before have moved.
+    for (ir::Value*& v : r.values)
+      if (v && v->region == body) v = body->arg(v->index);
+    return r.add(arg);
+  }
   ir::Binding binding;
   binding.kind = ir::Binding::scalar;
   binding.components = {{type, type}};

@@ -1,1 +1,131 @@
-// placeholder replaced by the back end
+// The interpreter as a device: host memory, tasks of level `split`, everything done at once.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
+#include "backends/interpreter/interpreter.h"
+#include "quern/ir/text.h"
+#include "quern/runtime/backend.h"
+
+namespace quern::interpreter {
+
+namespace {
+
+using runtime::Address;
+
+class Executable : public runtime::Executable {
+ public:
+  explicit Executable(const ir::Kernel& kernel) : tasks_(kernel) {}
+  Tasks& tasks() const { return tasks_; }
+
+ private:
+  mutable Tasks tasks_;
+};
+
+class Compiler : public runtime::Compiler {
+ public:
+  runtime::Image compile(const ir::Kernel& kernel, const runtime::Target&) const override {
+    std::string text = ir::print(kernel, {.locations = true});
+    auto* first = reinterpret_cast<const std::byte*>(text.data());
+    return {std::vector<std::byte>(first, first + text.size())};
+  }
+  std::string listing(const ir::Kernel& kernel, const runtime::Target&,
+                      std::string_view kind) const override {
+    if (kind != "ir")
+      throw Error("the interpreter has no listing of kind '" + std::string(kind) +
+                  "'; it has: ir");
+    return ir::print(kernel, {.locations = true});
+  }
+};
+
+template <class T>
+T* pointer(Address address) {
+  return reinterpret_cast<T*>(address);
+}
+
+/// Commands are done when submit returns; a lock gives them their order.
+class Driver : public runtime::Driver {
+ public:
+  explicit Driver(const runtime::Target& target) : target_(target) {}
+
+  const runtime::Target& target() const override { return target_; }
+  const runtime::Compiler& compiler() const override { return compiler_; }
+
+  Address allocate(uint64_t bytes) override {
+    void* memory = bytes > target_.max_allocation
+                       ? nullptr
+                       : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!memory) throw Error("the host has no " + std::to_string(bytes) + " bytes to give");
+    return reinterpret_cast<Address>(memory);
+  }
+  void release(Address address) override { std::free(pointer<void>(address)); }
+
+  /// The image is text for people; what runs is a copy of the kernel.
+  std::unique_ptr<runtime::Executable> load(const ir::Kernel& kernel,
+                                            const runtime::Image&) override {
+    return std::make_unique<Executable>(kernel);
+  }
+
+  runtime::Ticket submit(std::span<const runtime::Command> commands) override {
+    std::lock_guard lock(order_);
+    for (const runtime::Command& command : commands)
+      std::visit([&](const auto& c) { run(c); }, command);
+    return ++last_;
+  }
+  bool done(runtime::Ticket) override { return true; }
+  void wait(runtime::Ticket) override { std::lock_guard lock(order_); }
+
+  void upload(Address to, std::span<const std::byte> from) override {
+    std::lock_guard lock(order_);
+    std::copy(from.begin(), from.end(), pointer<std::byte>(to));
+  }
+  void download(std::span<std::byte> to, Address from) override {
+    std::lock_guard lock(order_);
+    std::copy_n(pointer<const std::byte>(from), to.size(), to.begin());
+  }
+  std::byte* host_pointer(Address address) override { return pointer<std::byte>(address); }
+
+ private:
+  void run(const runtime::Launch& launch) {
+    if (launch.guard && *pointer<const uint32_t>(launch.guard) == 0) return;
+    static_cast<const Executable*>(launch.executable)
+        ->tasks()
+        .run(launch.task, pointer<std::byte>(launch.args));
+  }
+  void run(const runtime::Copy& c) {
+    std::copy_n(pointer<const std::byte>(c.from), c.bytes, pointer<std::byte>(c.to));
+  }
+  void run(const runtime::Fill& f) {
+    std::fill_n(pointer<uint32_t>(f.to), f.bytes / 4, f.pattern);
+  }
+
+  runtime::Target target_;
+  Compiler compiler_;
+  std::mutex order_;
+  runtime::Ticket last_ = 0;
+};
+
+std::vector<runtime::Target> probe(std::string&) {
+  runtime::Target target;
+  target.backend = "interpreter";
+  target.isa = "ir";
+  target.device = "reference interpreter";
+  target.key = 1;
+  target.traits.walk = ir::Task::unlowered;
+  target.optimise = false;
+  target.max_allocation = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
+  return {target};
+}
+
+std::unique_ptr<runtime::Driver> open(const runtime::Target& target) {
+  return std::make_unique<Driver>(target);
+}
+
+}  // namespace
+
+extern const runtime::Backend backend;
+const runtime::Backend backend = {"interpreter", 0, probe, open};
+
+}  // namespace quern::interpreter

@@ -54,7 +54,10 @@ const Block* Code::block(const Region* region) {
     if (has(inst->op, flag::ends)) {
       made.end = inst->op;
       made.exit = inst->imm;
-      for (const Use& use : inst->operands) made.yields.push_back(number(use.value));
+      for (const Use& use : inst->operands) {
+        made.yields.push_back(number(use.value));
+        made.yield_types.push_back(use.value->type);
+      }
     } else if (inst->is(Op::constant)) {
       values[define(inst->results)] = inst->imm;
     } else if (inst->is(Op::slot)) {
@@ -81,7 +84,8 @@ Step Code::step(const Inst* inst) {
   Step s;
   s.op = inst->op;
   s.kind = inst->kind;
-  s.library = info(inst->op).library;
+  bool library = info(inst->op).library;
+  s.elementwise = info(inst->op).rule != OperandRule::special && !library;
   s.type = inst->type();
   s.elem = inst->elem;
   s.imm = inst->imm;
@@ -95,7 +99,7 @@ Step Code::step(const Inst* inst) {
   s.operands = list.data();
   for (size_t k = 0; k < 3 && k < list.size(); k++) s.in[k] = list[k];
   for (size_t k = 0; k < inst->regions.size(); k++) s.inner[k] = block(inst->region(k));
-  if (s.library) s.inner[0] = function(math_function(inst->op, inst->type()).body);
+  if (library) s.inner[0] = function(math_function(inst->op, inst->type()).body);
   if (inst->is(Op::call)) s.inner[0] = function(kernel.callees.at(inst->imm).body);
   s.results = uint32_t(inst->results.size());
   s.result = define(inst->results);

@@ -15,7 +15,7 @@ struct Block;
 struct Step {
   ir::Op op{};
   uint8_t kind = 0;
-  bool library = false;                 ///< runs `inner[0]`
+  bool elementwise = false;             ///< a row that ir::evaluate knows
   ir::Type type = ir::Type::none;       ///< of the first result
   ir::Type operand = ir::Type::none;    ///< of the last operand
   ir::Type elem = ir::Type::none;
@@ -36,6 +36,7 @@ struct Block {
   ir::Op end = ir::Op::yield;  ///< how the region ends
   uint64_t exit = 0;           ///< loops that break_ or continue_ concerns
   std::vector<uint32_t> yields;
+  std::vector<ir::Type> yield_types;
 };
 
 /// Numbers are unique in the whole kernel: no function is active twice at a time.

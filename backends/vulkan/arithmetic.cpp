@@ -20,7 +20,8 @@ Id Arithmetic::type(Type t) {
   uint32_t width = ir::bit_width(t);
   if (width == 0)
     throw InternalError("type " + std::string(ir::name(t)) + " reached the code generator");
-  if (width == 64) w.capability(ir::is_float(t) ? spv::Capability::Float64 : spv::Capability::Int64);
+  if (width == 64)
+    w.capability(ir::is_float(t) ? spv::Capability::Float64 : spv::Capability::Int64);
   if (width == 16) w.capability(spv::Capability::Int16);
   if (width == 8) w.capability(spv::Capability::Int8);
   return ir::is_float(t) ? w.float_type(width) : w.int_type(width);
@@ -60,8 +61,7 @@ Id Arithmetic::row(const ir::Inst& inst, std::span<const Id> args) {
     case Op::bit_and:
     case Op::bit_or:
     case Op::bit_xor: return logic(inst.op, t, x, y);
-    case Op::bit_not:
-      return w.op(t == Type::b1 ? Spv::OpLogicalNot : Spv::OpNot, type(t), {x});
+    case Op::bit_not: return w.op(t == Type::b1 ? Spv::OpLogicalNot : Spv::OpNot, type(t), {x});
     case Op::shl:
     case Op::shr: return shift(inst.op, t, x, y);
     case Op::eq: return equal(t, x, y);
@@ -72,8 +72,7 @@ Id Arithmetic::row(const ir::Inst& inst, std::span<const Id> args) {
     case Op::ge: return less_equal(t, y, x);
     case Op::select: return select(t, x, y, z);
     case Op::convert: return convert(t, inst.type(), x);
-    case Op::bitcast:
-      return type(t) == type(inst.type()) ? x : w.bitcast(type(inst.type()), x);
+    case Op::bitcast: return type(t) == type(inst.type()) ? x : w.bitcast(type(inst.type()), x);
     default: return 0;
   }
 }
@@ -105,14 +104,14 @@ Id Arithmetic::less_equal(Type t, Id x, Id y) {
 }
 
 Id Arithmetic::equal(Type t, Id x, Id y) {
-  return test(ir::is_float(t)   ? Spv::OpFOrdEqual
+  return test(ir::is_float(t) ? Spv::OpFOrdEqual
               : t == Type::b1 ? Spv::OpLogicalEqual
                               : Spv::OpIEqual,
               x, y);
 }
 
 Id Arithmetic::not_equal(Type t, Id x, Id y) {
-  return test(ir::is_float(t)   ? Spv::OpFUnordNotEqual
+  return test(ir::is_float(t) ? Spv::OpFUnordNotEqual
               : t == Type::b1 ? Spv::OpLogicalNotEqual
                               : Spv::OpINotEqual,
               x, y);
@@ -178,7 +177,7 @@ Id Arithmetic::logic(Op op, Type t, Id x, Id y) {
 
 Id Arithmetic::shift(Op op, Type t, Id x, Id count) {
   count = logic(Op::bit_and, t, count, constant(t, ir::bit_width(t) - 1));
-  Spv code = op == Op::shl        ? Spv::OpShiftLeftLogical
+  Spv code = op == Op::shl      ? Spv::OpShiftLeftLogical
              : ir::is_signed(t) ? Spv::OpShiftRightArithmetic
                                 : Spv::OpShiftRightLogical;
   return w.op(code, type(t), {x, count});

@@ -94,8 +94,7 @@ class Emitter {
   Id part(Id variable, uint32_t k) {
     Id u32 = scalar_.type(Type::u32);
     Id all = w.op(Spv::OpLoad, w.vector_type(u32, 3), {variable});
-    return scalar_.convert(Type::u32, Type::u64,
-                           w.op(Spv::OpCompositeExtract, u32, {all, k}));
+    return scalar_.convert(Type::u32, Type::u64, w.op(Spv::OpCompositeExtract, u32, {all, k}));
   }
   Id built_in(spv::BuiltIn which) {
     Id id = w.global(spv::StorageClass::Input, w.vector_type(scalar_.type(Type::u32), 3));
@@ -149,8 +148,7 @@ class Emitter {
       case ir::Builtin::begin: return begin();
       case ir::Builtin::end: {
         if (task_.walk != ir::Task::chunked) return iterations();
-        Id end = w.op(Spv::OpIAdd, word,
-                      {begin(), push_constant(offsetof(PushConstants, grain))});
+        Id end = w.op(Spv::OpIAdd, word, {begin(), push_constant(offsetof(PushConstants, grain))});
         Id last = iterations();
         return w.op(Spv::OpSelect, word, {scalar_.less(Type::u64, end, last), end, last});
       }
@@ -189,8 +187,7 @@ class Emitter {
       case Op::slot: return slot(inst);
       case Op::put: return put(inst);
       case Op::call: return call(inst);
-      case Op::write:
-        return store(value(inst.operand(0)), inst.elem, value(inst.operand(1)));
+      case Op::write: return store(value(inst.operand(0)), inst.elem, value(inst.operand(1)));
       default: values_[inst.results.data()] = single(inst);
     }
   }
@@ -259,50 +256,33 @@ class Emitter {
     throw InternalError("atomic multiplication reached the code generator");
   }
 
-  /// Floats are exchanged, compared and loaded as integers of their width.
+  /// Relaxed, for the whole device.
   Id rmw(const ir::Inst& inst) {
-    AtomicOp op = inst.atomic();
     Type t = inst.elem;
-    uint32_t width = ir::bit_width(t);
-    if (width < 32)
-      throw InternalError("an atomic of type " + std::string(ir::name(t)) +
-                          " reached the code generator");
-    if (width == 64) {
+    Spv code = Spv::OpAtomicFAddEXT;
+    if (t == Type::f32 && inst.atomic() == AtomicOp::add && abilities_.f32_atomic_add) {
+      w.capability(spv::Capability::AtomicFloat32AddEXT);
+      w.extension("SPV_EXT_shader_atomic_float_add");
+    } else if (ir::is_int(t) && ir::bit_width(t) >= 32) {
+      code = atomic_code(inst.atomic(), ir::is_signed(t));
+    } else {
+      throw InternalError("atomic " + std::string(ir::name(inst.atomic())) + " of type " +
+                          std::string(ir::name(t)) + " reached the code generator");
+    }
+    if (ir::bit_width(t) == 64) {
       if (!abilities_.int64_atomics)
         throw Error(inst.loc, "this Vulkan device has no 64-bit atomics");
       w.capability(spv::Capability::Int64Atomics);
     }
-    bool is_float = ir::is_float(t);
-    if (is_float && op == AtomicOp::add && width == 32 && abilities_.f32_atomic_add) {
-      w.capability(spv::Capability::AtomicFloat32AddEXT);
-      w.extension("SPV_EXT_shader_atomic_float_add");
-      return atomic(Spv::OpAtomicFAddEXT, t, inst);
-    }
-    bool moves = op == AtomicOp::exchange || op == AtomicOp::cas || op == AtomicOp::load;
-    if (is_float && !moves)
-      throw InternalError("atomic " + std::string(ir::name(op)) + " of type " +
-                          std::string(ir::name(t)) + " reached the code generator");
-    return atomic(atomic_code(op, ir::is_signed(t)), t, inst);
-  }
-
-  /// Relaxed, for the whole device.
-  Id atomic(Spv code, Type t, const ir::Inst& inst) {
-    Type as = t;
-    if (ir::is_float(t) && code != Spv::OpAtomicFAddEXT)
-      as = ir::bit_width(t) == 64 ? Type::u64 : Type::u32;
-    auto cast = [&](Type from, Type to, Id v) {
-      return from == to ? v : w.bitcast(scalar_.type(to), v);
-    };
-    Ids values = operands(inst, 1);
-    for (Id& v : values) v = cast(t, as, v);
     Id scope = scalar_.constant(Type::u32, uint32_t(spv::Scope::Device));
     Id relaxed = scalar_.constant(Type::u32, 0);
-    Ids all = {pointer(value(inst.operand(0)), as), scope, relaxed};
-    if (code == Spv::OpAtomicCompareExchange)
+    Ids all = {pointer(value(inst.operand(0)), t), scope, relaxed};
+    Ids values = operands(inst, 1);
+    if (inst.atomic() == AtomicOp::cas)
       all.insert(all.end(), {relaxed, values[1], values[0]});
     else
       all.insert(all.end(), values.begin(), values.end());
-    return cast(as, t, w.op(code, scalar_.type(as), all));
+    return w.op(code, scalar_.type(t), all);
   }
 
   // ---- slots
@@ -331,8 +311,7 @@ class Emitter {
   }
 
   void put(const ir::Inst& inst) {
-    w.effect(Spv::OpStore,
-             {slot_place(inst, 2), value(inst.operand(inst.operand_count() - 1))});
+    w.effect(Spv::OpStore, {slot_place(inst, 2), value(inst.operand(inst.operand_count() - 1))});
   }
 
   // ---- structure
@@ -364,8 +343,8 @@ class Emitter {
     w.place(join);
     Ids joined;
     for (size_t k = 0; k < inst.results.size(); k++)
-      joined.push_back(w.phi(scalar_.type(inst.results[k].type), results[0][k], end[0],
-                             results[1][k], end[1]));
+      joined.push_back(
+          w.phi(scalar_.type(inst.results[k].type), results[0][k], end[0], results[1][k], end[1]));
     define(inst.results, joined);
   }
 
@@ -379,8 +358,7 @@ class Emitter {
     w.branch(loop.head);
     w.place(loop.head);
     for (size_t k = 0; k < init.size(); k++)
-      loop.carried.push_back(
-          w.open_phi(scalar_.type(types[k]), init[k], loop.before, loop.next));
+      loop.carried.push_back(w.open_phi(scalar_.type(types[k]), init[k], loop.before, loop.next));
     return loop;
   }
   /// Ends the head: the next code decides with `test`.

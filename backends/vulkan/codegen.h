@@ -1,6 +1,6 @@
 #pragma once
-// A lowered task as a SPIR-V 1.6 module. Memory is reached through 64-bit addresses (physical storage
-// buffers), control flow keeps the structure of the IR.
+// A lowered task as a SPIR-V 1.6 module. Memory is reached through 64-bit addresses (physical
+// storage buffers), control flow keeps the structure of the IR.
 #include <string_view>
 #include <vector>
 
@@ -16,8 +16,8 @@ struct PushConstants {
   uint64_t args, guard, iterations, grain, chunks;
 };
 
-/// What a device has beyond what Quern requires of each. Written into Target::isa, which is all that
-/// the compiler sees of a device.
+/// What a device has beyond what Quern requires of each. Written into Target::isa, which is all
+/// that the compiler sees of a device.
 struct Abilities {
   bool int64_atomics = false;
   bool f32_atomic_add = false;

@@ -62,8 +62,7 @@ Id SpirvWriter::global(spv::StorageClass storage, Id type) {
   return id;
 }
 
-void SpirvWriter::decorate(Id target, spv::Decoration d,
-                           std::initializer_list<uint32_t> literals) {
+void SpirvWriter::decorate(Id target, spv::Decoration d, std::initializer_list<uint32_t> literals) {
   Words operands = {target, uint32_t(d)};
   operands.insert(operands.end(), literals.begin(), literals.end());
   append(decorations_, spv::Op::OpDecorate, operands);
@@ -83,9 +82,7 @@ void SpirvWriter::execution_mode(spv::ExecutionMode mode,
   append(modes_, spv::Op::OpExecutionMode, operands);
 }
 
-void SpirvWriter::begin_main() {
-  entry_ = block_ = make_id();
-}
+void SpirvWriter::begin_main() { entry_ = block_ = make_id(); }
 
 Id SpirvWriter::local(Id type) {
   Id id = make_id();

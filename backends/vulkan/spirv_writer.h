@@ -1,12 +1,12 @@
 #pragma once
-// Assembles one SPIR-V module with one compute entry point: keeps the sections in the order that the
-// format wants and makes each type, constant and capability once. Knows nothing of Quern's IR.
+// Assembles one SPIR-V module with one compute entry point: keeps the sections in the order that
+// the format wants and makes each type, constant and capability once. Knows nothing of Quern's IR.
+#include <spirv/unified1/GLSL.std.450.h>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <set>
 #include <span>
-#include <spirv/unified1/GLSL.std.450.h>
 #include <spirv/unified1/spirv.hpp11>
 #include <string>
 #include <vector>

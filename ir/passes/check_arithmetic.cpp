@@ -41,7 +41,9 @@ void check_arithmetic(Kernel& kernel) {
         check = b.make(Op::check, {}, {b.binary(Op::ne, by, b.integer(by->type, 0))});
       } else if (inst->is(Op::convert)) {
         Value* v = inst->operand(0);
-        check = b.make(Op::check, {}, {fits(b, v, inst->type()), v});
+        // A lossless conversion before it may have been folded in since the site was made.
+        Value* told = b.convert(v, kernel.sites[inst->site].values[0]);
+        check = b.make(Op::check, {}, {fits(b, v, inst->type()), told});
       } else {
         return;
       }

@@ -26,7 +26,6 @@ class Finder {
         print.access = Access::atomic;
       else
         return;
-      if (kernel_.bindings[inst->binding()].kind == Binding::frame) return;
       if (kernel_.bindings[inst->binding()].kind != Binding::field) return;
       print.binding = inst->binding();
       print.component = inst->component();
@@ -118,7 +117,6 @@ class Finder {
     task_.footprints.push_back(print);
   }
 
-  const Kernel& kernel_;
   const Kernel& kernel_;
   Task& task_;
   std::unordered_map<const Value*, Kind> kinds_;

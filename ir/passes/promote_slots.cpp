@@ -18,6 +18,7 @@ class Promoter {
 
   void run(Region* root) {
     find_parallels(root);
+    measure(root, {1, 0});
     walk(root, [&](Inst* inst) {
       if (inst->is(Op::slot) && promotable(inst)) {
         numbers_[inst] = uint32_t(current_.size());
@@ -43,14 +44,27 @@ class Promoter {
     });
   }
 
+  /// Where a region stands: its depth, and that of the region in which the innermost construct
+  /// around it stands that contains a parallel loop (0: none).
+  struct Place {
+    size_t depth, parallel;
+  };
+
+  void measure(Region* region, Place place) {
+    places_[region] = place;
+    for (Inst* inst : *region) {
+      size_t parallel = holds_parallel_.contains(inst) ? place.depth : place.parallel;
+      for (Region* r : inst->regions) measure(r, {place.depth + 1, parallel});
+    }
+  }
+
   bool promotable(Inst* slot) {
     if (slot->imm != 1) return false;
+    size_t home = places_[slot->parent].depth;
     for (Use* use = slot->result()->uses; use; use = use->next) {
       Inst* user = use->user;
       if (user->is(Op::get)) continue;
-      if (!user->is(Op::put)) return false;
-      for (Inst* at = user->parent->parent; at != slot->parent->parent; at = at->parent->parent)
-        if (holds_parallel_.contains(at)) return false;
+      if (!user->is(Op::put) || places_[user->parent].parallel >= home) return false;
     }
     return true;
   }
@@ -136,6 +150,7 @@ class Promoter {
   Builder b_;
   Arena& arena_;
   std::unordered_set<Inst*> holds_parallel_;
+  std::unordered_map<Region*, Place> places_;
   std::unordered_map<Inst*, uint32_t> numbers_;  ///< slots to promote
   std::unordered_map<Inst*, Slots> changed_;     ///< by each construct
   std::vector<Type> types_;

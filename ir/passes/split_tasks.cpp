@@ -55,7 +55,8 @@ class Splitter {
       if (kernel_.tasks[k].domain) localise(kernel_.tasks[k].domain, true);
       localise(kernel_.tasks[k].body, false);
     }
-    for (Inst* husk : husks_) husk->erase();
+    // A later one may name the results of an earlier one.
+    for (size_t k = husks_.size(); k-- > 0;) husks_[k]->erase();
     kernel_.body = nullptr;
     kernel_.level = Level::split;
     drop_empty_tasks();
@@ -352,7 +353,8 @@ class Splitter {
       for (const Use& use : v->inst->operands) map[use.value] = local(use.value, root, on_host);
       copy = clone_inst(b_.before(start_), v->inst, map)->result();
     } else {
-      copy = b_.before(start_).load(frame_, cell_of(v), v->type, {});
+      uint32_t cell = cell_of(v);
+      copy = b_.before(start_).load(frame_, cell, v->type, {});
     }
     return local_[v] = copy;
   }

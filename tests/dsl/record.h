@@ -24,6 +24,9 @@ std::unique_ptr<ir::Kernel> record_as(R (F::*)(A...) const, const F& f, Loc loc)
 template <class F> std::unique_ptr<ir::Kernel> record(const F& f, Loc loc = Loc::here()) {
   auto kernel = record_as(&F::operator(), f, loc);
   ir::expect_valid(*kernel, "recording");
+  std::string text = ir::print(*kernel);
+  if (ir::print(*ir::parse(text)) != text)
+    throw InternalError("print, parse, print is not the identity:\n" + text);
   return kernel;
 }
 

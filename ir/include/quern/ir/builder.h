@@ -35,7 +35,8 @@ class Builder {
 
   Region* make_region(std::initializer_list<Type> args = {});
   Region* make_region(std::span<const Type> args);
-  /// Appends an argument to a region.
+  /// Appends an argument to a region. Existing arguments move: their uses are updated, pointers to
+  /// them are not.
   Value* add_arg(Region* region, Type type);
 
   /// The general form, inserted at the point.

@@ -1,0 +1,260 @@
+// Memory, slots and what reaches the host.
+#include <algorithm>
+
+#include "backends/interpreter/machine.h"
+#include "backends/interpreter/memory.h"
+#include "backends/interpreter/random.h"
+
+namespace quern::interpreter {
+
+using namespace ir;
+
+namespace {
+Bits convert(Bits v, Type from, Type to) {
+  Bits out = v;
+  if (from != to) evaluate(Op::convert, from, to, {&v, 1}, out);
+  return out;
+}
+
+/// An index as a number that is huge where it is negative.
+uint64_t position(Bits bits, Type t) { return is_signed(t) ? uint64_t(to_signed(bits, t)) : bits; }
+}  // namespace
+
+Bits Machine::cell_address(uint64_t cell) const {
+  return read_at<Bits>(args_, abi::frame_address) + 8 * cell;
+}
+
+bool Machine::locate_cell(const Step& s, size_t indices, Location& to) {
+  uint64_t cell = s.inst->component();
+  if (indices) cell += position(operand(s, 0), s.inst->operand(0)->type);
+  if (cell >= kernel_.frame.size()) return false;
+  to = {cell_address(cell), s.elem, stored(s.elem)};
+  return true;
+}
+
+bool Machine::locate(const Step& s, size_t indices, Location& to) {
+  const Binding& binding = kernel_.bindings[s.inst->binding()];
+  if (binding.kind == Binding::frame) return locate_cell(s, indices, to);
+  const abi::Place& place = code_.layout.places[s.inst->binding()];
+  uint32_t component = s.inst->component();
+  const Storage& storage = binding.components[component];
+  Bits address = read_at<Bits>(args_, place.base(component));
+  for (uint32_t axis = 0; axis < place.rank; axis++) {
+    uint64_t at = position(operand(s, axis), s.inst->operand(axis)->type);
+    uint64_t extent = read_at<uint64_t>(args_, place.extent(axis));
+    if (at >= extent) {
+      const Bits values[] = {at, axis, extent};
+      out_of_range(s, values,
+                   "index " + std::to_string(int64_t(at)) + " on axis " + std::to_string(axis) +
+                       " of " + (binding.name.empty() ? "a field" : binding.name) +
+                       " is out of range: the extent is " + std::to_string(extent));
+      return false;
+    }
+    address += at * read_at<uint64_t>(args_, place.stride(component, axis));
+  }
+  to = {address, storage.value, stored(storage.storage)};
+  return true;
+}
+
+Bits* Machine::element(const Step& s, bool indexed) {
+  Bits first = operand(s, 0);
+  if (!indexed) return &slots_[first];
+  uint64_t count = s.inst->operand(0)->inst->imm;
+  uint64_t at = position(operand(s, 1), s.inst->operand(1)->type);
+  if (at < count) return &slots_[first + at];
+  const Bits values[] = {at, count};
+  out_of_range(s, values,
+               "index " + std::to_string(int64_t(at)) + " is out of range of an array of " +
+                   std::to_string(count) + " elements");
+  return nullptr;
+}
+
+void Machine::load(const Step& s) {
+  Location at;
+  if (!locate(s, s.count, at)) return set(s, 0);
+  if (watches_races()) race(s, races_.read(at.address, {iteration_, s.inst}));
+  set(s, convert(read_memory(at.storage, at.address), at.storage, at.value));
+}
+
+void Machine::store(const Step& s) {
+  Location at;
+  if (!locate(s, s.count - 1, at)) return;
+  Bits bits = convert(operand(s, s.count - 1), at.value, at.storage);
+  if (watches_races()) race(s, races_.write(at.address, {iteration_, s.inst, bits}));
+  write_memory(at.storage, at.address, bits);
+}
+
+void Machine::atomic(const Step& s) {
+  AtomicOp op = s.inst->atomic();
+  size_t values = op == AtomicOp::cas ? 2 : op == AtomicOp::load ? 0 : 1;
+  Location at;
+  if (!locate(s, s.count - values, at)) return set(s, 0);
+  if (watches_races())
+    race(s, races_.atomic(at.address, {iteration_, s.inst}, op != AtomicOp::load));
+  Bits in[2] = {};
+  for (size_t k = 0; k < values; k++)
+    in[k] = convert(operand(s, s.count - values + k), at.value, at.storage);
+  set(s, convert(update(op, at.storage, at.address, in), at.storage, at.value));
+}
+
+void Machine::rmw(const Step& s) {
+  Bits in[2] = {};
+  for (size_t k = 1; k < s.count; k++) in[k - 1] = operand(s, k);
+  set(s, update(s.inst->atomic(), s.elem, operand(s, 0), in));
+}
+
+Bits Machine::update(AtomicOp op, Type type, Bits address, const Bits (&in)[2]) {
+  Bits old = read_memory(type, address);
+  if (op == AtomicOp::cas) {
+    if (old == in[0]) write_memory(type, address, in[1]);
+  } else if (op != AtomicOp::load) {
+    write_memory(type, address, combine(op, type, old, in[0]));
+  }
+  return old;
+}
+
+Bits Machine::arg(const Step& s) const {
+  Bits word = read_at<Bits>(args_, s.imm);
+  return s.type == Type::address ? word : truncate(word, s.type);
+}
+
+Bits Machine::builtin(const Step& s) const {
+  switch (s.inst->builtin()) {
+    case Builtin::chunk: return part_.chunk;
+    case Builtin::begin: return part_.begin;
+    case Builtin::end: return part_.end;
+    case Builtin::thread: return part_.thread;
+    case Builtin::threads: return part_.threads;
+    case Builtin::iteration: return iteration_;
+  }
+  return 0;
+}
+
+// ---- what reaches the host
+
+bool Machine::failed() const {
+  return read_memory(Type::u32, read_at<Bits>(args_, abi::error_address)) != 0;
+}
+
+void Machine::fail(const Step& s, std::span<const Bits> values) {
+  if (failed()) return;
+  auto* record = reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(args_, abi::error_address));
+  record->state = 1;
+  record->site = s.inst->site;
+  record->task = task_;
+  record->iteration = int64_t(iteration_);
+  record->count = uint32_t(std::min<size_t>(values.size(), 8));
+  for (uint32_t k = 0; k < record->count; k++) record->values[k] = values[k];
+  record->launch = read_at<uint32_t>(args_, abi::launch_number);
+}
+
+void Machine::check(const Step& s) {
+  if (operand(s, 0)) return;
+  std::vector<Bits> values;
+  for (size_t k = 1; k < s.count; k++) values.push_back(operand(s, k));
+  fail(s, values);
+}
+
+void Machine::print(const Step& s) {
+  auto* ring = reinterpret_cast<abi::PrintRing*>(read_at<Bits>(args_, abi::print_address));
+  uint32_t number = ring->next++;
+  if (number >= abi::print_capacity) return;
+  abi::PrintEntry& entry = ring->entries[number];
+  entry.site = s.inst->site;
+  entry.count = std::min(s.count, 8u);
+  for (uint32_t k = 0; k < entry.count; k++) entry.values[k] = operand(s, k);
+  entry.launch = read_at<uint32_t>(args_, abi::launch_number);
+}
+
+Bits Machine::random() {
+  uint32_t& calls = in_iteration_ ? calls_ : serial_calls;
+  const uint32_t counter[4] = {uint32_t(iteration_), uint32_t(iteration_ >> 32), calls++, ordinal_};
+  const uint32_t key[2] = {read_at<uint32_t>(args_, abi::random_seed),
+                           read_at<uint32_t>(args_, abi::launch_number)};
+  return philox(counter, key);
+}
+
+// ---- checks
+
+void Machine::find(Finding::Kind kind, const Step& s, const std::string& message, Loc other) {
+  if (report_ && report_->findings.size() < 100)
+    report_->findings.push_back({kind, s.inst->loc, other, message});
+}
+
+/// Is a failure of `s` an error here? From `split` on failing operations have a site until their
+/// check stands in the code.
+bool Machine::claims(const Step& s) const {
+  return checked_ && (kernel_.level < Level::split || s.inst->site != no_site);
+}
+
+void Machine::out_of_range(const Step& s, std::span<const Bits> values, const std::string& what) {
+  if (options_.check_bounds) find(Finding::bounds, s, what);
+  if (claims(s)) fail(s, values);
+}
+
+void Machine::race(const Step& s, std::optional<Touch> before) {
+  if (!before) return;
+  const Binding& binding = kernel_.bindings[s.inst->binding()];
+  if (binding.kind == Binding::frame) return;
+  size_t rank = binding.rank;
+  std::string index;
+  for (size_t k = 0; k < rank; k++)
+    index += (k ? ", " : "") +
+             std::to_string(int64_t(position(operand(s, k), s.inst->operand(k)->type)));
+  auto kind = [](const Inst* inst) {
+    return inst->is(Op::load) ? "reads" : inst->is(Op::store) ? "writes" : "atomically updates";
+  };
+  auto line = [](Loc loc) { return std::string(loc.file) + ":" + std::to_string(loc.line); };
+  find(Finding::race, s,
+       "iteration " + std::to_string(iteration_) + " " + kind(s.inst) + " " +
+           (binding.name.empty() ? "a field" : binding.name) + "[" + index + "] at " +
+           line(s.inst->loc) + ", which iteration " + std::to_string(before->iteration) + " " +
+           kind(before->inst) + " at " + line(before->inst->loc),
+       before->inst->loc);
+}
+
+namespace {
+
+/// Does the mathematical result of a signed operation lie outside the type?
+bool wraps(Op op, Type t, std::span<const Bits> args) {
+  if (!is_signed(t)) return false;
+  __extension__ using Wide = __int128;
+  Wide a = to_signed(args[0], t), b = args.size() > 1 ? Wide(to_signed(args[1], t)) : 0, r = 0;
+  switch (op) {
+    case Op::add: r = a + b; break;
+    case Op::sub: r = a - b; break;
+    case Op::mul: r = a * b; break;
+    case Op::neg: r = -a; break;
+    case Op::abs: r = a < 0 ? -a : a; break;
+    case Op::div: r = b == 0 ? 0 : a / b; break;
+    default: return false;
+  }
+  Wide end = Wide(1) << (bit_width(t) - 1);
+  return r < -end || r >= end;
+}
+
+bool is_nan(Type t, Bits v) {
+  double d = t == Type::f32 ? double(f32_of(v)) : t == Type::f64 ? f64_of(v) : 0;
+  return d != d;
+}
+
+}  // namespace
+
+void Machine::check_arithmetic(const Step& s, std::span<const Bits> args, Bits out) {
+  std::string what(info(s.op).name);
+  if (fails(s.op, s.operand, s.type, args)) {
+    if (claims(s)) fail(s, s.op == Op::convert ? args : std::span<const Bits>());
+    if (options_.check_overflow)
+      find(Finding::overflow, s,
+           s.op == Op::convert ? "a conversion does not fit into " + std::string(name(s.type))
+                               : "integer division by zero");
+  } else if (options_.check_overflow && wraps(s.op, s.operand, args)) {
+    find(Finding::overflow, s, what + " overflows " + std::string(name(s.type)));
+  }
+  if (!options_.check_nan || !is_nan(s.type, out)) return;
+  for (Bits a : args)
+    if (is_nan(s.operand, a)) return;
+  if (s.op != Op::bitcast) find(Finding::nan, s, what + " makes a NaN of numbers");
+}
+
+}  // namespace quern::interpreter

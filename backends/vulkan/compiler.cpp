@@ -1,0 +1,99 @@
+#include "backends/vulkan/compiler.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <spirv-tools/libspirv.hpp>
+
+#include "quern/error.h"
+#include "quern/ir/text.h"
+
+namespace quern::vulkan {
+
+namespace {
+
+constexpr uint32_t magic = 0x56535151;  ///< "QQSV": first word of an image
+
+/// Debug builds check every module.
+bool checks_modules() {
+#ifdef NDEBUG
+  const char* wanted = std::getenv("QUERN_VULKAN_VALIDATION");
+  return wanted && std::strcmp(wanted, "1") == 0;
+#else
+  return true;
+#endif
+}
+
+std::vector<uint32_t> module_of(const ir::Kernel& kernel, const ir::Task& task,
+                                const runtime::Target& target) {
+  std::vector<uint32_t> module = generate(kernel, task, Abilities::parse(target.isa));
+  if (!checks_modules()) return module;
+  if (std::string why = invalidity(module); !why.empty())
+    throw InternalError("kernel '" + kernel.name + "' became invalid SPIR-V: " + why);
+  return module;
+}
+
+}  // namespace
+
+std::string invalidity(std::span<const uint32_t> module) {
+  spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_3);
+  std::string text;
+  tools.SetMessageConsumer(
+      [&](spv_message_level_t level, const char*, const spv_position_t&, const char* message) {
+        if (level <= SPV_MSG_ERROR) text += std::string(message) + "\n";
+      });
+  bool valid = tools.Validate(module.data(), module.size());
+  return valid ? "" : text + disassemble(module);
+}
+
+std::string disassemble(std::span<const uint32_t> module) {
+  spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_3);
+  std::string text;
+  tools.Disassemble(module.data(), module.size(), &text,
+                    SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES | SPV_BINARY_TO_TEXT_OPTION_INDENT);
+  return text;
+}
+
+runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
+  std::vector<uint32_t> words = {magic, uint32_t(kernel.tasks.size())};
+  for (const ir::Task& task : kernel.tasks) {
+    std::vector<uint32_t> module = module_of(kernel, task, target);
+    words.push_back(uint32_t(module.size()));
+    words.insert(words.end(), module.begin(), module.end());
+  }
+  runtime::Image image;
+  auto bytes = std::as_bytes(std::span(words));
+  image.code.assign(bytes.begin(), bytes.end());
+  return image;
+}
+
+std::vector<std::vector<uint32_t>> unpack(const runtime::Image& image) {
+  std::vector<uint32_t> words(image.code.size() / 4);
+  std::memcpy(words.data(), image.code.data(), words.size() * 4);
+  std::vector<std::vector<uint32_t>> modules;
+  bool good = words.size() >= 2 && words[0] == magic && image.code.size() % 4 == 0;
+  size_t at = 2;
+  for (uint32_t k = 0; good && k < words[1]; k++) {
+    good = at < words.size() && words[at] <= words.size() - at - 1;
+    if (!good) break;
+    auto first = words.begin() + ptrdiff_t(at) + 1;
+    modules.emplace_back(first, first + words[at]);
+    at += words[at] + 1;
+  }
+  if (!good || at != words.size()) throw InternalError("a damaged image of the vulkan back end");
+  return modules;
+}
+
+std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
+                              std::string_view kind) const {
+  if (kind == "ir") return ir::print(kernel);
+  if (kind != "spirv")
+    throw Error("the vulkan back end has no listing '" + std::string(kind) + "'; it has ir, spirv");
+  std::string text;
+  for (size_t k = 0; k < kernel.tasks.size(); k++) {
+    text += "; task " + std::to_string(k) + "\n";
+    text += disassemble(module_of(kernel, kernel.tasks[k], target));
+  }
+  return text;
+}
+
+}  // namespace quern::vulkan

@@ -1,0 +1,83 @@
+#pragma once
+#include <deque>
+
+#include "backends/vulkan/compiler.h"
+#include "backends/vulkan/memory.h"
+
+namespace quern::vulkan {
+
+/// The pipelines of a kernel's tasks; kept by what was submitted until that is done.
+struct Pipelines {
+  Pipelines(std::shared_ptr<Gpu> gpu, const ir::Kernel& kernel, const runtime::Image& image);
+  ~Pipelines();
+  Pipelines(const Pipelines&) = delete;
+
+  struct Task {
+    VkPipeline pipeline = nullptr;
+    ir::Task::Kind kind{};
+    ir::Task::Walk walk{};
+  };
+  std::shared_ptr<Gpu> gpu;
+  std::vector<Task> tasks;
+
+ private:
+  VkPipeline make(std::span<const uint32_t> words);
+  void destroy();
+};
+
+/// One queue; each submission is one command buffer and one value of a timeline semaphore.
+class Driver : public runtime::Driver {
+ public:
+  Driver(std::shared_ptr<Instance> instance, const Adapter& adapter);
+  ~Driver() override;
+
+  const runtime::Target& target() const override { return target_; }
+  const runtime::Compiler& compiler() const override { return compiler_; }
+  runtime::Address allocate(uint64_t bytes) override;
+  void release(runtime::Address address) override;
+  std::unique_ptr<runtime::Executable> load(const ir::Kernel& kernel,
+                                            const runtime::Image& image) override;
+  runtime::Ticket submit(std::span<const runtime::Command> commands) override;
+  bool done(runtime::Ticket ticket) override;
+  void wait(runtime::Ticket ticket) override;
+  void upload(runtime::Address to, std::span<const std::byte> from) override;
+  void download(std::span<std::byte> to, runtime::Address from) override;
+  std::byte* host_pointer(runtime::Address address) override;
+
+ private:
+  struct Submission {
+    runtime::Ticket ticket = 0;
+    VkCommandBuffer buffer = nullptr;
+    std::vector<std::shared_ptr<const Pipelines>> kept;
+    std::vector<runtime::Address> released;  ///< go back when it is done
+  };
+
+  VkCommandBuffer take_buffer();
+  void record(Submission& s, const runtime::Launch& launch);
+  void record(Submission& s, const runtime::Copy& copy);
+  void record(Submission& s, const runtime::Fill& fill);
+  void barrier(VkCommandBuffer buffer, bool to_host);
+  void copy_apart(VkCommandBuffer buffer, runtime::Address to, runtime::Address from,
+                  uint64_t bytes);
+  Memory::Place place(runtime::Address address, uint64_t bytes) const;
+  /// Gives back what finished submissions held.
+  void retire();
+  void wait_all();
+  /// Calls `part(offset, bytes, staging address, its host memory)` for pieces that fit the staging
+  /// memory.
+  template <class F>
+  void staged(uint64_t bytes, F&& part);
+
+  std::shared_ptr<Gpu> gpu_;
+  runtime::Target target_;
+  Compiler compiler_;
+  Memory fields_, staging_;
+  VkSemaphore semaphore_ = nullptr;
+  VkCommandPool pool_ = nullptr;
+  std::mutex mutex_;  ///< guards the queue and everything below
+  std::vector<VkCommandBuffer> idle_;
+  std::deque<Submission> running_;
+  runtime::Ticket last_ = 0;
+};
+
+}  // namespace quern::vulkan

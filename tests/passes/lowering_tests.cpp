@@ -1,0 +1,406 @@
+// What single lowerings promise: random numbers, reductions, walks, checks, atomics.
+#include <array>
+
+#include "ir/passes/add_sites.h"
+#include "ir/passes/bind.h"
+#include "ir/passes/check_access.h"
+#include "ir/passes/demote_atomics.h"
+#include "ir/passes/open_tasks.h"
+#include "ir/passes/split_tasks.h"
+#include "quern/ir/text.h"
+#include "tests/catch.h"
+#include "tests/passes/lowered.h"
+
+using namespace quern;
+using namespace quern::ir;
+using Fields = std::vector<std::vector<Bits>>;
+
+namespace {
+
+constexpr size_t no_limit = ~size_t(0);
+
+std::unique_ptr<Kernel> from_text(const std::string& text) { return parse("quern 1\n" + text); }
+
+Signature signature_of(const Kernel& kernel) {
+  Signature s;
+  for (uint32_t k = 0; k < kernel.bindings.size(); k++) s.fields.push_back({true, k});
+  s.modes = kernel.modes;
+  return s;
+}
+
+void prepare(Kernel& kernel, const TargetTraits& traits = {}) {
+  optimise(kernel);
+  lower(kernel, signature_of(kernel), traits);
+}
+
+size_t count(const Kernel& kernel, Op op) {
+  size_t n = 0;
+  walk(const_cast<Kernel&>(kernel), [&](Inst* inst) { n += inst->is(op); });
+  return n;
+}
+
+/// Philox4x32-10 as its paper defines it.
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; round++) {
+    uint64_t p0 = uint64_t(0xD2511F53) * c[0], p1 = uint64_t(0xCD9E8D57) * c[2];
+    c = {uint32_t(p1 >> 32) ^ c[1] ^ key[0], uint32_t(p1), uint32_t(p0 >> 32) ^ c[3] ^ key[1],
+         uint32_t(p0)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return c;
+}
+
+/// A deterministic reduction by the words of docs/semantics.md.
+std::vector<float> chunk_values(const std::vector<float>& in) {
+  std::vector<float> out;
+  for (size_t first = 0; first < in.size(); first += 1024) {
+    float partial[32];
+    for (float& p : partial) p = -0.0f;
+    for (size_t k = 0; k < 1024 && first + k < in.size(); k++) partial[k % 32] += in[first + k];
+    for (int half = 16; half > 0; half /= 2)
+      for (int j = 0; j < half; j++) partial[j] += partial[j + half];
+    out.push_back(partial[0]);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the test's Philox gives the numbers of the Random123 distribution") {
+  CHECK(philox({0, 0, 0, 0}, {0, 0})[0] == 0x6627e8d5);
+  CHECK(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff})[0] ==
+        0x408f276d);
+  CHECK(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0})[0] ==
+        0xd16cfe09);
+}
+
+TEST_CASE("random numbers depend on iteration, call and loop; serial calls are counted through") {
+  auto kernel = from_text(R"(
+    kernel @k level=structured
+    binding field rank=1 u32 "x"
+    body {
+      %z = constant<0> : i32
+      %one = constant<1> : i32
+      %n = extent<0.0> : i32
+      %s0 = random : u32
+      store<0.0> %z, %s0
+      parallel ordinal=1 %one, %n {(%i: i32)
+        %a = random : u32
+        %b = random : u32
+        %c = bit_xor %a, %b : u32
+        store<0.0> %i, %c
+        yield
+      }
+      %s1 = random : u32
+      %x = bit_xor %s0, %s1 : u32
+      store<0.0> %z, %x
+      yield
+    })");
+  for (Task::Walk way : {Task::chunked, Task::element}) {
+    auto copy = clone(*kernel);
+    TargetTraits traits;
+    traits.walk = way;
+    prepare(*copy, traits);
+    auto out = test::run_lowered(*copy, Fields{std::vector<Bits>(7)}, no_limit, {2, 3});
+    for (uint32_t k = 1; k < 7; k++)
+      CHECK(out.fields[0][k] ==
+            (philox({k - 1, 0, 0, 1}, {7, 3})[0] ^ philox({k - 1, 0, 1, 1}, {7, 3})[0]));
+    CHECK(out.fields[0][0] ==
+          (philox({0, 0, 0, ~0u}, {7, 3})[0] ^ philox({0, 0, 1, ~0u}, {7, 3})[0]));
+  }
+}
+
+TEST_CASE("a deterministic sum adds in the stated order, level by level") {
+  size_t n = GENERATE(size_t(0), size_t(1), size_t(1000), size_t(1025), size_t(1024 * 1024 + 70));
+  bool by_mode = n == 1025;
+  auto kernel = from_text(R"(
+    kernel @k level=structured results(f32)
+    binding field rank=1 f32 "x"
+    body {
+      %z = constant<0> : i32
+      %n = extent<0.0> : i32
+      %s = slot<1> : slot f32
+      %start = constant<0.1> : f32
+      put %s, %start
+      parallel)" + std::string(by_mode ? "" : " deterministic") + R"( %z, %n {(%i: i32)
+        %v = load<0.0> %i : f32
+        reduce.add %s, %v
+        yield
+      }
+      %r = get %s : f32
+      yield %r
+    })");
+  kernel->modes.strict = by_mode;
+  prepare(*kernel);
+  std::vector<float> values;
+  Fields in(1);
+  uint32_t state = 12345;
+  for (size_t k = 0; k < n; k++) {
+    state = state * 1664525 + 1013904223;
+    values.push_back(float(int32_t(state)) * 1e-7f);
+    in[0].push_back(bits_of(values.back()));
+  }
+  auto out = test::run_lowered(*kernel, in, no_limit, {});
+  float expected = 0.1f;
+  if (n) {
+    std::vector<float> level = chunk_values(values);
+    while (level.size() > 1) level = chunk_values(level);
+    expected += level[0];
+  }
+  CHECK(out.results[0] == bits_of(expected));
+}
+
+TEST_CASE("a walk visits each index of its domain once, in row-major order") {
+  auto kernel = from_text(R"(
+    kernel @k level=structured
+    binding scalar i32 "n"
+    site print "" (i32, i32, i32)
+    body {
+      %lo = constant<-1> : i32
+      %two = constant<2> : i32
+      %five = constant<5> : i32
+      %n = param<0> : i32
+      parallel %lo, %two, %two, %five, %lo, %n {(%i: i32, %j: i32, %k: i32)
+        print %i, %j, %k !0
+        yield
+      }
+      yield
+    })");
+  for (int n : {-3, -1, 0, 1, 4}) {
+    std::vector<Bits> expected;
+    for (int i = -1; i < 2; i++)
+      for (int j = 2; j < 5; j++)
+        for (int k = -1; k < n; k++)
+          for (int v : {i, j, k}) expected.push_back(uint32_t(v));
+    for (uint64_t grain = 1; grain < 50; grain += 3) {
+      for (Task::Walk way : {Task::chunked, Task::element}) {
+        auto copy = clone(*kernel);
+        TargetTraits traits;
+        traits.walk = way;
+        prepare(*copy, traits);
+        auto out = test::run_lowered(*copy, Fields{{Bits(uint32_t(n))}}, no_limit, {grain, 1});
+        REQUIRE(out.effects == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("an index out of range is reported, the access does not happen") {
+  const char* text = R"(
+    kernel @k level=structured modes=checked
+    binding field rank=1 i32 "x"
+    binding field rank=1 i32 "y"
+    binding scalar i32 "shift"
+    body {
+      %z = constant<0> : i32
+      %n = extent<0.0> : i32
+      %s = param<2> : i32
+      parallel %z, %n {(%i: i32)
+        %at = add %i, %s : i32
+        %v = load<1.0> %at : i32
+        store<0.0> %i, %v
+        store<1.0> %at, %z
+        yield
+      }
+      yield
+    })";
+  auto kernel = from_text(text);
+  prepare(*kernel);
+  test::Report report;
+  Fields in = {{9, 9, 9, 9}, {5, 6, 7, 8}, {2}};
+  auto out = test::run_lowered(*kernel, in, no_limit, {100, 1}, &report);
+  REQUIRE(report.failed);
+  CHECK(kernel->sites.at(report.site).kind == Site::bounds);
+  CHECK(report.values == std::vector<Bits>{4, 0, 4});
+  CHECK(report.iteration == 2);
+  CHECK(out.fields[0] == std::vector<Bits>{7, 8, 0, 0});
+  CHECK(out.fields[1] == std::vector<Bits>{5, 6, 0, 0});
+
+  in[2] = {uint32_t(-1)};
+  out = test::run_lowered(*kernel, in, no_limit, {1, 1}, &report);
+  REQUIRE(report.failed);
+  CHECK(report.values == std::vector<Bits>{Bits(-1), 0, 4});
+  // The chunks after the first do nothing.
+  CHECK(out.fields[0] == std::vector<Bits>{0, 9, 9, 9});
+}
+
+TEST_CASE("checks of indices that are in range by the loop's bounds are left out") {
+  auto checks = [](const std::string& lo, const std::string& hi, const std::string& index) {
+    auto kernel = from_text(R"(
+      kernel @k level=structured modes=checked
+      binding field rank=1 i32 "x"
+      body {
+        %lo = constant<)" + lo + R"(> : i32
+        %one = constant<1> : i32
+        %n = extent<0.0> : i32
+        %m = sub %n, %one : i32
+        parallel %lo, )" + hi + R"( {(%i: i32)
+          %up = add %i, %one : i32
+          %down = sub %i, %one : i32
+          store<0.0> )" + index + R"(, %lo
+          yield
+        }
+        yield
+      })");
+    add_sites(*kernel);
+    split_tasks(*kernel);
+    bind(*kernel, signature_of(*kernel));
+    open_tasks(*kernel, {});
+    check_access(*kernel);
+    return count(*kernel, Op::check);
+  };
+  CHECK(checks("0", "%n", "%i") == 0);
+  CHECK(checks("0", "%m", "%up") == 0);
+  CHECK(checks("1", "%m", "%down") == 0);
+  CHECK(checks("1", "%n", "%down") == 0);
+  CHECK(checks("-1", "%n", "%i") == 1);
+  CHECK(checks("0", "%n", "%up") == 1);
+  CHECK(checks("0", "%n", "%down") == 1);
+  CHECK(checks("0", "%one", "%i") == 1);
+}
+
+TEST_CASE("division by zero and conversions that overflow are reported with their values") {
+  auto kernel = from_text(R"(
+    kernel @k level=structured modes=checked results(i32, u8)
+    binding scalar i32 "a"
+    binding scalar i32 "b"
+    binding scalar f32 "c"
+    body {
+      %a = param<0> : i32
+      %b = param<1> : i32
+      %c = param<2> : f32
+      %q = div %a, %b : i32
+      %u = convert %c : u8
+      yield %q, %u
+    })");
+  prepare(*kernel);
+  auto run = [&](int a, int b, float c, test::Report& report) {
+    Fields in = {{Bits(uint32_t(a))}, {Bits(uint32_t(b))}, {bits_of(c)}};
+    return test::run_lowered(*kernel, in, no_limit, {}, &report);
+  };
+  test::Report report;
+  auto out = run(7, 2, 255.9f, report);
+  CHECK_FALSE(report.failed);
+  CHECK(out.results == std::vector<Bits>{3, 255});
+  CHECK((run(7, 2, -0.9f, report), !report.failed));
+  CHECK((run(7, 0, 1.0f, report), report.failed));
+  CHECK(kernel->sites[report.site].kind == Site::division);
+  CHECK((run(7, 1, 256.0f, report), report.failed));
+  CHECK(kernel->sites[report.site].kind == Site::conversion);
+  CHECK(report.values == std::vector<Bits>{bits_of(256.0f)});
+  CHECK((run(7, 1, -1.0f, report), report.failed));
+  CHECK((run(7, 1, f32_of(0x7fc00000), report), report.failed));
+}
+
+TEST_CASE("a condition that a failed launch did not compute ends the repeat") {
+  auto kernel = from_text(R"(
+    kernel @k level=structured
+    binding field rank=1 i32 "x"
+    site check "bad" ()
+    body {
+      %z = constant<0> : i32
+      %n = extent<0.0> : i32
+      while {()
+        %v = load<0.0> %z : i32
+        %go = eq %v, %z : b1
+        yield %go
+      } {()
+        parallel %z, %n {(%i: i32)
+          %never = lt %i, %z : b1
+          check %never !0
+          yield
+        }
+        yield
+      }
+      yield
+    })");
+  prepare(*kernel);
+  test::Report report;
+  auto out = test::run_lowered(*kernel, Fields{{0, 0}}, 10'000, {}, &report);
+  CHECK(out.ended);
+  CHECK(report.failed);
+}
+
+TEST_CASE("atomics on an iteration's own location become plain") {
+  auto atomics = [](const std::string& index, const std::string& other, uint32_t second_class) {
+    auto kernel = from_text(R"(
+      kernel @k level=structured
+      binding field rank=1 i32 "x"
+      binding field rank=1 i32 "y"
+      body {
+        %z = constant<0> : i32
+        %one = constant<1> : i32
+        %n = extent<0.0> : i32
+        parallel %z, %n {(%i: i32)
+          %up = add %i, %one : i32
+          %old = atomic.add<0.0> )" + index + R"(, %one : i32
+          )" + other + R"(
+          yield
+        }
+        yield
+      })");
+    split_tasks(*kernel);
+    Signature s = signature_of(*kernel);
+    s.fields[1].alias_class = second_class;
+    bind(*kernel, s);
+    demote_atomics(*kernel);
+    return count(*kernel, Op::atomic);
+  };
+  CHECK(atomics("%i", "", 1) == 0);
+  CHECK(atomics("%up", "", 1) == 0);
+  CHECK(atomics("%i", "%v = load<0.0> %i : i32\nstore<0.0> %i, %v", 1) == 0);
+  CHECK(atomics("%i", "%v = load<0.0> %up : i32\nstore<0.0> %i, %v", 1) == 1);
+  CHECK(atomics("%z", "", 1) == 1);
+  CHECK(atomics("%i", "%v = load<1.0> %up : i32\nstore<0.0> %i, %v", 1) == 0);
+  CHECK(atomics("%i", "%v = load<1.0> %up : i32\nstore<0.0> %i, %v", 0) == 1);
+}
+
+TEST_CASE("atomics that a target lacks work through compare-and-swap") {
+  auto kernel = from_text(R"(
+    kernel @k level=structured
+    binding field rank=1 u8 "bytes"
+    binding field rank=1 i16 "shorts"
+    binding field rank=1 f32 "floats"
+    binding field rank=1 f64 "doubles"
+    body {
+      %z = constant<0> : i32
+      %n = constant<12> : i32
+      %one = constant<1> : i32
+      %three = constant<3> : i32
+      parallel %z, %n {(%i: i32)
+        %k = rem %i, %three : i32
+        %b = convert %i : u8
+        %old = atomic.add<0.0> %k, %b : u8
+        %s = convert %i : i16
+        %minus = neg %s : i16
+        %lowest = atomic.min<1.0> %k, %minus : i16
+        %f = convert %i : f32
+        %sum = atomic.add<2.0> %k, %f : f32
+        %d = convert %i : f64
+        %most = atomic.max<3.0> %k, %d : f64
+        yield
+      }
+      yield
+    })");
+  TargetTraits traits;
+  traits.narrow_atomics = false;
+  traits.float_atomic_add[0] = traits.float_atomic_add[1] = false;
+  prepare(*kernel, traits);
+  walk(*kernel, [](Inst* inst) {
+    if (!inst->is(Op::rmw)) return;
+    CHECK(bit_width(inst->elem) >= 32);
+    CHECK(!is_float(inst->elem));
+  });
+  Fields in(4);
+  in[0] = {250, 1, 2, 77};
+  in[1] = {5, 5, 5, 77};
+  in[2].assign(3, bits_of(0.5f));
+  in[3].assign(3, bits_of(-1.0));
+  auto out = test::run_lowered(*kernel, in, no_limit, {5, 1});
+  CHECK(out.fields[0] == std::vector<Bits>{(250 + 0 + 3 + 6 + 9) % 256, 1 + 1 + 4 + 7 + 10,
+                                           2 + 2 + 5 + 8 + 11, 77});
+  CHECK(out.fields[1] == std::vector<Bits>{uint16_t(-9), uint16_t(-10), uint16_t(-11), 77});
+  CHECK(out.fields[2] == std::vector<Bits>{bits_of(18.5f), bits_of(22.5f), bits_of(26.5f)});
+  CHECK(out.fields[3] == std::vector<Bits>{bits_of(9.0), bits_of(10.0), bits_of(11.0)});
+}
