@@ -9,10 +9,12 @@
 namespace quern::detail {
 
 namespace {
-template <class T> void add_reference(T* object) {
+template <class T>
+void add_reference(T* object) {
   object->references.fetch_add(1, std::memory_order_relaxed);
 }
-template <class T> void drop_reference(T* object) {
+template <class T>
+void drop_reference(T* object) {
   if (object->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete object;
 }
 }  // namespace
@@ -188,7 +190,8 @@ void set_modes(KernelObject* kernel, const Options& options, bool checked) {
 LaunchObject* launch(KernelObject* kernel, const Argument* arguments, int count, Loc loc) {
   if (const Recording* r = active_recording())
     throw Error(loc, "a kernel is called while another kernel or function is recorded (begun at " +
-                         place(r->loc) + "); kernels are launched by the host; a Func can be called");
+                         place(r->loc) +
+                         "); kernels are launched by the host; a Func can be called");
   std::vector<runtime::Argument> all;
   all.reserve(size_t(count) + kernel->captured.size());
   for (int k = 0; k < count; k++) {

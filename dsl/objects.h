@@ -9,7 +9,8 @@
 
 namespace quern::detail {
 
-template <class T> struct Counted {
+template <class T>
+struct Counted {
   std::atomic<int> references{1};
 };
 

@@ -56,8 +56,8 @@ void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
   }
   if (frame.parallel) {
     std::vector<ir::Type> types(size_t(spec.rank), bounds[0]->type);
-    frame.inst = b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds,
-                        spec.deterministic ? 1 : 0);
+    frame.inst =
+        b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds, spec.deterministic ? 1 : 0);
     frame.inst->kind = uint8_t(spec.rank);
     ir::Region* body = b.make_region(std::span<const ir::Type>(types));
     b.set_regions(frame.inst, {body});

@@ -52,13 +52,13 @@ ir::Op plain(ir::AtomicOp op, ir::Type type) {
 void reduce(Recording& r, ir::AtomicOp op, ir::Value* slot, ir::Value* v, Loc loc) {
   Outer& outer = r.outer(slot);
   if (outer.read)
-    return r.fail(loc, "a variable that this parallel loop reduces into is read inside the loop (at " +
-                           place(outer.read_at) + ")");
+    return r.fail(loc,
+                  "a variable that this parallel loop reduces into is read inside the loop (at " +
+                      place(outer.read_at) + ")");
   if (outer.reduced && *outer.reduced != op)
     return r.fail(loc, "a parallel loop reduces into one variable with two operators: " +
                            std::string(ir::name(*outer.reduced)) + " at " +
-                           place(outer.reduced_at) + " and " + std::string(ir::name(op)) +
-                           " here");
+                           place(outer.reduced_at) + " and " + std::string(ir::name(op)) + " here");
   if (!outer.reduced) outer.reduced_at = loc.line ? loc : r.last;
   outer.reduced = op;
   ir::Inst* inst = r.at(loc).make(ir::Op::reduce, {}, {slot, v});
@@ -86,10 +86,9 @@ Id constant(Scalar scalar, int64_t v, Loc loc) {
   if (r.failed()) return {};
   ir::Type type = type_of_scalar(scalar);
   if (ir::is_float(type)) return make_constant(r, type, ir::bits_of_real(double(v), type), loc);
-  bool fits = type == ir::Type::b1 ? v == 0 || v == 1
-              : ir::is_signed(type)
-                  ? ir::to_signed(ir::truncate(ir::Bits(v), type), type) == v
-                  : v >= 0 && ir::truncate(ir::Bits(v), type) == ir::Bits(v);
+  bool fits = type == ir::Type::b1  ? v == 0 || v == 1
+              : ir::is_signed(type) ? ir::to_signed(ir::truncate(ir::Bits(v), type), type) == v
+                                    : v >= 0 && ir::truncate(ir::Bits(v), type) == ir::Bits(v);
   if (!fits) return refuse(r, loc, std::to_string(v), type);
   return make_constant(r, type, ir::Bits(v), loc);
 }
@@ -261,8 +260,7 @@ namespace {
 /// The index operands of the read that names an element.
 std::vector<ir::Value*> index_of(const ir::Value* read) {
   std::vector<ir::Value*> index;
-  for (size_t k = 0; k < read->inst->operand_count(); k++)
-    index.push_back(read->inst->operand(k));
+  for (size_t k = 0; k < read->inst->operand_count(); k++) index.push_back(read->inst->operand(k));
   return index;
 }
 }  // namespace
@@ -312,8 +310,10 @@ void report(ir::Op op, ir::Site::Kind kind, const char* format, std::vector<ir::
   for (size_t k = first; k < operands.size(); k++) site.values.push_back(operands[k]->type);
   size_t places = 0;
   for (const char* p = format; *p; p++) {
-    if (p[0] == '{' && p[1] == '{') p++;
-    else if (p[0] == '{' && p[1] == '}') places++;
+    if (p[0] == '{' && p[1] == '{')
+      p++;
+    else if (p[0] == '{' && p[1] == '}')
+      places++;
   }
   if (places != site.values.size())
     return r.fail(loc, "the text has " + std::to_string(places) + " places {} for " +

@@ -21,7 +21,8 @@ ir::Value* adopted(Recording& r, ir::Value* v, ir::Type to, Loc loc) {
   if (v->type == to || !v->inst || !v->inst->is(ir::Op::constant)) return v;
   ir::Bits bits = v->inst->imm;
   if (ir::is_float(to) && ir::is_float(v->type))
-    return r.at(loc).real(to, v->type == ir::Type::f32 ? double(ir::f32_of(bits)) : ir::f64_of(bits));
+    return r.at(loc).real(to,
+                          v->type == ir::Type::f32 ? double(ir::f32_of(bits)) : ir::f64_of(bits));
   if (!ir::is_int(v->type) || !ir::is_number(to)) return v;
   int64_t n = ir::to_signed(bits, v->type);
   if (ir::is_float(to)) return r.at(loc).real(to, double(n));
@@ -43,8 +44,9 @@ std::vector<ir::Value*> returned(Recording& r, const Id* values, int count, Loc 
   }
   if (found == wanted) return out;
   std::string text = "Return(" + (found.empty() ? "" : type_list(found)) + ") in a " + spoken(r);
-  r.fail(loc, wanted.empty() ? text + " without a result: end it with a native `return value;` "
-                                      "(or write `-> F32`)"
+  r.fail(loc, wanted.empty() ? text +
+                                   " without a result: end it with a native `return value;` "
+                                   "(or write `-> F32`)"
                              : text + " whose result is " + type_list(wanted));
   return {};
 }
@@ -154,8 +156,7 @@ void call(FuncObject* function, const Id* arguments, int count, Id* out, Loc loc
   Recording& r = recording(loc);
   out[0] = {};
   if (!function)
-    return r.fail(loc, "a function is called while it is being recorded (begun at " +
-                           place(r.loc) +
+    return r.fail(loc, "a function is called while it is being recorded (begun at " + place(r.loc) +
                            "): a function cannot call itself, directly or through another, since "
                            "some devices have no recursion; use a loop");
   std::vector<ir::Value*> operands;

@@ -140,8 +140,8 @@ bool Recording::crosses(const ir::Value* slot) const {
 std::optional<uint32_t> Recording::binding(FieldObject* field, Loc use) {
   if (!field->storage) {
     if (field->recording == number) return field->binding;
-    fail(use, "a field parameter of another kernel (at " +
-                  place(recording_loc(field->recording)) + ") is used here");
+    fail(use, "a field parameter of another kernel (at " + place(recording_loc(field->recording)) +
+                  ") is used here");
     return std::nullopt;
   }
   auto found = captured_bindings.find(field);

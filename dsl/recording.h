@@ -20,8 +20,8 @@ struct Frame {
   ir::Inst* inst = nullptr;  ///< the if, while or outermost loop
   Loc loc;
   bool parallel = false;
-  bool condition = false;  ///< while: the condition is being recorded
-  int loops = 1;           ///< instructions that a Break() leaves
+  bool condition = false;    ///< while: the condition is being recorded
+  int loops = 1;             ///< instructions that a Break() leaves
   ir::Inst* exit = nullptr;  ///< the first exit in it: what follows never runs
 };
 
@@ -69,7 +69,7 @@ struct Recording {
   std::unique_ptr<ir::Kernel> kernel;
   ir::Builder b;
   std::vector<ir::Value*> values;
-  std::vector<Frame> frames;    ///< the first is the body itself
+  std::vector<Frame> frames;  ///< the first is the body itself
   std::optional<Error> error;
   std::unordered_map<const ir::Value*, Outer> outer_variables;  ///< of the parallel loop open
   std::unordered_map<FieldObject*, uint32_t> captured_bindings;

@@ -244,8 +244,8 @@ Image Mpm2d::draw(int width) const {
   Particles p = positions();
   for (size_t k = 0; k < p.x.size(); k++) {
     int cx = int(p.x[k] * float(width)), cy = int((1 - p.y[k]) * float(width));
-    for (int dy = 0; dy < 2; dy++)
-      for (int dx = 0; dx < 2; dx++) {
+    for (int dy = -1; dy < 2; dy++)
+      for (int dx = -1; dx < 2; dx++) {
         int px = cx + dx, py = cy + dy;
         if (px < 0 || py < 0 || px >= width || py >= width) continue;
         std::copy_n(colours[p.material[k]], 3, image.at(px, py));

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
       "2D MLS-MPM: the red pixels of a picture are elastic, the blue ones fluid, the white ones "
       "snow"};
   std::string picture = QUERN_EXAMPLE_DATA "/materials.png", out = "out/mpm2d", device_name;
-  int frames = 120, steps = 40, width = 512;
+  int frames = 90, steps = 30, width = 512;
   app.add_option("--image", picture, "PNG or JPEG of the initial shapes")->capture_default_str();
   app.add_option("--out", out, "folder for the frames")->capture_default_str();
   app.add_option("--frames", frames, "frames written")

@@ -152,9 +152,27 @@ void with_module(const ir::Kernel& kernel, const runtime::Target& target,
   if (!errors.empty()) throw InternalError("LLVM refuses kernel '" + kernel.name + "': " + errors);
 }
 
+/// Local arrays live on the stacks of the threads.
+constexpr uint64_t max_local_bytes = 1 << 20;
+
+void refuse_large_locals(const ir::Kernel& kernel) {
+  for (const ir::Task& task : kernel.tasks) {
+    uint64_t bytes = 0;
+    ir::walk(task.body, [&](const ir::Inst* inst) {
+      if (!inst->is(ir::Op::slot)) return;
+      bytes += inst->imm * ir::byte_size(inst->elem);
+      if (bytes > max_local_bytes)
+        throw Error(inst->loc, "the local arrays of a loop take " + std::to_string(bytes) +
+                                   " bytes; the cpu back end has room for " +
+                                   std::to_string(max_local_bytes) + ": use a field");
+    });
+  }
+}
+
 }  // namespace
 
 runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
+  refuse_large_locals(kernel);
   runtime::Image image;
   with_module(kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
     optimise(module, machine);

@@ -36,6 +36,17 @@ std::string feature_text() {
   return text;
 }
 
+/// What the machine has, or the container's share of it.
+uint64_t memory_bytes() {
+  uint64_t bytes = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    uint64_t limit = 0;
+    if (std::ifstream(path) >> limit) bytes = std::min(bytes, limit);
+  }
+  return bytes;
+}
+
 uint64_t hash(const std::string& text) {  // FNV-1a: the same in every process
   uint64_t h = 0xcbf29ce484222325;
   for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
@@ -51,7 +62,7 @@ runtime::Target host_target() {
   target.device = device_name();
   target.key = hash(target.isa + " llvm " LLVM_VERSION_STRING);
   target.workers = uint32_t(worker_count());
-  target.max_allocation = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  target.max_allocation = memory_bytes();
   return target;
 }
 

@@ -41,28 +41,31 @@ void by_blocks(uint64_t bytes, F&& f) {
 }  // namespace
 
 Memory::~Memory() {
-  for (auto& [at, bytes] : sizes_) give_back(at, bytes);
+  for (auto& [at, block] : blocks_) give_back(block.start, block.bytes);
 }
 
 void* Memory::allocate(uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  void* at = bytes <= limit_ - std::min(used_, limit_) ? obtain(bytes) : nullptr;
-  if (!at)
+  uint64_t shift = bytes < large ? 0 : count_++ % 12 * 5 * 64;
+  bool fits = bytes <= limit_ - std::min(used_, limit_);
+  void* start = fits ? obtain(bytes + shift) : nullptr;
+  if (!start)
     throw Error("cannot allocate " + std::to_string(bytes) +
                 " bytes on the cpu device: " + std::to_string(used_) +
                 " bytes are in use, the machine has " + std::to_string(limit_));
-  sizes_[at] = bytes;
-  used_ += bytes;
+  void* at = static_cast<std::byte*>(start) + shift;
+  blocks_[at] = {start, bytes + shift};
+  used_ += bytes + shift;
   return at;
 }
 
 void Memory::release(void* address) {
   std::lock_guard lock(mutex_);
-  auto it = sizes_.find(address);
-  if (it == sizes_.end()) throw InternalError("release of memory that was not allocated");
-  give_back(address, it->second);
-  used_ -= it->second;
-  sizes_.erase(it);
+  auto it = blocks_.find(address);
+  if (it == blocks_.end()) throw InternalError("release of memory that was not allocated");
+  give_back(it->second.start, it->second.bytes);
+  used_ -= it->second.bytes;
+  blocks_.erase(it);
 }
 
 void copy(void* to, const void* from, uint64_t bytes) {

@@ -6,8 +6,10 @@
 
 namespace quern::cpu {
 
-/// Allocations of a driver. Small ones are 64-byte aligned, large ones page aligned and given back
-/// to the system at once.
+/// Allocations of a driver, 64-byte aligned. Large ones are whole pages, given back to the system
+/// at once; they start at different places of a page, because equal places of several arrays
+/// compete for the same cache sets and look alike to the CPU's check of loads against earlier
+/// stores.
 class Memory {
  public:
   explicit Memory(uint64_t limit) : limit_(limit) {}
@@ -23,8 +25,12 @@ class Memory {
  private:
   uint64_t limit_;
   std::mutex mutex_;
-  uint64_t used_ = 0;
-  std::unordered_map<void*, uint64_t> sizes_;
+  uint64_t used_ = 0, count_ = 0;
+  struct Block {
+    void* start;
+    uint64_t bytes;
+  };
+  std::unordered_map<void*, Block> blocks_;
 };
 
 /// memmove and pattern fill, by several threads where that pays.

@@ -139,7 +139,7 @@ bool Machine::failed() const {
 void Machine::fail(const Step& s, std::span<const Bits> values) {
   if (failed()) return;
   auto* record = reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(args_, abi::error_address));
-  record->state = 1;
+  record->state = abi::claim(read_at<uint32_t>(args_, abi::launch_number), task_);
   record->site = s.inst->site;
   record->task = task_;
   record->iteration = int64_t(iteration_);

@@ -34,8 +34,7 @@ class Compiler : public runtime::Compiler {
   std::string listing(const ir::Kernel& kernel, const runtime::Target&,
                       std::string_view kind) const override {
     if (kind != "ir")
-      throw Error("the interpreter has no listing of kind '" + std::string(kind) +
-                  "'; it has: ir");
+      throw Error("the interpreter has no listing of kind '" + std::string(kind) + "'; it has: ir");
     return ir::print(kernel, {.locations = true});
   }
 };
@@ -54,9 +53,8 @@ class Driver : public runtime::Driver {
   const runtime::Compiler& compiler() const override { return compiler_; }
 
   Address allocate(uint64_t bytes) override {
-    void* memory = bytes > target_.max_allocation
-                       ? nullptr
-                       : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    void* memory =
+        bytes > target_.max_allocation ? nullptr : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!memory) throw Error("the host has no " + std::to_string(bytes) + " bytes to give");
     return reinterpret_cast<Address>(memory);
   }
@@ -97,9 +95,7 @@ class Driver : public runtime::Driver {
   void run(const runtime::Copy& c) {
     std::copy_n(pointer<const std::byte>(c.from), c.bytes, pointer<std::byte>(c.to));
   }
-  void run(const runtime::Fill& f) {
-    std::fill_n(pointer<uint32_t>(f.to), f.bytes / 4, f.pattern);
-  }
+  void run(const runtime::Fill& f) { std::fill_n(pointer<uint32_t>(f.to), f.bytes / 4, f.pattern); }
 
   runtime::Target target_;
   Compiler compiler_;

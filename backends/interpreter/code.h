@@ -15,17 +15,17 @@ struct Block;
 struct Step {
   ir::Op op{};
   uint8_t kind = 0;
-  bool elementwise = false;             ///< a row that ir::evaluate knows
-  ir::Type type = ir::Type::none;       ///< of the first result
-  ir::Type operand = ir::Type::none;    ///< of the last operand
+  bool elementwise = false;           ///< a row that ir::evaluate knows
+  ir::Type type = ir::Type::none;     ///< of the first result
+  ir::Type operand = ir::Type::none;  ///< of the last operand
   ir::Type elem = ir::Type::none;
-  uint32_t count = 0;                   ///< operands
-  uint32_t results = 0;                 ///< results; their numbers follow each other
-  uint32_t result = 0;                  ///< number of the first
-  uint32_t in[3] = {};                  ///< numbers of the first operands
-  const uint32_t* operands = nullptr;   ///< of all
+  uint32_t count = 0;                  ///< operands
+  uint32_t results = 0;                ///< results; their numbers follow each other
+  uint32_t result = 0;                 ///< number of the first
+  uint32_t in[3] = {};                 ///< numbers of the first operands
+  const uint32_t* operands = nullptr;  ///< of all
   uint64_t imm = 0;
-  const Block* inner[2] = {};           ///< regions; callee
+  const Block* inner[2] = {};  ///< regions; callee
   const ir::Inst* inst = nullptr;
 };
 

@@ -105,8 +105,7 @@ void run(const Kernel& kernel, std::byte* args, const Options& options, Report& 
   if (kernel.level >= Level::split)
     std::copy_n(frame.begin(), kernel.results.size(), report.results.begin());
   report.printed = ring->next;
-  report.prints.assign(ring->entries,
-                       ring->entries + std::min(ring->next, abi::print_capacity));
+  report.prints.assign(ring->entries, ring->entries + std::min(ring->next, abi::print_capacity));
 }
 
 struct Tasks::State {

@@ -15,12 +15,12 @@
 namespace quern::interpreter {
 
 struct Options {
-  uint64_t seed = 0;     ///< 0: iterations in their natural order; else a permutation of them
-  uint64_t grain = 7;    ///< iterations per chunk of a chunked task that leaves the choice
-  uint32_t threads = 3;  ///< of an element task
-  uint64_t max_steps = 0;  ///< instructions after which a run gives up; 0: never
-  bool check_bounds = false;    ///< field and array indices out of range, in every mode
-  bool check_races = false;     ///< conflicting accesses of iterations of one task; not lowered
+  uint64_t seed = 0;          ///< 0: iterations in their natural order; else a permutation of them
+  uint64_t grain = 7;         ///< iterations per chunk of a chunked task that leaves the choice
+  uint32_t threads = 3;       ///< of an element task
+  uint64_t max_steps = 0;     ///< instructions after which a run gives up; 0: never
+  bool check_bounds = false;  ///< field and array indices out of range, in every mode
+  bool check_races = false;   ///< conflicting accesses of iterations of one task; not lowered
   bool check_overflow = false;  ///< signed integers that wrap, conversions that saturate, ÷ 0
   bool check_nan = false;       ///< a NaN from operands that are none
 };
@@ -38,9 +38,9 @@ struct Report {
   std::vector<Finding> findings;  ///< the first hundred
   std::vector<ir::Bits> results;
   ir::abi::ErrorRecord error;
-  uint32_t printed = 0;                       ///< lines, those that were lost included
-  std::vector<ir::abi::PrintEntry> prints;    ///< lines kept
-  bool ended = true;                          ///< false: gave up after max_steps
+  uint32_t printed = 0;                     ///< lines, those that were lost included
+  std::vector<ir::abi::PrintEntry> prints;  ///< lines kept
+  bool ended = true;                        ///< false: gave up after max_steps
 };
 
 /// Runs a whole kernel. `args` is its argument block, bindings filled in; of the head only seed and

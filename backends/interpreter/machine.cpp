@@ -210,8 +210,7 @@ void Machine::parallel(const Step& s) {
   races_.begin();
   task_ = ordinal;
   iterate(*s.inner[0], d, {}, ordinal);
-  for (Reducing& r : reducing_)
-    slots_[r.key] = r.contributions.combined(slots_[r.key], d.total);
+  for (Reducing& r : reducing_) slots_[r.key] = r.contributions.combined(slots_[r.key], d.total);
   reducing_.clear();
   if (failed()) throw Stopped{};
 }
@@ -273,7 +272,8 @@ void Machine::task(uint32_t number, const Block& block, const Domain& d, const P
   part_ = part;
   const Task& task = kernel_.tasks[number];
   if (kernel_.level == Level::split && failed()) {
-    for (uint32_t cell : code_.tasks[number].conditions) write_memory(Type::b1, cell_address(cell), 0);
+    for (uint32_t cell : code_.tasks[number].conditions)
+      write_memory(Type::b1, cell_address(cell), 0);
     return;
   }
   if (task.kind != Task::serial && task.walk == Task::unlowered)

@@ -86,8 +86,7 @@ class Machine {
   void store(const Step& s);
   void atomic(const Step& s);
   void rmw(const Step& s);
-  static ir::Bits update(ir::AtomicOp op, ir::Type type, ir::Bits address,
-                         const ir::Bits (&in)[2]);
+  static ir::Bits update(ir::AtomicOp op, ir::Type type, ir::Bits address, const ir::Bits (&in)[2]);
   ir::Bits arg(const Step& s) const;
   ir::Bits builtin(const Step& s) const;
 

@@ -35,7 +35,7 @@ class Races {
   };
   struct Place {
     Pair reads, writes, atomic_reads, atomic_writes;
-    bool mixed = false;    ///< plain stores of different bits
+    bool mixed = false;     ///< plain stores of different bits
     bool reported = false;  ///< one finding per location is enough
   };
   static std::optional<Touch> report(Place& place, const Touch* touch);

@@ -14,8 +14,7 @@ constexpr size_t partials = 32;
 /// The 32 partial values of a chunk.
 class Partials {
  public:
-  Partials(AtomicOp op, Type type)
-      : op_(op), type_(type), values_(partials, identity(op, type)) {}
+  Partials(AtomicOp op, Type type) : op_(op), type_(type), values_(partials, identity(op, type)) {}
 
   void add(uint64_t k, Bits v) {
     Bits& p = values_[k % partials];

@@ -166,7 +166,11 @@ class Emitter {
     llvm::IRBuilder<> at_entry(entry_, entry_->begin());
     auto* memory = at_entry.CreateAlloca(whole, machine_.slot_space);
     memory->setAlignment(llvm::Align(inst.imm == 1 ? ir::byte_size(inst.elem) : 64));
-    b_.CreateStore(llvm::Constant::getNullValue(whole), memory);
+    if (inst.imm == 1)
+      b_.CreateStore(llvm::Constant::getNullValue(whole), memory);
+    else
+      b_.CreateMemSet(memory, b_.getInt8(0), inst.imm * ir::byte_size(inst.elem),
+                      memory->getAlign());
     slots_[inst.results.data()] = {memory, elem};
   }
 

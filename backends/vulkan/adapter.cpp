@@ -128,6 +128,7 @@ std::optional<Adapter> describe(const Instance& vk, VkPhysicalDevice device, std
       v12.shaderSignedZeroInfNanPreserveFloat32 && v12.shaderSignedZeroInfNanPreserveFloat64;
   a.abilities.round_even = v12.shaderRoundingModeRTEFloat32 && v12.shaderRoundingModeRTEFloat64;
   a.abilities.keep_denorm = v12.shaderDenormPreserveFloat32 && v12.shaderDenormPreserveFloat64;
+  a.abilities.loop_limit = v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
   choose_memory(vk, a);
   return a;
 }
@@ -145,6 +146,7 @@ runtime::Target Adapter::target() const {
   t.traits.float_atomic_add[0] = abilities.f32_atomic_add;
   t.traits.float_atomic_add[1] = false;
   t.traits.narrow_atomics = false;
+  t.workers = is_cpu ? 64 : 4096;  // a chunk is one invocation: a GPU wants many
   t.max_allocation = max_allocation;
   return t;
 }

@@ -1,5 +1,6 @@
 #include "backends/vulkan/codegen.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <unordered_map>
 
@@ -24,14 +25,21 @@ constexpr Flag flags[] = {{" +int64-atomics", &Abilities::int64_atomics},
                           {" +f32-atomic-add", &Abilities::f32_atomic_add},
                           {" +keep-nan", &Abilities::keep_nan},
                           {" +round-even", &Abilities::round_even},
-                          {" +keep-denorm", &Abilities::keep_denorm}};
+                          {" +keep-denorm", &Abilities::keep_denorm},
+                          {" +loop-limit", &Abilities::loop_limit}};
 
 using Ids = std::vector<Id>;
 
 class Emitter {
  public:
-  Emitter(const ir::Kernel& kernel, const ir::Task& task, const Abilities& abilities)
-      : kernel_(kernel), task_(task), abilities_(abilities), scalar_(w, kernel.modes) {}
+  Emitter(const ir::Kernel& kernel, size_t task, const Abilities& abilities)
+      : kernel_(kernel),
+        number_(task),
+        task_(kernel.tasks.at(task)),
+        abilities_(abilities),
+        scalar_(w, kernel.modes) {
+    for (const ir::Inst* loop : loops_of(task_)) loop_numbers_[loop] = loop_numbers_.size();
+  }
 
   std::vector<uint32_t> run() {
     for (auto c : {spv::Capability::Shader, spv::Capability::VulkanMemoryModel,
@@ -350,11 +358,12 @@ class Emitter {
 
   struct Loop {
     Id before, head, next, after;
+    Id trace = 0;  ///< differs from the fault address where the last test said to go on
     std::vector<SpirvWriter::OpenPhi> carried;
   };
   /// Starts a loop whose head carries `init`.
   Loop open_loop(std::span<const Type> types, const Ids& init) {
-    Loop loop{w.block(), w.make_id(), w.make_id(), w.make_id(), {}};
+    Loop loop{w.block(), w.make_id(), w.make_id(), w.make_id(), 0, {}};
     w.branch(loop.head);
     w.place(loop.head);
     for (size_t k = 0; k < init.size(); k++)
@@ -368,7 +377,13 @@ class Emitter {
     w.branch(start);
     w.place(start);
   }
-  void test(const Loop& loop, Id condition) {
+  void test(Loop& loop, Id condition) {
+    if (abilities_.loop_limit) {
+      // Compilers know that `condition` is false behind the loop, but not what this sum is.
+      Id number = scalar_.convert(Type::b1, Type::u64, condition);
+      loop.trace = w.op(Spv::OpIAdd, scalar_.type(Type::u64),
+                        {number, push_constant(offsetof(PushConstants, fault))});
+    }
     Id inside = w.make_id();
     w.branch(condition, inside, loop.after);
     w.place(inside);
@@ -410,7 +425,7 @@ class Emitter {
     w.place(loop.next);
     next.insert(next.begin(), w.op(Spv::OpIAdd, scalar_.type(t), {index, step}));
     if (!by_one) next.push_back(scalar_.less(t, index, next[0]));
-    close(loop, next);
+    close(loop, next, inst);
     carried.erase(carried.begin());
     define(inst.results, carried);
   }
@@ -428,20 +443,37 @@ class Emitter {
     Ids next = region(inst.region(1));
     w.branch(loop.next);
     w.place(loop.next);
-    close(loop, next);
+    close(loop, next, inst);
     define(inst.results, tested);
   }
 
   /// From the block `next` back to the head; goes on behind the loop.
-  void close(const Loop& loop, const Ids& next) {
+  void close(const Loop& loop, const Ids& next, const ir::Inst& inst) {
     for (size_t k = 0; k < next.size(); k++) w.close(loop.carried[k], next[k]);
     w.branch(loop.head);
     w.place(loop.after);
+    if (!abilities_.loop_limit) return;
+    Id fault = push_constant(offsetof(PushConstants, same_fault));
+    Id cut = w.op(Spv::OpINotEqual, w.bool_type(), {loop.trace, fault});
+    when(cut, [&] { report_cut(inst); });
+  }
+
+  void report_cut(const ir::Inst& inst) {
+    auto it = loop_numbers_.find(&inst);
+    uint64_t loop = it == loop_numbers_.end() ? 0xffff : std::min<size_t>(it->second + 1, 0xffff);
+    Id word = scalar_.type(Type::u64);
+    Id where = scalar_.constant(Type::u64, loop | uint64_t(number_ & 0xffff) << 16);
+    Id id = w.op(Spv::OpShiftLeftLogical, word,
+                 {push_constant(offsetof(PushConstants, id)), scalar_.constant(Type::u64, 32)});
+    store(push_constant(offsetof(PushConstants, fault)), Type::u64,
+          w.op(Spv::OpBitwiseOr, word, {id, where}));
   }
 
   const ir::Kernel& kernel_;
+  size_t number_;
   const ir::Task& task_;
   const Abilities& abilities_;
+  std::unordered_map<const ir::Inst*, size_t> loop_numbers_;
   SpirvWriter w;
   Arithmetic scalar_;
   Id constants_ = 0, args_ = 0, thread_ = 0, threads_ = 0;
@@ -450,6 +482,14 @@ class Emitter {
 };
 
 }  // namespace
+
+std::vector<const ir::Inst*> loops_of(const ir::Task& task) {
+  std::vector<const ir::Inst*> loops;
+  ir::walk(task.body, [&](const ir::Inst* inst) {
+    if (inst->is(Op::loop) || inst->is(Op::while_)) loops.push_back(inst);
+  });
+  return loops;
+}
 
 std::string Abilities::text() const {
   std::string all;
@@ -464,8 +504,7 @@ Abilities Abilities::parse(std::string_view isa) {
   return a;
 }
 
-std::vector<uint32_t> generate(const ir::Kernel& kernel, const ir::Task& task,
-                               const Abilities& abilities) {
+std::vector<uint32_t> generate(const ir::Kernel& kernel, size_t task, const Abilities& abilities) {
   return Emitter(kernel, task, abilities).run();
 }
 

@@ -14,7 +14,20 @@ inline constexpr uint32_t group_size = 64;
 /// What every task is launched with.
 struct PushConstants {
   uint64_t args, guard, iterations, grain, chunks;
+  uint64_t fault;       ///< address of the word that takes a CutLoop
+  uint64_t same_fault;  ///< equal to it, which no compiler knows
+  uint64_t id;          ///< of the kernel, for CutLoop
 };
+
+/// Mesa's software driver ends every loop of an invocation once it has run 65,535 rounds, and says
+/// nothing. Where Abilities::loop_limit is set, code behind each loop writes this word if the loop
+/// would have gone on.
+struct CutLoop {
+  uint16_t loop = 0;  ///< 1 + place among loops_of(task); 0: nothing was cut
+  uint16_t task = 0;
+  uint32_t id = 0;  ///< PushConstants::id
+};
+std::vector<const ir::Inst*> loops_of(const ir::Task& task);
 
 /// What a device has beyond what Quern requires of each. Written into Target::isa, which is all
 /// that the compiler sees of a device.
@@ -24,6 +37,7 @@ struct Abilities {
   bool keep_nan = false;     ///< SignedZeroInfNanPreserve can be asked for in 32 and 64 bits
   bool round_even = false;   ///< RoundingModeRTE likewise
   bool keep_denorm = false;  ///< DenormPreserve likewise
+  bool loop_limit = false;   ///< see CutLoop
 
   std::string text() const;
   static Abilities parse(std::string_view isa);
@@ -31,7 +45,6 @@ struct Abilities {
 
 /// The module of a task. Throws Error where the device lacks what the task needs, InternalError for
 /// an operation that lowering should have replaced.
-std::vector<uint32_t> generate(const ir::Kernel& kernel, const ir::Task& task,
-                               const Abilities& abilities);
+std::vector<uint32_t> generate(const ir::Kernel& kernel, size_t task, const Abilities& abilities);
 
 }  // namespace quern::vulkan

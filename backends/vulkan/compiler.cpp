@@ -23,7 +23,7 @@ bool checks_modules() {
 #endif
 }
 
-std::vector<uint32_t> module_of(const ir::Kernel& kernel, const ir::Task& task,
+std::vector<uint32_t> module_of(const ir::Kernel& kernel, size_t task,
                                 const runtime::Target& target) {
   std::vector<uint32_t> module = generate(kernel, task, Abilities::parse(target.isa));
   if (!checks_modules()) return module;
@@ -55,8 +55,8 @@ std::string disassemble(std::span<const uint32_t> module) {
 
 runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
   std::vector<uint32_t> words = {magic, uint32_t(kernel.tasks.size())};
-  for (const ir::Task& task : kernel.tasks) {
-    std::vector<uint32_t> module = module_of(kernel, task, target);
+  for (size_t k = 0; k < kernel.tasks.size(); k++) {
+    std::vector<uint32_t> module = module_of(kernel, k, target);
     words.push_back(uint32_t(module.size()));
     words.insert(words.end(), module.begin(), module.end());
   }
@@ -91,7 +91,7 @@ std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& t
   std::string text;
   for (size_t k = 0; k < kernel.tasks.size(); k++) {
     text += "; task " + std::to_string(k) + "\n";
-    text += disassemble(module_of(kernel, kernel.tasks[k], target));
+    text += disassemble(module_of(kernel, k, target));
   }
   return text;
 }

@@ -39,6 +39,10 @@ Driver::Driver(std::shared_ptr<Instance> instance, const Adapter& adapter)
   VkResult result = gpu_->CreateCommandPool(gpu_->handle, &pool, nullptr, &pool_);
   if (result != VK_SUCCESS) gpu_->DestroySemaphore(gpu_->handle, semaphore_, nullptr);
   expect(result, "vkCreateCommandPool");
+  if (adapter.abilities.loop_limit) {
+    fault_ = staging_.allocate(sizeof(CutLoop));
+    std::memset(staging_.find(fault_).host, 0, sizeof(CutLoop));
+  }
   measure_rounding(*this, target_);
 }
 
@@ -70,9 +74,15 @@ void Driver::release(Address address) {
 
 std::unique_ptr<runtime::Executable> Driver::load(const ir::Kernel& kernel,
                                                   const runtime::Image& image) {
-  auto executable = std::make_unique<Executable>(std::make_shared<Pipelines>(gpu_, kernel, image));
+  auto pipelines = std::make_shared<Pipelines>(gpu_, kernel, image);
+  {
+    std::lock_guard lock(mutex_);
+    std::erase_if(ids_, [](auto& known) { return known.second.expired(); });
+    pipelines->id = next_id_++;
+    ids_[pipelines->id] = pipelines;
+  }
   gpu_->expect_silence();
-  return executable;
+  return std::make_unique<Executable>(std::move(pipelines));
 }
 
 // ---- submission
@@ -162,8 +172,8 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
                   gpu_->adapter.name + " starts at once");
     y = gpu_->adapter.max_groups[1];  // the threads go on with a stride
   }
-  PushConstants constants{launch.args, launch.guard, launch.iterations, launch.grain,
-                          launch.chunks};
+  PushConstants constants{launch.args,   launch.guard, launch.iterations, launch.grain,
+                          launch.chunks, fault_,       fault_,            pipelines->id};
   gpu_->CmdBindPipeline(s.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, task.pipeline);
   gpu_->CmdPushConstants(s.buffer, gpu_->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof constants,
                          &constants);
@@ -230,6 +240,24 @@ void Driver::wait(Ticket ticket) {
   info.pValues = &ticket;
   expect(gpu_->WaitSemaphores(gpu_->handle, &info, UINT64_MAX), "vkWaitSemaphores");
   gpu_->expect_silence();
+  if (fault_) expect_whole_loops();
+}
+
+void Driver::expect_whole_loops() {
+  std::lock_guard lock(mutex_);
+  CutLoop cut;
+  std::byte* word = staging_.find(fault_).host;
+  std::memcpy(&cut, word, sizeof cut);
+  if (cut.loop == 0) return;
+  std::memset(word, 0, sizeof cut);
+  std::string text = gpu_->adapter.name +
+                     " ends all loops of an iteration after 65,535 rounds in total, and a loop of "
+                     "this kernel needs more";
+  auto pipelines = ids_.contains(cut.id) ? ids_[cut.id].lock() : nullptr;
+  if (!pipelines) throw Error(text);
+  const std::vector<Loc>& loops = pipelines->loops.at(cut.task);
+  throw Error(cut.loop <= loops.size() ? loops[cut.loop - 1u] : Loc{},
+              text + ": " + pipelines->name);
 }
 
 // ---- between host and device
@@ -290,7 +318,11 @@ std::byte* Driver::host_pointer(Address address) { return fields_.find(address).
 // ---- pipelines
 
 Pipelines::Pipelines(std::shared_ptr<Gpu> on, const ir::Kernel& kernel, const runtime::Image& image)
-    : gpu(std::move(on)) {
+    : gpu(std::move(on)), name(kernel.name) {
+  for (const ir::Task& task : kernel.tasks) {
+    loops.emplace_back();
+    for (const ir::Inst* loop : loops_of(task)) loops.back().push_back(loop->loc);
+  }
   std::vector<std::vector<uint32_t>> modules = unpack(image);
   if (modules.size() != kernel.tasks.size())
     throw InternalError("an image of the vulkan back end has " + std::to_string(modules.size()) +

@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <unordered_map>
 
 #include "backends/vulkan/compiler.h"
 #include "backends/vulkan/memory.h"
@@ -19,6 +20,9 @@ struct Pipelines {
   };
   std::shared_ptr<Gpu> gpu;
   std::vector<Task> tasks;
+  std::string name;                     ///< of the kernel
+  std::vector<std::vector<Loc>> loops;  ///< of each task, see CutLoop
+  uint32_t id = 0;                      ///< PushConstants::id
 
  private:
   VkPipeline make(std::span<const uint32_t> words);
@@ -63,6 +67,8 @@ class Driver : public runtime::Driver {
   /// Gives back what finished submissions held.
   void retire();
   void wait_all();
+  /// Throws Error where a loop was cut.
+  void expect_whole_loops();
   /// Calls `part(offset, bytes, staging address, its host memory)` for pieces that fit the staging
   /// memory.
   template <class F>
@@ -77,6 +83,9 @@ class Driver : public runtime::Driver {
   std::mutex mutex_;  ///< guards the queue and everything below
   std::vector<VkCommandBuffer> idle_;
   std::deque<Submission> running_;
+  runtime::Address fault_ = 0;                                        ///< a CutLoop, or 0
+  std::unordered_map<uint32_t, std::weak_ptr<const Pipelines>> ids_;  ///< by Pipelines::id
+  uint32_t next_id_ = 0;
   runtime::Ticket last_ = 0;
 };
 

@@ -232,8 +232,11 @@ class Rules {
     if (type_ != Type::b1) return nullptr;
     if (is_constant(a, 1)) return is_constant(b, 0) ? c : b_.binary(Op::bit_or, c, b);
     if (is_constant(b, 0)) return b_.binary(Op::bit_and, c, a);
-    if (is_constant(a, 0) && is_constant(b, 1)) return b_.unary(Op::bit_not, c);
-    return nullptr;
+    if (is_constant(a, 0)) {
+      Value* opposite = b_.unary(Op::bit_not, c);
+      return is_constant(b, 1) ? opposite : b_.binary(Op::bit_and, opposite, b);
+    }
+    return is_constant(b, 1) ? b_.binary(Op::bit_or, b_.unary(Op::bit_not, c), a) : nullptr;
   }
 
   Value* conversion() {

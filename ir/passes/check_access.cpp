@@ -1,5 +1,8 @@
 #include "ir/passes/check_access.h"
 
+#include <algorithm>
+#include <map>
+
 #include "ir/passes/facts.h"
 #include "quern/ir/builder.h"
 
@@ -55,6 +58,14 @@ bool provable(const Value* index, uint32_t binding, uint32_t axis) {
          end.offset + at.offset <= 0;
 }
 
+/// What must hold of a loop for accesses in one region of it to be in range in every round: the
+/// index plus lo … hi lies within an axis.
+struct Span {
+  const Value* index;
+  uint32_t binding, axis;
+  int64_t lo, hi;
+};
+
 class Checker {
  public:
   explicit Checker(Kernel& kernel) : kernel_(kernel), b_(kernel) {}
@@ -62,8 +73,9 @@ class Checker {
   void run(Region* body) {
     std::vector<Inst*> accesses;
     walk(body, [&](Inst* inst) {
-      if (inst->site != no_site && kernel_.sites[inst->site].kind == Site::bounds)
-        accesses.push_back(inst);
+      if (inst->site == no_site || kernel_.sites[inst->site].kind != Site::bounds) return;
+      accesses.push_back(inst);
+      if (!inst->is(Op::get) && !inst->is(Op::put)) collect(inst);
     });
     for (Inst* inst : accesses) {
       b_.before(inst).at(inst->loc);
@@ -75,6 +87,67 @@ class Checker {
   }
 
  private:
+  /// Accesses that run together: the region they stand in, and the loop of their index.
+  using Place = std::pair<Region*, Inst*>;
+
+  // ---- facts about all rounds of a loop, tested once before it
+
+  /// The loop whose rounds decide whether this index is in range, where one test before it can
+  /// tell: null for other indices.
+  static Inst* deciding_loop(const Value* index, Sum& sum) {
+    if (!is_signed(index->type) || bit_width(index->type) < 32) return nullptr;
+    sum = decompose(index);
+    const Value *lo = nullptr, *hi = nullptr;
+    if (!loop_bounds(sum.base, lo, hi)) return nullptr;
+    if (index->type == Type::i64 && sum.offset != 0) return nullptr;
+    if (constant_of(lo) && to_signed(constant_of(lo)->imm, lo->type) + sum.offset < 0)
+      return nullptr;
+    return sum.base->region->parent;
+  }
+
+  void collect(Inst* inst) {
+    for (uint32_t axis = 0; axis < kernel_.bindings[inst->binding()].rank; axis++) {
+      const Value* index = inst->operand(axis);
+      Sum sum{};
+      Inst* loop = deciding_loop(index, sum);
+      if (!loop || provable(index, inst->binding(), axis)) continue;
+      std::vector<Span>& spans = spans_[{inst->parent, loop}];
+      auto same = std::find_if(spans.begin(), spans.end(), [&](const Span& s) {
+        return s.index == sum.base && s.binding == inst->binding() && s.axis == axis;
+      });
+      if (same == spans.end())
+        same = spans.insert(same, {sum.base, inst->binding(), axis, sum.offset, sum.offset});
+      same->lo = std::min(same->lo, sum.offset);
+      same->hi = std::max(same->hi, sum.offset);
+    }
+  }
+
+  /// True where every round of the loop keeps the spans of the region.
+  Value* holds(Region* region, Inst* loop) {
+    Value*& known = holds_[{region, loop}];
+    if (known) return known;
+    Inst* point = b_.point();
+    b_.before(loop);
+    for (const Span& s : spans_.at({region, loop})) {
+      const Value *first = nullptr, *last = nullptr;
+      loop_bounds(s.index, first, last);
+      Value* lo = b_.convert(const_cast<Value*>(first), Type::i64);
+      Value* hi = b_.convert(const_cast<Value*>(last), Type::i64);
+      Value* limit = b_.extent(s.binding, s.axis, Type::i64);
+      if (s.index->type == Type::i32)
+        limit = b_.binary(Op::min, limit, b_.integer(Type::i64, int64_t(INT32_MAX) + 1));
+      Value* above = b_.binary(Op::ge, b_.add(lo, b_.integer(Type::i64, s.lo)),
+                               b_.integer(Type::i64, 0));
+      Value* below = b_.binary(Op::le, b_.add(hi, b_.integer(Type::i64, s.hi)), limit);
+      Value* both = b_.binary(Op::bit_and, above, below);
+      known = known ? b_.binary(Op::bit_and, known, both) : both;
+    }
+    b_.before(point);
+    return known;
+  }
+
+  // ---- checks of one access
+
   Value* in_range(Value* index, Value* extent) {
     return b_.lt(b_.convert(index, Type::u64), b_.convert(extent, Type::u64));
   }
@@ -91,9 +164,19 @@ class Checker {
   void field(Inst* inst) {
     uint32_t rank = kernel_.bindings[inst->binding()].rank;
     Value *ok = nullptr, *at = nullptr, *axis = nullptr, *extent = nullptr;
+    Value* known = nullptr;
+    bool all_known = true;
     for (uint32_t k = rank; k-- > 0;) {
       Value* index = inst->operand(k);
       if (provable(index, inst->binding(), k)) continue;
+      Sum sum{};
+      if (Inst* loop = deciding_loop(index, sum)) {
+        Value* holds_here = holds(inst->parent, loop);
+        if (!known) known = holds_here;
+        if (known != holds_here) known = b_.binary(Op::bit_and, known, holds_here);
+      } else {
+        all_known = false;
+      }
       Value* size = b_.extent(inst->binding(), k, Type::i64);
       Value* wide = b_.convert(index, Type::i64);
       Value* inside = in_range(wide, size);
@@ -103,7 +186,10 @@ class Checker {
       extent = ok ? b_.select(inside, extent, size) : size;
       ok = ok ? b_.binary(Op::bit_and, ok, inside) : inside;
     }
-    if (ok) guard(inst, ok, {at, axis, extent});
+    if (!ok) return;
+    // The form `known or …` lets the back end keep a copy of the loop without checks.
+    if (known && all_known) ok = b_.binary(Op::bit_or, known, ok);
+    guard(inst, ok, {at, axis, extent});
   }
 
   void guard(Inst* inst, Value* ok, std::vector<Value*> values) {
@@ -129,6 +215,8 @@ class Checker {
 
   Kernel& kernel_;
   Builder b_;
+  std::map<Place, std::vector<Span>> spans_;
+  std::map<Place, Value*> holds_;
 };
 
 }  // namespace

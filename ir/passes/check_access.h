@@ -7,6 +7,8 @@
 // count) and happens only where the check holds; else a read or atomic yields 0 and nothing is
 // written. Provable: the index is a loop's index plus a constant, the loop starts at a constant
 // that makes it >= 0 and ends at this very extent plus a constant that keeps it below.
+// Where the loop's bounds decide, but only at run time, one test before the loop tells whether all
+// its rounds are in range, and the check is `that, or in range`.
 // Linear.
 #include "quern/ir/ir.h"
 

@@ -28,11 +28,17 @@ class Lowering {
  private:
   Value* record() { return b_.arg(abi::error_address, Type::address); }
 
-  /// True while nothing has failed.
-  Value* clear() {
+  Value* state() {
     static_assert(offsetof(ErrorRecord, state) == 0);
-    Value* state = b_.read(record(), Type::u32, abi::error_class);
-    return b_.binary(Op::eq, state, b_.integer(Type::u32, 0));
+    return b_.read(record(), Type::u32, abi::error_class);
+  }
+  Value* is_clear(Value* state) { return b_.binary(Op::eq, state, b_.integer(Type::u32, 0)); }
+
+  /// abi::claim of this task.
+  Value* claim() {
+    auto word = [&](uint32_t v) { return b_.constant(Type::u32, v); };
+    Value* launch = b_.mul(b_.arg(abi::launch_number, Type::u32), word(256));
+    return b_.binary(Op::bit_or, b_.add(launch, word(number_ + 1)), word(0x80000000u));
   }
 
   void check(Inst* inst) {
@@ -41,7 +47,7 @@ class Lowering {
     b_.at_end(branch->region(0)).yield();
     b_.at_end(branch->region(1));
     Value* at = record();
-    Value* expected[2] = {b_.integer(Type::u32, 0), b_.integer(Type::u32, 1)};
+    Value* expected[2] = {b_.integer(Type::u32, 0), claim()};
     Value* old = b_.rmw(AtomicOp::cas, at, Type::u32, expected, abi::error_class)->result();
     Inst* first = b_.if_(b_.binary(Op::eq, old, expected[0]));
     b_.yield();
@@ -61,14 +67,18 @@ class Lowering {
   void bound(Inst* loop) {
     Inst* test = loop->region(0)->terminator();
     b_.before(test).at(loop->loc);
-    test->set_operand(0, b_.binary(Op::bit_and, test->operand(0), clear()));
+    test->set_operand(0, b_.binary(Op::bit_and, test->operand(0), is_clear(state())));
   }
 
   void start_test(const std::unordered_set<uint32_t>& conditions) {
     Region* all = task_.body;
     task_.body = b_.make_region();
     b_.at_end(task_.body).at(task_.loc);
-    Inst* branch = b_.if_(clear());
+    Value* now = state();
+    Value* runs = is_clear(now);
+    if (task_.kind != Task::serial)
+      runs = b_.binary(Op::bit_or, runs, b_.binary(Op::eq, now, claim()));
+    Inst* branch = b_.if_(runs);
     b_.yield();
     b_.at_end(branch->region(0));
     splice(b_, all);

@@ -295,9 +295,12 @@ class Simplifier {
     }
     pass_outer_values(inst);
     scope([&] {
-      for (size_t k = 0; k < inst->results.size(); k++)
-        if (condition->last->operand(0) == condition->last->operand(1 + k))
-          assume(body->arg(k), true);
+      // The body runs where the condition held, and so does what follows from it.
+      assume(condition->last->operand(0), true);
+      for (size_t k = 0; k < inst->results.size(); k++) {
+        auto found = known_.find(condition->last->operand(1 + k));
+        if (found != known_.end()) assume(body->arg(k), found->second);
+      }
       visit(body);
     });
     resolve_invariant(inst);

@@ -18,24 +18,45 @@ void Findings::add(const Inst* inst, const std::string& message) {
 
 namespace {
 
-std::string text(Type t) { return std::string(name(t)); }
-std::string text(std::span<const Type> types) {
-  std::string out = "(";
-  for (Type t : types) out += (out.size() > 1 ? ", " : "") + text(t);
-  return out + ")";
-}
-std::string count(size_t n, const char* what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+// ---- messages, made only where a rule is broken
+
+void put(std::string& out, std::string_view text) { out += text; }
+void put(std::string& out, Type t) { out += name(t); }
+void put(std::string& out, AtomicOp op) { out += name(op); }
+void put(std::string& out, uint64_t n) { out += std::to_string(n); }
+
+Type type_of(Type t) { return t; }
+Type type_of(const Value& v) { return v.type; }
+Type type_of(const Use& use) { return use.value->type; }
+
+template <class List>
+bool equal(const List& have, std::span<const Type> want) {
+  return std::equal(have.begin(), have.end(), want.begin(), want.end(),
+                    [](const auto& h, Type w) { return type_of(h) == w; });
 }
 
-std::vector<Type> types_of(std::span<const Use> operands, size_t from = 0) {
-  std::vector<Type> out;
-  for (size_t k = from; k < operands.size(); k++) out.push_back(operands[k].value->type);
+template <class T>
+void put(std::string& out, std::span<T> list) {
+  out += "(";
+  for (size_t k = 0; k < list.size(); k++) {
+    if (k) out += ", ";
+    put(out, type_of(list[k]));
+  }
+  out += ")";
+}
+
+template <class... Parts>
+std::string message(const Parts&... parts) {
+  std::string out;
+  (put(out, parts), ...);
   return out;
 }
-std::vector<Type> types_of(std::span<const Value> values) {
+
+std::span<const Type> list(const std::vector<Type>& types) { return types; }
+
+std::vector<Type> types_of(std::span<const Use> operands, size_t from) {
   std::vector<Type> out;
-  for (const Value& v : values) out.push_back(v.type);
+  for (size_t k = from; k < operands.size(); k++) out.push_back(operands[k].value->type);
   return out;
 }
 
@@ -50,8 +71,9 @@ class Case {
   Type operand(size_t k) const { return inst_->operand(k)->type; }
   size_t operands() const { return inst_->operand_count(); }
 
-  bool require(bool holds, const std::string& message) const {
-    if (!holds) place_.findings.add(inst_, message);
+  template <class... Parts>
+  bool require(bool holds, const Parts&... parts) const {
+    if (!holds) place_.findings.add(inst_, message(parts...));
     return holds;
   }
   bool takes(size_t least, size_t most) const {
@@ -61,47 +83,41 @@ class Case {
       want += " or more";
     else if (most != least)
       want += " to " + std::to_string(most);
-    return require(false, "has " + count(operands(), "operand") + ", expected " + want);
+    return require(false, "has ", operands(), operands() == 1 ? " operand" : " operands",
+                   ", expected ", want);
   }
   bool takes(size_t n) const { return takes(n, n); }
   bool gives(std::span<const Type> want) const {
-    const std::vector<Type> have = types_of(inst_->results);
-    return require(std::equal(have.begin(), have.end(), want.begin(), want.end()),
-                   "gives " + text(have) + ", expected " + text(want));
+    return require(equal(inst_->results, want), "gives ", inst_->results, ", expected ", want);
   }
   bool gives(std::initializer_list<Type> want) const {
     return gives(std::span<const Type>(want.begin(), want.size()));
   }
   bool is(size_t k, Type want) const {
-    return require(operand(k) == want, "operand " + std::to_string(k) + " is " + text(operand(k)) +
-                                           ", expected " + text(want));
+    return require(operand(k) == want, "operand ", k, " is ", operand(k), ", expected ", want);
   }
   bool is_index(size_t k) const {
-    return require(is_int(operand(k)), "operand " + std::to_string(k) + " is " + text(operand(k)) +
-                                           ", expected an integer index");
+    return require(is_int(operand(k)), "operand ", k, " is ", operand(k),
+                   ", expected an integer index");
   }
   bool moves(Type want) const {
-    return require(inst_->elem == want, "moves " + text(inst_->elem) + ", expected " + text(want));
+    return require(inst_->elem == want, "moves ", inst_->elem, ", expected ", want);
   }
   bool regions(size_t n) const {
-    return require(inst_->regions.size() == n, "has " + count(inst_->regions.size(), "region") +
-                                                   ", expected " + std::to_string(n));
+    const size_t have = inst_->regions.size();
+    return require(have == n, "has ", have, have == 1 ? " region" : " regions", ", expected ", n);
   }
   void args(size_t region, std::span<const Type> want) const {
-    const std::vector<Type> have = types_of(inst_->region(region)->args);
-    require(
-        std::equal(have.begin(), have.end(), want.begin(), want.end()),
-        "region " + std::to_string(region) + " takes " + text(have) + ", expected " + text(want));
+    const std::span<Value> have = inst_->region(region)->args;
+    require(equal(have, want), "region ", region, " takes ", have, ", expected ", want);
   }
   void yields(size_t region, std::span<const Type> want) const {
-    check_yield(place_, inst_->region(region), want,
-                std::string(info(inst_->op).name) + " region " + std::to_string(region));
+    check_yield(place_, inst_->region(region), want, info(inst_->op).name, region);
   }
   const Binding* binding() const {
-    const bool exists = inst_->binding() < kernel().bindings.size() && inst_->imm >> 48 == 0;
-    require(exists, "binding " + std::to_string(inst_->imm >> 16) +
-                        " does not exist: the kernel has " +
-                        std::to_string(kernel().bindings.size()));
+    const size_t count = kernel().bindings.size();
+    const bool exists = inst_->binding() < count && inst_->imm >> 48 == 0;
+    require(exists, "binding ", inst_->imm >> 16, " does not exist: the kernel has ", count);
     return exists ? &kernel().bindings[inst_->binding()] : nullptr;
   }
   /// The nearest enclosing instruction of an operation, or null.
@@ -110,18 +126,17 @@ class Case {
       if (at->is(op)) return at;
     return nullptr;
   }
-  /// A site of one of the kinds, where the operation needs one.
+  /// A site of one of the kinds.
   const Site* site(std::initializer_list<Site::Kind> kinds) const {
     if (!require(inst_->site != no_site, "has no site")) return nullptr;
     if (inst_->site >= kernel().sites.size()) return nullptr;  // said for every instruction
     const Site& s = kernel().sites[inst_->site];
     const bool fits = std::find(kinds.begin(), kinds.end(), s.kind) != kinds.end();
-    return require(fits, "site " + std::to_string(inst_->site) + " is of another kind") ? &s
-                                                                                        : nullptr;
+    return require(fits, "site ", inst_->site, " is of another kind") ? &s : nullptr;
   }
   void reports(const Site& s, size_t from) const {
-    const std::vector<Type> have = types_of(inst_->operands, from);
-    require(have == s.values, "reports " + text(have) + ", its site says " + text(s.values));
+    const std::span<Use> have = inst_->operands.subspan(from);
+    require(equal(have, s.values), "reports ", have, ", its site says ", list(s.values));
   }
 
  private:
@@ -151,7 +166,7 @@ size_t atomic_operands(AtomicOp op) {
 void constant(const Case& c) {
   if (!c.takes(0) || !c.require(c.inst().results.size() == 1, "gives no value or several")) return;
   const Type t = c.inst().type();
-  c.require(is_scalar(t), "gives " + text(t) + ", expected a scalar");
+  c.require(is_scalar(t), "gives ", t, ", expected a scalar");
   c.require(c.inst().imm == truncate(c.inst().imm, t), "has bits beyond its type");
 }
 
@@ -167,9 +182,8 @@ void extent(const Case& c) {
   const Binding* b = c.binding();
   if (!c.takes(0) || !b) return;
   c.require(b->kind == Binding::field, "binding is no field");
-  c.require(c.inst().axis() < b->rank, "axis " + std::to_string(c.inst().axis()) +
-                                           " does not exist: the rank is " +
-                                           std::to_string(b->rank));
+  c.require(c.inst().axis() < b->rank, "axis ", c.inst().axis(), " does not exist: the rank is ",
+            b->rank);
   c.require(c.inst().results.size() == 1 && is_int(c.inst().type()), "gives no integer");
 }
 
@@ -183,15 +197,14 @@ Type accessed(const Case& c, size_t values) {
   size_t indices = b->rank;
   Type elem = Type::none;
   if (b->kind == Binding::frame) {
-    if (!c.require(component < c.kernel().frame.size(),
-                   "frame cell " + std::to_string(component) + " does not exist"))
+    if (!c.require(component < c.kernel().frame.size(), "frame cell ", component,
+                   " does not exist"))
       return Type::none;
     elem = c.kernel().frame[component];
     indices = c.operands() > values ? 1 : 0;  // an index counts cells
   } else {
     if (!c.require(b->kind == Binding::field, "binding is no field") ||
-        !c.require(component < b->components.size(),
-                   "component " + std::to_string(component) + " does not exist"))
+        !c.require(component < b->components.size(), "component ", component, " does not exist"))
       return Type::none;
     elem = b->components[component].value;
   }
@@ -220,8 +233,7 @@ void atomic(const Case& c) {
   const Type elem = accessed(c, atomic_operands(c.inst().atomic()));
   if (elem == Type::none) return;
   c.gives({elem});
-  c.require(combines(c.inst().atomic(), elem),
-            "no " + std::string(name(c.inst().atomic())) + " on " + text(elem));
+  c.require(combines(c.inst().atomic(), elem), "no ", c.inst().atomic(), " on ", elem);
 }
 
 // ---- slots
@@ -229,13 +241,13 @@ void atomic(const Case& c) {
 const Inst* slot_of(const Case& c) {
   const Inst* made = c.inst().operand(0)->inst;
   const bool sound = made && made->is(Op::slot);
-  c.require(sound, "operand 0 is " + text(c.operand(0)) + ", expected a slot");
+  c.require(sound, "operand 0 is ", c.operand(0), ", expected a slot");
   return sound ? made : nullptr;
 }
 
 void slot(const Case& c) {
   if (!c.takes(0) || !c.gives({Type::slot})) return;
-  c.require(is_scalar(c.inst().elem), "holds " + text(c.inst().elem) + ", expected a scalar");
+  c.require(is_scalar(c.inst().elem), "holds ", c.inst().elem, ", expected a scalar");
   c.require(c.inst().imm > 0, "holds no element");
 }
 
@@ -247,7 +259,7 @@ void slot_access(const Case& c, size_t values) {
   if (indexed)
     c.is_index(1);
   else
-    c.require(s->imm == 1, "a slot of " + std::to_string(s->imm) + " elements needs an index");
+    c.require(s->imm == 1, "a slot of ", s->imm, " elements needs an index");
   c.moves(s->elem);
   if (values) c.is(c.operands() - 1, s->elem);
 }
@@ -264,8 +276,7 @@ void put(const Case& c) {
 
 void reduction_step(const Case& c, Type t) {
   const AtomicOp op = c.inst().atomic();
-  c.require(op <= AtomicOp::bit_xor && combines(op, t),
-            "no reduction by " + std::string(name(op)) + " on " + text(t));
+  c.require(op <= AtomicOp::bit_xor && combines(op, t), "no reduction by ", op, " on ", t);
   c.moves(t);
   c.gives({});
 }
@@ -273,13 +284,12 @@ void reduction_step(const Case& c, Type t) {
 void reduce(const Case& c) {
   if (c.place().task) {  // a value for one of the task's reductions
     const auto& all = c.place().task->reductions;
-    if (!c.takes(1) ||
-        !c.require(c.inst().imm < all.size(),
-                   "reduction " + std::to_string(c.inst().imm) + " of the task does not exist"))
+    if (!c.takes(1) || !c.require(c.inst().imm < all.size(), "reduction ", c.inst().imm,
+                                  " of the task does not exist"))
       return;
     const Reduction& r = all[c.inst().imm];
     c.is(0, r.type);
-    c.require(r.op == c.inst().atomic(), "the task's reduction is by " + std::string(name(r.op)));
+    c.require(r.op == c.inst().atomic(), "the task's reduction is by ", r.op);
     reduction_step(c, r.type);
     return;
   }
@@ -298,11 +308,10 @@ void reduce(const Case& c) {
 
 void parallel(const Case& c) {
   const size_t rank = c.inst().kind;
-  if (!c.require(rank >= 1 && rank <= 8, "has rank " + std::to_string(rank) + ", expected 1 to 8"))
-    return;
+  if (!c.require(rank >= 1 && rank <= 8, "has rank ", rank, ", expected 1 to 8")) return;
   if (!c.takes(2 * rank) || !c.regions(1) || !c.gives({})) return;
   const Type t = c.operand(0);
-  c.require(t == Type::i32 || t == Type::i64, "bounds are " + text(t) + ", expected i32 or i64");
+  c.require(t == Type::i32 || t == Type::i64, "bounds are ", t, ", expected i32 or i64");
   for (size_t k = 1; k < c.operands(); k++) c.is(k, t);
   c.args(0, std::vector<Type>(rank, t));
   c.yields(0, {});
@@ -314,7 +323,7 @@ void parallel(const Case& c) {
 void loop(const Case& c) {
   if (!c.takes(3, ~size_t(0)) || !c.regions(1)) return;
   const Type t = c.operand(0);
-  c.require(is_int(t), "bounds are " + text(t) + ", expected integers");
+  c.require(is_int(t), "bounds are ", t, ", expected integers");
   c.is(1, t);
   c.is(2, t);
   const std::vector<Type> carried = types_of(c.inst().operands, 3);
@@ -327,7 +336,7 @@ void loop(const Case& c) {
 
 void while_(const Case& c) {
   if (!c.regions(2)) return;
-  const std::vector<Type> carried = types_of(c.inst().operands);
+  const std::vector<Type> carried = types_of(c.inst().operands, 0);
   std::vector<Type> condition = {Type::b1};
   condition.insert(condition.end(), carried.begin(), carried.end());
   c.gives(carried);
@@ -340,7 +349,8 @@ void while_(const Case& c) {
 void if_(const Case& c) {
   if (!c.takes(1) || !c.regions(2)) return;
   c.is(0, Type::b1);
-  const std::vector<Type> results = types_of(c.inst().results);
+  std::vector<Type> results;
+  for (const Value& v : c.inst().results) results.push_back(v.type);
   for (size_t k : {0, 1}) {
     c.args(k, {});
     c.yields(k, results);
@@ -370,21 +380,24 @@ void continue_(const Case& c) { leave(c, c.inst().imm + 1, c.inst().imm); }
 
 void return_(const Case& c) {
   const auto& want = c.place().callee ? c.place().callee->results : c.kernel().results;
-  const std::vector<Type> have = types_of(c.inst().operands);
-  c.require(have == want, "returns " + text(have) + ", expected " + text(want));
+  const std::span<Use> have = c.inst().operands;
+  c.require(equal(have, want), "returns ", have, ", expected ", list(want));
   c.require(!c.enclosing(Op::parallel), "leaves a parallel loop");
   c.gives({});
 }
 
 void call(const Case& c) {
   const auto& callees = c.kernel().callees;
-  if (!c.require(c.inst().imm < callees.size(),
-                 "function " + std::to_string(c.inst().imm) + " does not exist"))
+  if (!c.require(c.inst().imm < callees.size(), "function ", c.inst().imm, " does not exist"))
     return;
   const Function& f = callees[c.inst().imm];
   if (!f.body) return;
-  const std::vector<Type> have = types_of(c.inst().operands), want = types_of(f.body->args);
-  c.require(have == want, "passes " + text(have) + ", " + f.name + " takes " + text(want));
+  const std::span<Use> have = c.inst().operands;
+  const std::span<Value> want = f.body->args;
+  const bool fits =
+      std::equal(have.begin(), have.end(), want.begin(), want.end(),
+                 [](const Use& u, const Value& v) { return u.value->type == v.type; });
+  c.require(fits, "passes ", have, ", ", f.name, " takes ", want);
   c.gives(f.results);
 }
 
@@ -418,7 +431,7 @@ void arg(const Case& c) {
             "gives no scalar or address");
   const uint32_t bytes = abi::layout(c.kernel()).bytes;
   c.require(c.inst().imm % 8 == 0 && c.inst().imm < bytes,
-            "no entry of the argument block lies there (" + std::to_string(bytes) + " bytes)");
+            "no entry of the argument block lies there (", bytes, " bytes)");
 }
 
 void builtin(const Case& c) {
@@ -447,7 +460,7 @@ void offset(const Case& c) {
 
 void memory(const Case& c) {
   c.is(0, Type::address);
-  c.require(is_scalar(c.inst().elem), "moves " + text(c.inst().elem) + ", expected a scalar");
+  c.require(is_scalar(c.inst().elem), "moves ", c.inst().elem, ", expected a scalar");
   c.require(c.inst().imm <= abi::print_class, "alias class does not exist");
 }
 
@@ -469,8 +482,7 @@ void rmw(const Case& c) {
   if (!c.takes(1 + atomic_operands(c.inst().atomic()))) return;
   memory(c);
   for (size_t k = 1; k < c.operands(); k++) c.is(k, elem);
-  c.require(combines(c.inst().atomic(), elem),
-            "no " + std::string(name(c.inst().atomic())) + " on " + text(elem));
+  c.require(combines(c.inst().atomic(), elem), "no ", c.inst().atomic(), " on ", elem);
   c.gives({elem});
 }
 
@@ -538,7 +550,7 @@ void element_wise(const Case& c) {
   const Type t = c.operand(c.operands() - 1);
   const bool taken =
       (row.bools && t == Type::b1) || (row.ints && is_int(t)) || (row.floats && is_float(t));
-  if (!c.require(taken, "does not take " + text(t))) return;
+  if (!c.require(taken, "does not take ", t)) return;
   const size_t first = row.rule == OperandRule::pick ? 1 : 0;
   if (first) c.is(0, Type::b1);
   for (size_t k = first; k + 1 < c.operands(); k++) c.is(k, t);
@@ -548,8 +560,8 @@ void element_wise(const Case& c) {
     case OperandRule::bitcast:
       if (!c.require(inst.results.size() == 1 && is_scalar(inst.type()), "gives no scalar")) break;
       if (row.rule == OperandRule::bitcast)
-        c.require(bit_width(t) == bit_width(inst.type()) && t != Type::b1,
-                  "from " + text(t) + " to " + text(inst.type()) + ", expected equal widths");
+        c.require(bit_width(t) == bit_width(inst.type()) && t != Type::b1, "from ", t, " to ",
+                  inst.type(), ", expected equal widths");
       break;
     default: c.gives({t});
   }
@@ -573,12 +585,12 @@ bool kind_is_sound(const Inst& inst, Stage stage) {
 
 void check_inst(const Place& place, const Inst* inst) {
   const Case c(place, inst);
-  c.require(inst->site == no_site || inst->site < place.kernel.sites.size(),
-            "site " + std::to_string(inst->site) + " does not exist");
+  c.require(inst->site == no_site || inst->site < place.kernel.sites.size(), "site ", inst->site,
+            " does not exist");
   for (const Value& v : inst->results)
     c.require(is_scalar(v.type) || v.type == Type::address ||
                   (v.type == Type::slot && inst->is(Op::slot)),
-              "gives " + text(v.type) + ", which no value has");
+              "gives ", v.type, ", which no value has");
   for (size_t k = 0; k < c.operands(); k++)
     c.require(c.operand(k) != Type::slot ||
                   (k == 0 && (inst->is(Op::get) || inst->is(Op::put) || inst->is(Op::reduce))),
@@ -602,13 +614,12 @@ void check_region(const Place& place, const Region* region) {
 }  // namespace
 
 void check_yield(const Place& place, const Region* region, std::span<const Type> types,
-                 std::string_view owner) {
+                 std::string_view owner, std::optional<size_t> number) {
   const Inst* last = region->last;
-  if (!last->is(Op::yield)) return;
-  const std::vector<Type> have = types_of(last->operands);
-  if (!std::equal(have.begin(), have.end(), types.begin(), types.end()))
-    place.findings.add(
-        last, "yields " + text(have) + ", " + std::string(owner) + " wants " + text(types));
+  if (!last->is(Op::yield) || equal(last->operands, types)) return;
+  std::string wants(owner);
+  if (number) wants += message(" region ", *number);
+  place.findings.add(last, message("yields ", last->operands, ", ", wants, " wants ", types));
 }
 
 void check_rules(const Place& place) { check_region(place, place.root); }

@@ -1,5 +1,5 @@
 #pragma once
-#include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,8 +51,9 @@ struct Place {
 /// numbers, levels.
 void check_rules(const Place& place);
 
-/// Does `region` end in a yield of values of `types`? Exits satisfy their owner.
+/// Does `region` end in a yield of values of `types`, as region `number` of `owner` wants? Exits
+/// satisfy their owner.
 void check_yield(const Place& place, const Region* region, std::span<const Type> types,
-                 std::string_view owner);
+                 std::string_view owner, std::optional<size_t> number = std::nullopt);
 
 }  // namespace quern::ir::text

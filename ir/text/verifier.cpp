@@ -85,23 +85,21 @@ class Structure {
 
   void operand(const Inst* inst, size_t k) {
     const Use& use = inst->operands[k];
-    const std::string which = "operand " + std::to_string(k);
+    auto complain = [&](const char* what) {
+      findings_->add(inst, "operand " + std::to_string(k) + what);
+    };
     if (!use.value) {
-      findings_->add(inst, which + " is missing");
+      complain(" is missing");
       return;
     }
     const bool listed = use.user == inst && (!use.next || use.next->prev == &use) &&
                         (use.prev ? use.prev->next == &use : use.value->uses == &use);
-    if (!listed) findings_->add(inst, which + " is not in its value's use list");
-    auto it = values_.find(use.value);
-    if (it == values_.end() || !it->second.visible)
-      findings_->add(inst,
-                     which + (root_of(use.value) != root_ ? " belongs to another root"
-                                                          : " is not defined where it is used"));
-    if (it == values_.end())
-      values_[use.value].uses++;
-    else
-      it->second.uses++;
+    if (!listed) complain(" is not in its value's use list");
+    State& state = values_[use.value];
+    state.uses++;
+    if (!state.visible)
+      complain(root_of(use.value) != root_ ? " belongs to another root"
+                                           : " is not defined where it is used");
   }
 
   static const Region* root_of(const Value* v) {

@@ -196,6 +196,26 @@ TEST_CASE("slots are zero where they stand, each time") {
   for (int64_t k = 0; k < 100; k++) CHECK(out[size_t(k)] == k);
 }
 
+TEST_CASE("large local arrays work, too large ones are refused") {
+  auto text = [](int count) {
+    std::string s = task(R"(
+    %out = arg<64> : address
+    %k = arg<72> : i64
+    %a = slot<COUNT> : slot i64
+    %x = get %a, %k : i64
+    %one = constant<1> : i64
+    %y = add %x, %one : i64
+    put %a, %k, %y
+    %z = get %a, %k : i64
+    write<1> %out, %z)");
+    return s.replace(s.find("COUNT"), 5, std::to_string(count));
+  };
+  int64_t out = 0;
+  Program(text(100000)).entry(0, &out).value(1, int64_t(99999)).run();
+  CHECK(out == 1);
+  CHECK_THROWS_AS(Program(text(200000)), Error);
+}
+
 TEST_CASE("overlapping arguments of one class stay in order, different components too") {
   // x[i + 1] = x[i] + 1 in a loop that is not a parallel walk
   Program p(task(R"(

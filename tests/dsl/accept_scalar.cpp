@@ -34,10 +34,10 @@ TEST_CASE("stencil whose neighbours outside count as zero") {
   qn::Kernel stencil = [](qn::Field<float, 2> a, qn::Field<float, 2> b) {
     for (auto [i, j] : b) {
       Var<float> s = 0.0f;
-      If (i > 0 && a(i - 1, j) > 0) s += a(i - 1, j);
-      If (i < a.dim(0) - 1 && a(i + 1, j) > 0) s += a(i + 1, j);
-      If (j == 0 || j == a.dim(1) - 1) { b(i, j) = 0; }
-      Else If (i == 0) { b(i, j) = 1; }
+      If(i > 0 && a(i - 1, j) > 0) s += a(i - 1, j);
+      If(i < a.dim(0) - 1 && a(i + 1, j) > 0) s += a(i + 1, j);
+      If(j == 0 || j == a.dim(1) - 1) { b(i, j) = 0; }
+      Else If(i == 0) { b(i, j) = 1; }
       Else { b(i, j) = 0.25 * (s + a(i, j - 1) + a(i, j + 1)); }
     }
   };
@@ -56,12 +56,12 @@ TEST_CASE("julia set") {
     for (auto [i, j] : out) {
       Var<float> x = i * 0.125f - 1, y = j / 12.0f - 1.0f;
       Var<int> n = 0;
-      While (n < 50) {
+      While(n < 50) {
         auto t = x * x - y * y - 0.8f;
         y = 2 * x * y + 0.125f;
         x = t;
         n += 1;
-        If (x * x + y * y > 16) { Break(); }
+        If(x * x + y * y > 16) { Break(); }
       }
       out(i, j) = n;
     }
@@ -88,7 +88,8 @@ TEST_CASE("an iteration of conjugate gradients, reductions handed to the host") 
   qn::Kernel apply = [&] {
     Var<float> pAp = 0;
     for (auto [i, j] : p) {
-      Ap(i, j) = 4 * p(i, j) - at(p, i - 1, j) - at(p, i + 1, j) - at(p, i, j - 1) - at(p, i, j + 1);
+      Ap(i, j) =
+          4 * p(i, j) - at(p, i - 1, j) - at(p, i + 1, j) - at(p, i, j - 1) - at(p, i, j + 1);
       pAp += p(i, j) * Ap(i, j);
     }
     return pAp;
@@ -123,7 +124,10 @@ TEST_CASE("sobel on a u8 image") {
   in.copy_from(ramp);
   qn::Kernel sobel = [](qn::Field<uint8_t, 2> a, qn::Field<uint8_t, 2> b) {
     for (auto [i, j] : a) {
-      If (i == 0 || j == 0 || i == a.dim(0) - 1 || j == a.dim(1) - 1) { b(i, j) = 0; Continue(); }
+      If(i == 0 || j == 0 || i == a.dim(0) - 1 || j == a.dim(1) - 1) {
+        b(i, j) = 0;
+        Continue();
+      }
       auto gx = a(i + 1, j - 1) + 2 * a(i + 1, j) + a(i + 1, j + 1) - a(i - 1, j - 1) -
                 2 * a(i - 1, j) - a(i - 1, j + 1);
       auto gy = a(i - 1, j + 1) + 2 * a(i, j + 1) + a(i + 1, j + 1) - a(i - 1, j - 1) -
@@ -151,7 +155,8 @@ TEST_CASE("game of life") {
       for (int di = -1; di <= 1; di++)
         for (int dj = -1; dj <= 1; dj++)
           if (di || dj)
-            alive += from((i + di + from.dim(0)) % from.dim(0), (j + dj + from.dim(1)) % from.dim(1));
+            alive +=
+                from((i + di + from.dim(0)) % from.dim(0), (j + dj + from.dim(1)) % from.dim(1));
       to(i, j) = select(alive == 3 || (alive == 2 && from(i, j) == 1), 1, 0);
     }
   };

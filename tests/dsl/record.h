@@ -21,7 +21,8 @@ std::unique_ptr<ir::Kernel> record_as(R (F::*)(A...) const, const F& f, Loc loc)
   return std::move(r->kernel);
 }
 
-template <class F> std::unique_ptr<ir::Kernel> record(const F& f, Loc loc = Loc::here()) {
+template <class F>
+std::unique_ptr<ir::Kernel> record(const F& f, Loc loc = Loc::here()) {
   auto kernel = record_as(&F::operator(), f, loc);
   ir::expect_valid(*kernel, "recording");
   std::string text = ir::print(*kernel);
@@ -31,7 +32,8 @@ template <class F> std::unique_ptr<ir::Kernel> record(const F& f, Loc loc = Loc:
 }
 
 /// The lines of the recorded body, indentation removed, in one string.
-template <class F> std::string recorded(const F& f, Loc loc = Loc::here()) {
+template <class F>
+std::string recorded(const F& f, Loc loc = Loc::here()) {
   std::string text = ir::print(*record(f, loc));
   std::string body = text.substr(text.find("body {"));
   std::string out;

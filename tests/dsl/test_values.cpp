@@ -9,13 +9,15 @@ using quern::test::recorded;
 namespace {
 
 /// Does recording `f` yield this line? (Operands are numbered in order of definition.)
-template <class F> bool records(const F& f, const std::string& line) {
+template <class F>
+bool records(const F& f, const std::string& line) {
   std::string text = recorded(f);
   if (text.find(line + "\n") != std::string::npos) return true;
   UNSCOPED_INFO(text);
   return false;
 }
-template <class Want, class Got> constexpr bool yields(const Got&) {
+template <class Want, class Got>
+constexpr bool yields(const Got&) {
   return std::is_same_v<Got, quern::Val<Want>>;
 }
 

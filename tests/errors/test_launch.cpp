@@ -16,7 +16,8 @@ namespace {
 const qn::Options checked{.checked = true};
 
 /// `f` throws Error that blames `line` of this file and says `text`.
-template <class F> void fails(int line, const std::string& text, const F& f) {
+template <class F>
+void fails(int line, const std::string& text, const F& f) {
   try {
     f();
   } catch (const qn::Error& e) {
@@ -63,12 +64,13 @@ TEST_CASE("host access to a field") {
   fails(__LINE__, "index 3 on axis 0 of a field of shape", [&] { (void)u.at(3, 0); });
   fails(__LINE__, "index -1 on axis 1 of a field of shape", [&] { u.set(0, -1, 2.0f); });
   fails(__LINE__, "5 elements are copied to or from a field of 12", [&] { u.copy_from(five); });
-  fails(__LINE__, "5 elements are copied to or from a field of 12",
+  fails(__LINE__ + 1, "5 elements are copied to or from a field of 12",
         [&] { u.copy_to(five.data(), five.size()); });
   fails(__LINE__, "swap of fields of different shapes", [&] { u.swap(v); });
   fails(__LINE__, "shape(2) of a field with 2 axes", [&] { (void)u.shape(2); });
   fails(__LINE__, "an extent is negative", [&] { qn::Field<float> w{device, {-1}}; });
-  fails(__LINE__, "a field of 2 axes is given 1 extents", [&] { qn::Field<float, 2> w{device, {5}}; });
+  fails(__LINE__ + 1, "a field of 2 axes is given 1 extents",
+        [&] { qn::Field<float, 2> w{device, {5}}; });
 }
 
 TEST_CASE("a device that is not there") {
@@ -138,7 +140,7 @@ TEST_CASE("division by zero and an overflowing cast, in checked mode") {
                       for (auto i : x) x[i] = 7 / y[i];
                     },
                     checked};
-  const int division = __LINE__ - 2;
+  const int division = __LINE__ - 3;
   divide();
   fails(division, "zero", [&] { device.synchronize(); });
   f.fill(1e20f);
@@ -146,7 +148,7 @@ TEST_CASE("division by zero and an overflowing cast, in checked mode") {
                       for (auto i : x) x[i] = cast<int>(f[i]);
                     },
                     checked};
-  const int conversion = __LINE__ - 2;
+  const int conversion = __LINE__ - 3;
   narrow();
   fails(conversion, "i32", [&] { device.synchronize(); });
 }
@@ -180,6 +182,6 @@ TEST_CASE("the result of a launch that failed throws") {
                  return s;
                },
                checked};
-  const int line = __LINE__ - 5;
+  const int line = __LINE__ - 6;
   fails(line, "too far", [&] { (void)int(k()); });
 }

@@ -14,7 +14,8 @@ namespace {
 
 /// Recording `f` fails on `line` of this file with `text` in its message. (A function, since in a
 /// macro's argument every line is the first.)
-template <class F> void fails(int line, const std::string& text, const F& f) {
+template <class F>
+void fails(int line, const std::string& text, const F& f) {
   try {
     quern::test::record(f);
   } catch (const Error& e) {
@@ -70,7 +71,9 @@ TEST_CASE("exits where there is nothing to leave") {
           }
         });
   fails(__LINE__, "Break() outside a loop", [] { Break(); });
-  fails(__LINE__, "Continue() outside a loop", [](B1 c) { If(c) { Continue(); } });
+  fails(__LINE__ + 1, "Continue() outside a loop", [](B1 c) {
+    If(c) { Continue(); }
+  });
   fails(__LINE__ + 2, "Return() in a parallel loop; Continue() ends one iteration",
         [](Field<float> x) {
           for (auto i : x) If(i > 3) Return();
@@ -102,10 +105,11 @@ TEST_CASE("variables and parallel loops") {
           Var<float> s = 0;
           for (auto i : x) s = max(s, x[i]);
         });
-  fails(__LINE__ + 2, "by an operator that is no reduction, so iterations race", [](Field<float> x) {
-    Var<float> s = 1;
-    for (auto i : x) s /= x[i];
-  });
+  fails(__LINE__ + 3, "by an operator that is no reduction, so iterations race",
+        [](Field<float> x) {
+          Var<float> s = 1;
+          for (auto i : x) s /= x[i];
+        });
   fails(__LINE__ + 4, "read inside the loop", [](Field<float> x, Field<float> y) {
     Var<float> s = 0;
     for (auto i : x) {
@@ -150,8 +154,9 @@ TEST_CASE("values used where they do not belong") {
   std::vector<F32> kept;
   const int origin = __LINE__ + 1;
   quern::test::record([&](F32 v) { kept.push_back(v * 2); });
-  fails(__LINE__ + 2, "a value recorded in another kernel or function (at " +
-            std::string(__FILE__) + ":" + std::to_string(origin),
+  fails(__LINE__ + 3,
+        "a value recorded in another kernel or function (at " + std::string(__FILE__) + ":" +
+            std::to_string(origin),
         [&](Field<float> x) { x[0] = kept[0]; });
   fails(__LINE__ + 4, "is used outside it; declare a Var before the block and assign it there",
         [](Field<float> x, B1 c) {
@@ -183,7 +188,9 @@ TEST_CASE("device values outside a recording") {
 }
 
 TEST_CASE("blocks") {
-  fails(__LINE__, "this If is empty; a native continue", [](B1 c) { If(c) {} });
+  fails(__LINE__ + 1, "this If is empty; a native continue", [](B1 c) {
+    If(c) {}
+  });
   fails(__LINE__ + 2, "write Continue()", [](Field<float> x, B1 c) {
     for (auto i : x) {
       If(c) { continue; }

@@ -1,6 +1,7 @@
-// Programs that must not compile: one error, in words, with the user's line, in a few lines of text.
-// Each file in refuse/ says on its first line what the compiler must say ("a | b": either), and
-// marks the offending line with `// here`; `// here (g++)` where clang names only a library's line.
+// Programs that must not compile: one error, in words, with the user's line, in a few lines of
+// text. Each file in refuse/ says on its first line what the compiler must say ("a | b": either),
+// and marks the offending line with `// here`; `// here (g++)` where clang names only a library's
+// line.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

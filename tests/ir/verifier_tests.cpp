@@ -286,7 +286,7 @@ kernel @k level=lowered
 binding field rank=1 f32 "x"
 )";
   const std::string domain = "domain {\n%z = constant<0> : i64\nyield %z, %z\n}";
-  const std::string values = R"(
+  const std::string addresses = R"(
   %b = arg<64> : address
   %z = constant<0> : i64
   %i = constant<0> : i32
@@ -313,15 +313,15 @@ binding field rank=1 f32 "x"
       {"%r = extent<0.0> : i64", "not allowed at this level"},
   };
   for (const Rule& r : rules)
-    refuse(
-        head + "task range rank=1 walk=chunked " + domain + " {" + values + r.code + "\nyield }\n",
-        r.says);
+    refuse(head + "task range rank=1 walk=chunked " + domain + " {" + addresses + r.code +
+               "\nyield }\n",
+           r.says);
   refuse(head + "task range rank=1 " + domain + " { yield }\n", "is not walked at level lowered");
   refuse(
       head + "task range rank=1 walk=element " + domain + " {\n%r = builtin.chunk : i64\nyield }\n",
       "not of this kind of task");
   refuse(head + "task serial {\n%r = builtin.end : i64\nyield }\n", "not of this kind of task");
-  CHECK(verify(*parse(head + "task range rank=1 walk=element " + domain + " {" + values +
+  CHECK(verify(*parse(head + "task range rank=1 walk=element " + domain + " {" + addresses +
                       "%t = builtin.thread : i64\n%e = builtin.end : i64\nyield }\n")) ==
         std::vector<std::string>{});
 }

@@ -221,8 +221,8 @@ TEST_CASE("an index out of range is reported, the access does not happen") {
   out = test::run_lowered(*kernel, in, no_limit, {1, 1}, &report);
   REQUIRE(report.failed);
   CHECK(report.values == std::vector<Bits>{Bits(-1), 0, 4});
-  // The chunks after the first do nothing.
-  CHECK(out.fields[0] == std::vector<Bits>{0, 9, 9, 9});
+  // The task's other chunks go on.
+  CHECK(out.fields[0] == std::vector<Bits>{0, 5, 6, 7});
 }
 
 TEST_CASE("checks of indices that are in range by the loop's bounds are left out") {
@@ -320,6 +320,34 @@ TEST_CASE("a condition that a failed launch did not compute ends the repeat") {
   auto out = test::run_lowered(*kernel, Fields{{0, 0}}, 10'000, {}, &report);
   CHECK(out.ended);
   CHECK(report.failed);
+}
+
+TEST_CASE("a condition that fails itself ends the repeat in checked mode") {
+  auto kernel = from_text(R"(
+    kernel @k level=structured modes=checked
+    binding field rank=1 i32 "x"
+    body {
+      %z = constant<0> : i32
+      %n = extent<0.0> : i32
+      while {()
+        %v = load<0.0> %n : i32
+        %go = eq %v, %z : b1
+        yield %go
+      } {()
+        parallel %z, %n {(%i: i32)
+          store<0.0> %i, %i
+          yield
+        }
+        yield
+      }
+      yield
+    })");
+  prepare(*kernel);
+  test::Report report;
+  auto out = test::run_lowered(*kernel, Fields{{0, 0}}, 10'000, {}, &report);
+  CHECK(out.ended);
+  CHECK(report.failed);
+  CHECK(out.fields[0] == std::vector<Bits>{0, 0});
 }
 
 TEST_CASE("atomics on an iteration's own location become plain") {

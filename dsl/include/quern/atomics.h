@@ -5,7 +5,8 @@
 
 namespace quern {
 namespace detail {
-template <class T, class A> void refuse_atomic_snapshot() {
+template <class T, class A>
+void refuse_atomic_snapshot() {
   static_assert(never<T>,
                 "quern: this names a snapshot of an element; pass the element itself, as in "
                 "atomic_add(x[i], v)");
@@ -19,16 +20,19 @@ Val<T> atomic_on(Atomic op, const Elem<T>& e, const Arg<T>& v) {
 }  // namespace detail
 
 namespace lang {
-#define QUERN_ATOMIC(name, op, numbers, integers)                                              \
-  template <class T> Val<T> name(Elem<T>&& e, Arg<std::type_identity_t<T>> v) {                \
-    return detail::atomic_on<T, numbers, integers>(detail::Atomic::op, e, v);                  \
-  }                                                                                            \
-  template <class T> void name(Elem<T>&, Arg<std::type_identity_t<T>>) {                       \
-    detail::refuse_atomic_snapshot<T, void>();                                                 \
-  }                                                                                            \
-  template <class T> void name(Var<T>& variable, Arg<std::type_identity_t<T>> v) {             \
-    static_assert(detail::Compound<T, numbers, integers>::ok);                                 \
-    detail::update(detail::Atomic::op, variable.slot(), v.id(), v.loc);                        \
+#define QUERN_ATOMIC(name, op, numbers, integers)                             \
+  template <class T>                                                          \
+  Val<T> name(Elem<T>&& e, Arg<std::type_identity_t<T>> v) {                  \
+    return detail::atomic_on<T, numbers, integers>(detail::Atomic::op, e, v); \
+  }                                                                           \
+  template <class T>                                                          \
+  void name(Elem<T>&, Arg<std::type_identity_t<T>>) {                         \
+    detail::refuse_atomic_snapshot<T, void>();                                \
+  }                                                                           \
+  template <class T>                                                          \
+  void name(Var<T>& variable, Arg<std::type_identity_t<T>> v) {               \
+    static_assert(detail::Compound<T, numbers, integers>::ok);                \
+    detail::update(detail::Atomic::op, variable.slot(), v.id(), v.loc);       \
   }
 QUERN_ATOMIC(atomic_add, add, true, false)
 QUERN_ATOMIC(atomic_min, min, true, false)
@@ -38,10 +42,12 @@ QUERN_ATOMIC(atomic_or, bit_or, false, true)
 QUERN_ATOMIC(atomic_xor, bit_xor, false, true)
 #undef QUERN_ATOMIC
 
-template <class T> Val<T> atomic_exchange(Elem<T>&& e, Arg<std::type_identity_t<T>> v) {
+template <class T>
+Val<T> atomic_exchange(Elem<T>&& e, Arg<std::type_identity_t<T>> v) {
   return detail::atomic_on<T, false, false>(detail::Atomic::exchange, e, v);
 }
-template <class T> void atomic_exchange(Elem<T>&, Arg<std::type_identity_t<T>>) {
+template <class T>
+void atomic_exchange(Elem<T>&, Arg<std::type_identity_t<T>>) {
   detail::refuse_atomic_snapshot<T, void>();
 }
 /// Stores `v` where the element equals `expected`; yields what it was.
@@ -49,18 +55,21 @@ template <class T>
 Val<T> atomic_cas(Elem<T>&& e, Arg<std::type_identity_t<T>> expected,
                   Arg<std::type_identity_t<T>> v) {
   detail::Id ids[] = {expected.id(), v.id()};
-  return detail::value<T>(
-      detail::atomic(detail::Atomic::cas, e.place(), ids, 2, expected.loc));
+  return detail::value<T>(detail::atomic(detail::Atomic::cas, e.place(), ids, 2, expected.loc));
 }
 template <class T>
 void atomic_cas(Elem<T>&, Arg<std::type_identity_t<T>>, Arg<std::type_identity_t<T>>) {
   detail::refuse_atomic_snapshot<T, void>();
 }
 /// A read that may stand beside other iterations' atomics.
-template <class T> Val<T> atomic_load(Elem<T>&& e, Loc l = Loc::here()) {
+template <class T>
+Val<T> atomic_load(Elem<T>&& e, Loc l = Loc::here()) {
   return detail::value<T>(detail::atomic(detail::Atomic::load, e.place(), nullptr, 0, l));
 }
-template <class T> void atomic_load(Elem<T>&) { detail::refuse_atomic_snapshot<T, void>(); }
+template <class T>
+void atomic_load(Elem<T>&) {
+  detail::refuse_atomic_snapshot<T, void>();
+}
 }  // namespace lang
 
 using lang::atomic_add;

@@ -12,13 +12,13 @@ namespace detail {
 /// for the other.
 class IfBlock {
  public:
-  IfBlock(Arg<bool> condition) : loc_(condition.loc) { if_begin(condition.id(), loc_); }
+  QUERN_RECORDS IfBlock(Arg<bool> condition) : loc_(condition.loc) { if_begin(condition.id(), loc_); }
   IfBlock(const IfBlock&) = delete;
-  ~IfBlock() {
+  QUERN_RECORDS ~IfBlock() {
     if (pass_ == 1 || pass_ == 2)
       block_end(pass_ == 1 ? Block::then : Block::otherwise, false, loc_);
   }
-  bool next() {
+  QUERN_RECORDS bool next() {
     pass_++;
     if (pass_ == 2) {
       block_end(Block::then, true, loc_);
@@ -40,15 +40,15 @@ class OnceBlock {
  public:
   OnceBlock(Block kind, Loc loc) : kind_(kind), loc_(loc) {}
   OnceBlock(const OnceBlock&) = delete;
-  ~OnceBlock() {
+  QUERN_RECORDS ~OnceBlock() {
     if (open_) block_end(kind_, false, loc_);
   }
   explicit operator bool() const { return open_; }
-  bool cond(Arg<bool> c) {
+  QUERN_RECORDS bool cond(Arg<bool> c) {
     while_condition(c.id(), c.loc);
     return true;
   }
-  void done() {
+  QUERN_RECORDS void done() {
     open_ = false;
     block_end(kind_, true, loc_);
   }
@@ -91,7 +91,8 @@ inline detail::OnceRange otherwise(Loc l = Loc::here()) {
   return {{detail::Block::otherwise, l}};
 }
 /// `condition` is a function that yields the condition; it is recorded once, run in each round.
-template <class F> detail::OnceRange repeat_while(F condition, Loc l = Loc::here()) {
+template <class F>
+detail::OnceRange repeat_while(F condition, Loc l = Loc::here()) {
   detail::while_begin(l);
   detail::while_condition(Arg<bool>(condition(), l).id(), l);
   return {{detail::Block::while_, l}};
@@ -104,7 +105,8 @@ inline void Continue(Loc l = Loc::here()) { detail::continue_(l); }
 /// Ends a kernel or function without a result.
 inline void Return(Loc l = Loc::here()) { detail::return_(nullptr, 0, l); }
 /// Ends a kernel or function with a result; its type is that of the native `return v;` at the end.
-template <detail::Operand U> void Return(const U& u, Loc l = Loc::here()) {
+template <detail::Operand U>
+void Return(const U& u, Loc l = Loc::here()) {
   auto ids = detail::operand_ids<detail::canonical_t<detail::scalar_t<detail::elem_t<U>>>>(u, l);
   detail::return_(ids.v, detail::count_of<detail::elem_t<U>>, l);
 }
@@ -115,14 +117,14 @@ template <detail::Operand U> void Return(const U& u, Loc l = Loc::here()) {
 #ifndef QUERN_NO_MACROS
 #define QUERN_JOIN_(a, b) a##b
 #define QUERN_JOIN(a, b) QUERN_JOIN_(a, b)
-#define If(...)                                                                               \
-  for (::quern::detail::IfBlock QUERN_JOIN(quern_if_, __LINE__){(__VA_ARGS__)};               \
-       QUERN_JOIN(quern_if_, __LINE__).next();)                                               \
+#define If(...)                                                                 \
+  for (::quern::detail::IfBlock QUERN_JOIN(quern_if_, __LINE__){(__VA_ARGS__)}; \
+       QUERN_JOIN(quern_if_, __LINE__).next();)                                 \
     if (QUERN_JOIN(quern_if_, __LINE__).then())
 #define Else else
-#define While(...)                                                                            \
-  for (::quern::detail::OnceBlock QUERN_JOIN(quern_while_, __LINE__) =                        \
-           ::quern::detail::while_block();                                                    \
+#define While(...)                                                                                 \
+  for (::quern::detail::OnceBlock QUERN_JOIN(quern_while_, __LINE__) =                             \
+           ::quern::detail::while_block();                                                         \
        QUERN_JOIN(quern_while_, __LINE__) && QUERN_JOIN(quern_while_, __LINE__).cond(__VA_ARGS__); \
        QUERN_JOIN(quern_while_, __LINE__).done())
 #endif

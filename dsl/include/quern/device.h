@@ -3,7 +3,8 @@
 
 namespace quern {
 
-/// A device of this machine: "cpu", "interpreter", "vulkan", "vulkan:1" …. Copies name the same one.
+/// A device of this machine: "cpu", "interpreter", "vulkan", "vulkan:1" …. Copies name the same
+/// one.
 class Device {
  public:
   /// The one named by the environment's QUERN_DEVICE, else the best present.

@@ -4,56 +4,61 @@
 
 namespace quern {
 namespace detail {
-template <class U> void refuse_snapshot() {
+template <class U>
+void refuse_snapshot() {
   static_assert(never<U>,
                 "quern: this names a snapshot of an element, so assigning to it would not reach "
                 "memory; write `x[i] = v`, or `Var v = x[i];` for a copy to change");
 }
-template <class U> void refuse_plain_update() {
+template <class U>
+void refuse_plain_update() {
   static_assert(never<U>,
                 "quern: x[i] op= v is not atomic on storage for this operator; write x[i] = x[i] "
                 "op v");
 }
 }  // namespace detail
 
-#define QUERN_UPDATE(symbol, op, numbers, integers)                \
-  void operator symbol(Arg<T> v) && {                              \
-    static_assert(detail::Compound<T, numbers, integers>::ok);     \
-    change(detail::Atomic::op, v);                                 \
+#define QUERN_UPDATE(symbol, op, numbers, integers)            \
+  void operator symbol(Arg<T> v)&& {                           \
+    static_assert(detail::Compound<T, numbers, integers>::ok); \
+    change(detail::Atomic::op, v);                             \
   }
-#define QUERN_NO_UPDATE(symbol)                                    \
-  template <detail::Operand U> void operator symbol(const U&) && { \
-    detail::refuse_plain_update<U>();                              \
+#define QUERN_NO_UPDATE(symbol)       \
+  template <detail::Operand U>        \
+  void operator symbol(const U&)&& {  \
+    detail::refuse_plain_update<U>(); \
   }
-#define QUERN_SNAPSHOT(symbol)                                     \
-  template <detail::Operand U> void operator symbol(const U&) & {  \
-    detail::refuse_snapshot<U>();                                  \
+#define QUERN_SNAPSHOT(symbol)      \
+  template <detail::Operand U>      \
+  void operator symbol(const U&)& { \
+    detail::refuse_snapshot<U>();   \
   }
-#define QUERN_ELEMENT                                              \
-  Elem& operator=(const Elem&)                                     \
-    requires(sizeof(T) == 0);                                      \
-  QUERN_UPDATE(+=, add, true, false)                               \
-  QUERN_UPDATE(&=, bit_and, false, true)                           \
-  QUERN_UPDATE(|=, bit_or, false, true)                            \
-  QUERN_UPDATE(^=, bit_xor, false, true)                           \
-  QUERN_NO_UPDATE(*=)                                              \
-  QUERN_NO_UPDATE(/=)                                              \
-  QUERN_NO_UPDATE(%=)                                              \
-  QUERN_NO_UPDATE(<<=)                                             \
-  QUERN_NO_UPDATE(>>=)                                             \
-  QUERN_SNAPSHOT(=)                                                \
-  QUERN_SNAPSHOT(+=)                                               \
-  QUERN_SNAPSHOT(-=)                                               \
-  QUERN_SNAPSHOT(*=)                                               \
-  QUERN_SNAPSHOT(/=)                                               \
-  QUERN_SNAPSHOT(%=)                                               \
-  QUERN_SNAPSHOT(&=)                                               \
-  QUERN_SNAPSHOT(|=)                                               \
-  QUERN_SNAPSHOT(^=)                                               \
-  QUERN_SNAPSHOT(<<=)                                              \
+#define QUERN_ELEMENT                    \
+  Elem& operator=(const Elem&)           \
+    requires(sizeof(T) == 0);            \
+  QUERN_UPDATE(+=, add, true, false)     \
+  QUERN_UPDATE(&=, bit_and, false, true) \
+  QUERN_UPDATE(|=, bit_or, false, true)  \
+  QUERN_UPDATE(^=, bit_xor, false, true) \
+  QUERN_NO_UPDATE(*=)                    \
+  QUERN_NO_UPDATE(/=)                    \
+  QUERN_NO_UPDATE(%=)                    \
+  QUERN_NO_UPDATE(<<=)                   \
+  QUERN_NO_UPDATE(>>=)                   \
+  QUERN_SNAPSHOT(=)                      \
+  QUERN_SNAPSHOT(+=)                     \
+  QUERN_SNAPSHOT(-=)                     \
+  QUERN_SNAPSHOT(*=)                     \
+  QUERN_SNAPSHOT(/=)                     \
+  QUERN_SNAPSHOT(%=)                     \
+  QUERN_SNAPSHOT(&=)                     \
+  QUERN_SNAPSHOT(|=)                     \
+  QUERN_SNAPSHOT(^=)                     \
+  QUERN_SNAPSHOT(<<=)                    \
   QUERN_SNAPSHOT(>>=)
 
-template <class T> class Elem : public detail::Ops<T> {
+template <class T>
+class Elem : public detail::Ops<T> {
  public:
   explicit Elem(detail::Ids<T> read) : read_(read.v[0]) {}
   Elem(const Elem&) = default;

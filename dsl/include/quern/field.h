@@ -1,5 +1,6 @@
 #pragma once
-// Fields: storage of up to four axes on a device. A Field is a handle: copies name the same storage.
+// Fields: storage of up to four axes on a device. A Field is a handle: copies name the same
+// storage.
 #include "quern/device.h"
 #include "quern/loops.h"
 
@@ -9,12 +10,14 @@ namespace detail {
 /// A host extent or index of any integer type.
 struct Extent {
   int64_t n;
-  template <std::integral I> constexpr Extent(I v) : n(int64_t(v)) {}
+  template <std::integral I>
+  constexpr Extent(I v) : n(int64_t(v)) {}
 };
 
 }  // namespace detail
 
-template <class T, int N = 1> class Field {
+template <class T, int N = 1>
+class Field {
   static_assert(N >= 0 && N <= 4, "quern: a field has at most four axes");
   static_assert(detail::DeviceScalar<detail::scalar_t<T>>,
                 "quern: the elements of a field are bool, integers, float or double");
@@ -35,7 +38,8 @@ template <class T, int N = 1> class Field {
       : Field(device.object(), {}, l) {}
   explicit Field(detail::Ref<detail::FieldObject> object) : object_(std::move(object)) {}
   Field(const Field&) = default;
-  template <class U> void operator=(const U&) {
+  template <class U>
+  void operator=(const U&) {
     static_assert(detail::never<U>,
                   "quern: a Field is a handle and cannot be assigned; u.swap(v) exchanges storage, "
                   "u.copy_from(...) copies elements");
@@ -44,39 +48,39 @@ template <class T, int N = 1> class Field {
     requires(sizeof(T) == 0);
 
   // ---- in a kernel
-  Elem<T> operator[](detail::Index i) const
+  QUERN_RECORDS Elem<T> operator[](detail::Index i) const
     requires(N == 1)
   {
     return at_ids(&i.id, i.loc);
   }
-  Elem<T> operator[](detail::IndexVector<N == 0 ? 1 : N> i) const
+  QUERN_RECORDS Elem<T> operator[](detail::IndexVector<N == 0 ? 1 : N> i) const
     requires(N > 1)
   {
     return at_ids(i.id, i.loc);
   }
-  Elem<T> operator()(Loc l = Loc::here()) const
+  QUERN_RECORDS Elem<T> operator()(Loc l = Loc::here()) const
     requires(N == 0)
   {
     return at_ids(nullptr, l);
   }
-  Elem<T> operator()(detail::Index i) const
+  QUERN_RECORDS Elem<T> operator()(detail::Index i) const
     requires(N == 1)
   {
     return at_ids(&i.id, i.loc);
   }
-  Elem<T> operator()(detail::Index i, detail::Index j) const
+  QUERN_RECORDS Elem<T> operator()(detail::Index i, detail::Index j) const
     requires(N == 2)
   {
     detail::Id ids[] = {i.id, j.id};
     return at_ids(ids, i.loc);
   }
-  Elem<T> operator()(detail::Index i, detail::Index j, detail::Index k) const
+  QUERN_RECORDS Elem<T> operator()(detail::Index i, detail::Index j, detail::Index k) const
     requires(N == 3)
   {
     detail::Id ids[] = {i.id, j.id, k.id};
     return at_ids(ids, i.loc);
   }
-  Elem<T> operator()(detail::Index i, detail::Index j, detail::Index k, detail::Index m) const
+  QUERN_RECORDS Elem<T> operator()(detail::Index i, detail::Index j, detail::Index k, detail::Index m) const
     requires(N == 4)
   {
     detail::Id ids[] = {i.id, j.id, k.id, m.id};
@@ -84,18 +88,18 @@ template <class T, int N = 1> class Field {
   }
   template <class... I>
     requires(sizeof...(I) != size_t(N))
-  Elem<T> operator()(const I&...) const {
+  QUERN_RECORDS Elem<T> operator()(const I&...) const {
     static_assert(detail::never<Field>, "quern: a field takes one index for each of its axes");
     return at_ids(nullptr, Loc{});
   }
 #if defined(__cpp_multidimensional_subscript)
-  Elem<T> operator[](detail::Index i, detail::Index j) const
+  QUERN_RECORDS Elem<T> operator[](detail::Index i, detail::Index j) const
     requires(N == 2)
   {
     detail::Id ids[] = {i.id, j.id};
     return at_ids(ids, i.loc);
   }
-  Elem<T> operator[](detail::Index i, detail::Index j, detail::Index k) const
+  QUERN_RECORDS Elem<T> operator[](detail::Index i, detail::Index j, detail::Index k) const
     requires(N == 3)
   {
     detail::Id ids[] = {i.id, j.id, k.id};
@@ -103,11 +107,13 @@ template <class T, int N = 1> class Field {
   }
 #endif
   /// The extent of an axis as a device value; I = int64_t for one of 2^31 elements or more.
-  template <class I = int32_t> Val<I> dim(int axis, Loc l = Loc::here()) const {
+  template <class I = int32_t>
+  Val<I> dim(int axis, Loc l = Loc::here()) const {
     return detail::value<I>(detail::extent(object_.get(), axis, detail::scalar_of<I>(), l));
   }
   /// All indices. `for (auto [i, j] : u)` needs no call.
-  template <class I = int32_t> detail::Range<I, N> indices(Loc l = Loc::here()) const {
+  template <class I = int32_t>
+  detail::Range<I, N> indices(Loc l = Loc::here()) const {
     detail::Range<I, N> r{{}, l};
     r.spec.rank = N;
     for (int k = 0; k < N; k++) {
@@ -118,7 +124,7 @@ template <class T, int N = 1> class Field {
   }
   /// The indices as I64, for an axis of 2^31 elements or more.
   detail::Range<int64_t, N> wide(Loc l = Loc::here()) const { return indices<int64_t>(l); }
-  detail::LoopIterator<int32_t, N> begin(Loc l = Loc::here()) const
+  QUERN_RECORDS detail::LoopIterator<int32_t, N> begin(Loc l = Loc::here()) const
     requires(N > 0)
   {
     return {indices(l).spec, l};
@@ -221,17 +227,21 @@ template <class T, int N = 1> class Field {
 };
 
 namespace detail {
-template <class X> inline constexpr bool is_field = false;
-template <class T, int N> inline constexpr bool is_field<Field<T, N>> = true;
+template <class X>
+inline constexpr bool is_field = false;
+template <class T, int N>
+inline constexpr bool is_field<Field<T, N>> = true;
 template <class X>
 concept AnyField = is_field<bare<X>>;
 }  // namespace detail
 
 namespace lang {
-template <detail::AnyField F> auto serial(const F& field, Loc l = Loc::here()) {
+template <detail::AnyField F>
+auto serial(const F& field, Loc l = Loc::here()) {
   return serial(field.indices(l));
 }
-template <detail::AnyField F> auto deterministic(const F& field, Loc l = Loc::here()) {
+template <detail::AnyField F>
+auto deterministic(const F& field, Loc l = Loc::here()) {
   return deterministic(field.indices(l));
 }
 }  // namespace lang

@@ -8,17 +8,22 @@ namespace detail {
 /// `out` receives one id for each result.
 QUERN_RECORDS void call(FuncObject* function, const Id* arguments, int count, Id* out, Loc loc);
 
-template <class X> struct FunctionParameter {
-  static_assert(never<X>,
-                "quern: a function's parameter is a value (F32, I32, Val<T>); capture fields instead");
+template <class X>
+struct FunctionParameter {
+  static_assert(
+      never<X>,
+      "quern: a function's parameter is a value (F32, I32, Val<T>); capture fields instead");
   using device = Arg<int>;
 };
-template <Device X> struct FunctionParameter<X> : Parameter<X> {};
+template <Device X>
+struct FunctionParameter<X> : Parameter<X> {};
 }  // namespace detail
 
-template <class Signature> class Func;
+template <class Signature>
+class Func;
 
-template <class R, class... A> class Func<R(A...)> {
+template <class R, class... A>
+class Func<R(A...)> {
   using Returned = detail::TypeList<typename detail::ResultOf<R>::types>;
   static_assert(Returned::count <= 1, "quern: a function has one result or none");
 
@@ -41,7 +46,8 @@ template <class R, class... A> class Func<R(A...)> {
 
  private:
   static void finish(detail::Id, detail::Types<>) {}
-  template <class T> static Val<T> finish(detail::Id id, detail::Types<T>) {
+  template <class T>
+  static Val<T> finish(detail::Id id, detail::Types<T>) {
     return detail::value<T>(id);
   }
   detail::Ref<detail::FuncObject> object_;

@@ -13,9 +13,9 @@ struct Choice {
 
 /// How a kernel is compiled.
 struct Options {
-  Choice strict = {};  ///< the same bits on every device; default: QUERN_STRICT=1, else no
-  Choice checked = {}; ///< indices, divisions, casts tested; default: QUERN_CHECKED, else !NDEBUG
-  Choice contract = {};///< a·b + c may be rounded once; default: yes unless strict
+  Choice strict = {};    ///< the same bits on every device; default: QUERN_STRICT=1, else no
+  Choice checked = {};   ///< indices, divisions, casts tested; default: QUERN_CHECKED, else !NDEBUG
+  Choice contract = {};  ///< a·b + c may be rounded once; default: yes unless strict
   const char* name = nullptr;  ///< in messages and listings
 };
 
@@ -45,10 +45,12 @@ uint64_t launch_result(LaunchObject* launch, int k);
 }  // namespace detail
 
 /// What a launch yields; converting it waits for the kernel. Several results: `auto [a, b] = k();`.
-template <class... T> class Result {
+template <class... T>
+class Result {
  public:
   explicit Result(detail::LaunchObject* launch) : launch_(launch) {}
-  template <std::size_t K> auto get() const {
+  template <std::size_t K>
+  auto get() const {
     return detail::from_bits<detail::Nth<K, T...>>(detail::launch_result(launch_.get(), int(K)));
   }
   /// The only result.
@@ -67,27 +69,29 @@ template <class... T> class Result {
   detail::Ref<detail::LaunchObject> launch_;
 };
 
-template <class Signature> class Kernel;
+template <class Signature>
+class Kernel;
 
-template <class R, class... A> class Kernel<R(A...)> {
+template <class R, class... A>
+class Kernel<R(A...)> {
   using Returned = detail::TypeList<typename detail::ResultOf<R>::types>;
 
  public:
   template <class F>
     requires(!std::is_same_v<F, Kernel>)
-  Kernel(F f, Options options = {}, detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
+  Kernel(F f, Options options = {},
+         detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
     detail::Recorder recorder(false, Returned::scalars, Returned::count, source.loc);
     detail::Trace<R, A...>::run(f, source.loc);
-    object_ = detail::Ref<detail::KernelObject>(
-        detail::make_kernel(recorder.finish(), options.name));
+    object_ =
+        detail::Ref<detail::KernelObject>(detail::make_kernel(recorder.finish(), options.name));
     detail::set_modes(object_.get(), options, source.checked);
   }
 
   /// Launches; may return before the kernel ends. Yields Result<…>, or nothing.
   auto operator()(typename detail::Parameter<detail::bare<A>>::host... a,
                   Loc l = Loc::here()) const {
-    detail::Argument arguments[sizeof...(A) + 1] = {
-        detail::Parameter<detail::bare<A>>::pass(a)...};
+    detail::Argument arguments[sizeof...(A) + 1] = {detail::Parameter<detail::bare<A>>::pass(a)...};
     return finish(detail::launch(object_.get(), arguments, int(sizeof...(A)), l),
                   typename detail::ResultOf<R>::types{});
   }
@@ -103,12 +107,16 @@ template <class R, class... A> class Kernel<R(A...)> {
   detail::Ref<detail::KernelObject> object_;
 };
 
-template <class F> Kernel(F) -> Kernel<detail::signature_t<F>>;
-template <class F> Kernel(F, Options) -> Kernel<detail::signature_t<F>>;
+template <class F>
+Kernel(F) -> Kernel<detail::signature_t<F>>;
+template <class F>
+Kernel(F, Options) -> Kernel<detail::signature_t<F>>;
 
-template <> class Kernel<detail::GenericLambda> {
+template <>
+class Kernel<detail::GenericLambda> {
  public:
-  template <class F> Kernel(F, Options = {}) {
+  template <class F>
+  Kernel(F, Options = {}) {
     static_assert(detail::never<F>,
                   "quern: a kernel's parameters are spelled out, as in [](F32 a, Field<float> x) "
                   "{...}; a generic lambda, [](auto a), has no one signature");
@@ -119,6 +127,7 @@ template <> class Kernel<detail::GenericLambda> {
 
 template <class... T>
 struct std::tuple_size<quern::Result<T...>> : std::integral_constant<std::size_t, sizeof...(T)> {};
-template <std::size_t K, class... T> struct std::tuple_element<K, quern::Result<T...>> {
+template <std::size_t K, class... T>
+struct std::tuple_element<K, quern::Result<T...>> {
   using type = quern::detail::Nth<K, T...>;
 };

@@ -9,15 +9,16 @@ namespace detail {
 struct End {};
 
 /// Its destructor sees a native break, return or goto.
-template <class I, int N> class LoopIterator {
+template <class I, int N>
+class LoopIterator {
  public:
-  LoopIterator(const LoopSpec& spec, Loc loc) : spec_(spec), loc_(loc) {}
+  QUERN_RECORDS LoopIterator(const LoopSpec& spec, Loc loc) : spec_(spec), loc_(loc) {}
   LoopIterator(const LoopIterator&) = delete;
-  ~LoopIterator() {
+  QUERN_RECORDS ~LoopIterator() {
     if (open_) block_end(Block::loop, false, loc_);
   }
   bool operator!=(End) const { return !done_; }
-  auto operator*() {
+  QUERN_RECORDS auto operator*() {
     using T = typename std::conditional_t<N == 1, std::type_identity<I>,
                                           std::type_identity<Vec<I, N == 1 ? 2 : N>>>::type;
     Ids<T> index;
@@ -38,7 +39,8 @@ template <class I, int N> class LoopIterator {
 };
 
 /// A domain of N axes with indices of type I.
-template <class I, int N> struct Range {
+template <class I, int N>
+struct Range {
   LoopSpec spec;
   Loc loc;
   LoopIterator<I, N> begin() const { return {spec, loc}; }
@@ -52,10 +54,10 @@ using index_t = std::conditional_t<((Device<U> && (sizeof(scalar_t<elem_t<U>>) =
                                     ...),
                                    int64_t, int32_t>;
 
-template <class U> struct Bound {
+template <class U>
+struct Bound {
   static constexpr bool integer = Integer<scalar_t<elem_t<U>>> && is_scalar<elem_t<U>>;
-  static_assert(integer,
-                "quern: the bound of a loop is an integer; write cast<int>(value)");
+  static_assert(integer, "quern: the bound of a loop is an integer; write cast<int>(value)");
   static_assert(!Device<U> || !std::is_same_v<elem_t<U>, uint64_t>,
                 "quern: the bound of a loop is signed: an unsigned 64-bit value narrows; write "
                 "cast<int64_t>(value)");
@@ -63,10 +65,12 @@ template <class U> struct Bound {
 };
 
 /// A bound as written: host numbers must fit the index type.
-template <class I, Operand U> Id bound(const U& u, Loc loc) {
+template <class I, Operand U>
+Id bound(const U& u, Loc loc) {
   if constexpr (Integer<scalar_t<elem_t<U>>>)
     return convert(operand_ids<I>(u, loc).v[0], scalar_of<I>(), loc);
-  else return {};
+  else
+    return {};
 }
 
 }  // namespace detail
@@ -74,7 +78,8 @@ template <class I, Operand U> Id bound(const U& u, Loc loc) {
 namespace lang {
 
 /// 0 … n-1.
-template <detail::Operand U> auto range(const U& n, Loc l = Loc::here()) {
+template <detail::Operand U>
+auto range(const U& n, Loc l = Loc::here()) {
   static_assert(detail::Bound<U>::ok);
   using I = detail::index_t<U>;
   detail::Range<I, 1> r{{}, l};
@@ -111,7 +116,10 @@ auto grid(const A& n, const B& m, const C& p, Loc l = Loc::here()) {
   using I = detail::index_t<A, B, C>;
   detail::Id z = detail::host_constant<I>(0, l);
   detail::Range<I, 3> r{{}, l};
-  r.spec = {3, false, false, {z, z, z},
+  r.spec = {3,
+            false,
+            false,
+            {z, z, z},
             {detail::bound<I>(n, l), detail::bound<I>(m, l), detail::bound<I>(p, l)}};
   return r;
 }
@@ -122,19 +130,24 @@ auto grid(const A& n, const B& m, const C& p, const D& q, Loc l = Loc::here()) {
   using I = detail::index_t<A, B, C, D>;
   detail::Id z = detail::host_constant<I>(0, l);
   detail::Range<I, 4> r{{}, l};
-  r.spec = {4, false, false, {z, z, z, z},
+  r.spec = {4,
+            false,
+            false,
+            {z, z, z, z},
             {detail::bound<I>(n, l), detail::bound<I>(m, l), detail::bound<I>(p, l),
              detail::bound<I>(q, l)}};
   return r;
 }
 
 /// One iteration after another; loops inside may be parallel.
-template <class I, int N> detail::Range<I, N> serial(detail::Range<I, N> r) {
+template <class I, int N>
+detail::Range<I, N> serial(detail::Range<I, N> r) {
   r.spec.serial = true;
   return r;
 }
 /// A parallel loop whose reductions give the same bits on every device.
-template <class I, int N> detail::Range<I, N> deterministic(detail::Range<I, N> r) {
+template <class I, int N>
+detail::Range<I, N> deterministic(detail::Range<I, N> r) {
   r.spec.deterministic = true;
   return r;
 }

@@ -8,13 +8,13 @@ namespace detail {
 enum class Rule : uint8_t { arithmetic, division, remainder, bits, shift, equality, order };
 
 /// What an operator of this rule does with operands of host types A and B.
-template <Rule K, class A, class B> struct Outcome {
+template <Rule K, class A, class B>
+struct Outcome {
   using SA = scalar_t<A>;
   using SB = scalar_t<B>;
   static constexpr bool both_bool = std::is_same_v<SA, bool> && std::is_same_v<SB, bool>;
   static constexpr bool comparison = K == Rule::equality || K == Rule::order;
-  static constexpr bool shape_ok =
-      is_scalar<A> || is_scalar<B> || (count_of<A> == count_of<B>);
+  static constexpr bool shape_ok = is_scalar<A> || is_scalar<B> || (count_of<A> == count_of<B>);
   static constexpr bool class_ok = !(K == Rule::bits || K == Rule::shift || K == Rule::remainder) ||
                                    (std::is_integral_v<SA> && std::is_integral_v<SB>);
   static constexpr bool defined = shape_ok && class_ok;
@@ -28,11 +28,12 @@ template <Rule K, class A, class B> struct Outcome {
       !(std::is_signed_v<promoted_t<SA>> || std::is_signed_v<promoted_t<SB>>) || both_bool;
   static constexpr bool ok = defined && signs_ok;
   using shape = std::conditional_t<is_scalar<A>, B, A>;
-  using type = rebind_t<std::conditional_t<defined, shape, A>,
-                        std::conditional_t<comparison, bool, common>>;
+  using type =
+      rebind_t<std::conditional_t<defined, shape, A>, std::conditional_t<comparison, bool, common>>;
 };
 
-template <class R> struct Judge {
+template <class R>
+struct Judge {
   static_assert(R::defined,
                 "quern: no such operation on these operand types (see [with T = ..., U = ...] "
                 "above)");
@@ -41,8 +42,14 @@ template <class R> struct Judge {
   static constexpr bool ok = R::ok;
 };
 
-template <class T> Val<T> value(Ids<T> ids) { return Val<T>(ids); }
-template <class T> Val<T> value(Id id) { return Val<T>(Ids<T>{{id}}); }
+template <class T>
+Val<T> value(Ids<T> ids) {
+  return Val<T>(ids);
+}
+template <class T>
+Val<T> value(Id id) {
+  return Val<T>(Ids<T>{{id}});
+}
 
 template <class R, class A, class B>
 Val<typename R::type> apply(Op op, const Ids<A>& a, const Ids<B>& b, Loc loc) {
@@ -56,19 +63,24 @@ template <Rule K, class T, Operand U>
 [[gnu::cold, gnu::noinline]] auto bin(Op op, const At<T>& a, const U& b) {
   using B = operand_t<T, U>;
   using R = Outcome<K, T, B>;
-  if constexpr (Judge<R>::ok) return apply<R, T, B>(op, a.ids, operand_ids<scalar_t<B>>(b, a.loc), a.loc);
-  else return value<typename R::type>(Ids<typename R::type>{});
+  if constexpr (Judge<R>::ok)
+    return apply<R, T, B>(op, a.ids, operand_ids<scalar_t<B>>(b, a.loc), a.loc);
+  else
+    return value<typename R::type>(Ids<typename R::type>{});
 }
 /// A host operand on the left.
 template <Rule K, class T, Operand U>
 [[gnu::cold, gnu::noinline]] auto nib(Op op, const U& a, const At<T>& b) {
   using A = operand_t<T, U>;
   using R = Outcome<K, A, T>;
-  if constexpr (Judge<R>::ok) return apply<R, A, T>(op, operand_ids<scalar_t<A>>(a, b.loc), b.ids, b.loc);
-  else return value<typename R::type>(Ids<typename R::type>{});
+  if constexpr (Judge<R>::ok)
+    return apply<R, A, T>(op, operand_ids<scalar_t<A>>(a, b.loc), b.ids, b.loc);
+  else
+    return value<typename R::type>(Ids<typename R::type>{});
 }
 /// Negation and complement, in the promoted type.
-template <class T> [[gnu::cold, gnu::noinline]] auto un(Op op, const At<T>& a) {
+template <class T>
+[[gnu::cold, gnu::noinline]] auto un(Op op, const At<T>& a) {
   using P = promoted_t<scalar_t<T>>;
   Ids<rebind_t<T, P>> out;
   for (int k = 0; k < count_of<T>; k++)
@@ -76,14 +88,17 @@ template <class T> [[gnu::cold, gnu::noinline]] auto un(Op op, const At<T>& a) {
   return value<rebind_t<T, P>>(out);
 }
 
-template <class T, class B> struct Dependent {
+template <class T, class B>
+struct Dependent {
   using type = B;
 };
 
 /// In a base, not in a macro: a macro's expansion doubles the length of an error.
-template <class T> struct Common {
+template <class T>
+struct Common {
   using quern_elem = T;
-  template <class U = T> explicit operator bool() const {
+  template <class U = T>
+  explicit operator bool() const {
     static_assert(never<U>,
                   "quern: a device value has no value while recording, so it cannot steer the "
                   "host's `if`, `while`, `for`, `?:`; write If (c) {...}, While (c) {...}, "
@@ -92,27 +107,32 @@ template <class T> struct Common {
   }
 };
 
-#define QUERN_BINARY(symbol, rule, op)                                       \
-  template <Operand U> friend auto operator symbol(At<T> a, const U& b) {    \
-    return bin<Rule::rule, T, U>(Op::op, a, b);                              \
-  }                                                                          \
-  template <Host U> friend auto operator symbol(const U& a, At<T> b) {       \
-    return nib<Rule::rule, T, U>(Op::op, a, b);                              \
+#define QUERN_BINARY(symbol, rule, op)               \
+  template <Operand U>                               \
+  friend auto operator symbol(At<T> a, const U& b) { \
+    return bin<Rule::rule, T, U>(Op::op, a, b);      \
+  }                                                  \
+  template <Host U>                                  \
+  friend auto operator symbol(const U& a, At<T> b) { \
+    return nib<Rule::rule, T, U>(Op::op, a, b);      \
   }
 // C++20 also tries `b == a`: two device operands of one type need an exact overload.
-#define QUERN_EQUALITY(symbol, op)                                           \
-  friend auto operator symbol(At<T> a, At<T> b) {                            \
+#define QUERN_EQUALITY(symbol, op)                                                  \
+  friend auto operator symbol(At<T> a, At<T> b) {                                   \
     return apply<Outcome<Rule::equality, T, T>, T, T>(Op::op, a.ids, b.ids, a.loc); \
-  }                                                                          \
-  template <Host U> friend auto operator symbol(At<T> a, const U& b) {       \
-    return bin<Rule::equality, T, U>(Op::op, a, b);                          \
-  }                                                                          \
-  template <Host U> friend auto operator symbol(const U& a, At<T> b) {       \
-    return nib<Rule::equality, T, U>(Op::op, a, b);                          \
+  }                                                                                 \
+  template <Host U>                                                                 \
+  friend auto operator symbol(At<T> a, const U& b) {                                \
+    return bin<Rule::equality, T, U>(Op::op, a, b);                                 \
+  }                                                                                 \
+  template <Host U>                                                                 \
+  friend auto operator symbol(const U& a, At<T> b) {                                \
+    return nib<Rule::equality, T, U>(Op::op, a, b);                                 \
   }
 
 /// The operators shared by Val, Var and Elem.
-template <class T> struct Ops : Common<T> {
+template <class T>
+struct Ops : Common<T> {
   QUERN_BINARY(+, arithmetic, add)
   QUERN_BINARY(-, arithmetic, sub)
   QUERN_BINARY(*, arithmetic, mul)
@@ -138,7 +158,8 @@ template <class T> struct Ops : Common<T> {
 };
 
 /// A bool adds guards. A template, so that Val<bool> may be incomplete here.
-template <class T> struct BoolOps : Common<T> {
+template <class T>
+struct BoolOps : Common<T> {
   QUERN_BINARY(+, arithmetic, add)
   QUERN_BINARY(-, arithmetic, sub)
   QUERN_BINARY(*, arithmetic, mul)
@@ -149,16 +170,19 @@ template <class T> struct BoolOps : Common<T> {
   QUERN_EQUALITY(!=, ne)
   // Left: At remembers where recording stood, so all that the right operand records is known.
   // Right: the exact type, so that the built-in && never ties.
-  template <DeviceBool U> friend auto operator&&(At<T> a, const U& b) {
+  template <DeviceBool U>
+  friend auto operator&&(At<T> a, const U& b) {
     return value<typename Dependent<U, T>::type>(
         guard(true, a.ids.v[0], b.ids(a.loc).v[0], a.recorded.position, a.loc));
   }
-  template <DeviceBool U> friend auto operator||(At<T> a, const U& b) {
+  template <DeviceBool U>
+  friend auto operator||(At<T> a, const U& b) {
     return value<typename Dependent<U, T>::type>(
         guard(false, a.ids.v[0], b.ids(a.loc).v[0], a.recorded.position, a.loc));
   }
 };
-template <> struct Ops<bool> : BoolOps<bool> {};
+template <>
+struct Ops<bool> : BoolOps<bool> {};
 #undef QUERN_BINARY
 #undef QUERN_EQUALITY
 
@@ -168,22 +192,27 @@ concept MixedDevice = Device<A> && Device<B> && !std::is_same_v<elem_t<A>, elem_
 }  // namespace detail
 
 // Of the exact type, for the built-in ! not to tie; pure, so it takes the line recorded last.
-template <detail::DeviceBool A> auto operator!(const A& a) {
+template <detail::DeviceBool A>
+auto operator!(const A& a) {
   return detail::value<detail::elem_t<A>>(
       detail::unary(detail::Op::bit_not, a.ids(Loc{}).v[0], Loc{}));
 }
 
 // A host bool beside a device one: the host decides at once.
-template <detail::DeviceBool A, class B = Val<detail::elem_t<A>>> B operator&&(const A& a, bool b) {
+template <detail::DeviceBool A, class B = Val<detail::elem_t<A>>>
+B operator&&(const A& a, bool b) {
   return b ? B(a) : B(false);
 }
-template <detail::DeviceBool A, class B = Val<detail::elem_t<A>>> B operator&&(bool a, const A& b) {
+template <detail::DeviceBool A, class B = Val<detail::elem_t<A>>>
+B operator&&(bool a, const A& b) {
   return a ? B(b) : B(false);
 }
-template <detail::DeviceBool A, class B = Val<detail::elem_t<A>>> B operator||(const A& a, bool b) {
+template <detail::DeviceBool A, class B = Val<detail::elem_t<A>>>
+B operator||(const A& a, bool b) {
   return b ? B(true) : B(a);
 }
-template <detail::DeviceBool A, class B = Val<detail::elem_t<A>>> B operator||(bool a, const A& b) {
+template <detail::DeviceBool A, class B = Val<detail::elem_t<A>>>
+B operator||(bool a, const A& b) {
   return a ? B(true) : B(b);
 }
 
@@ -201,9 +230,9 @@ auto operator!=(const A& a, const B& b) {
 }
 
 // Refusals that say what to write instead.
-template <detail::DeviceBool A, class B> Val<detail::elem_t<A>> operator<(const A& a, const B&) {
-  static_assert(detail::never<B>,
-                "quern: a comparison is compared again; write a < b && b < c");
+template <detail::DeviceBool A, class B>
+Val<detail::elem_t<A>> operator<(const A& a, const B&) {
+  static_assert(detail::never<B>, "quern: a comparison is compared again; write a < b && b < c");
   return a;
 }
 template <class S, detail::Device A>

@@ -10,7 +10,8 @@ struct Format {
   Loc loc;
   Format(const char* t, Loc l = Loc::here()) : text(t), loc(l) {}
 };
-template <Operand U> Id reported(const U& u, Loc loc) {
+template <Operand U>
+Id reported(const U& u, Loc loc) {
   using T = elem_t<U>;
   static_assert(is_scalar<T>, "quern: print and check take scalars; pass the components");
   return operand_ids<canonical_t<T>>(u, loc).v[0];
@@ -19,7 +20,8 @@ template <Operand U> Id reported(const U& u, Loc loc) {
 
 namespace lang {
 /// `print("{} {}", a, b)`: each {} is replaced by a value; the line appears at the next host wait.
-template <detail::Operand... A> void print(detail::Format format, const A&... a) {
+template <detail::Operand... A>
+void print(detail::Format format, const A&... a) {
   detail::Id ids[sizeof...(A) + 1] = {detail::reported(a, format.loc)...};
   detail::print(format.text, ids, int(sizeof...(A)), format.loc);
 }

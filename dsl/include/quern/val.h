@@ -6,8 +6,10 @@ namespace quern {
 namespace detail {
 
 /// Refuses assignment to a value; a base, so that the message comes once.
-template <class T> struct Unchanging {
-  template <class U> static void refuse() {
+template <class T>
+struct Unchanging {
+  template <class U>
+  static void refuse() {
     static_assert(never<U>,
                   "quern: this is a value and never changes; declare it `Var<T> name = ...` to "
                   "assign to it");
@@ -15,18 +17,22 @@ template <class T> struct Unchanging {
 };
 
 /// Named components of a vector, each a Val, Var or Elem of the scalar.
-template <template <class> class K, class T> struct Components;
-template <template <class> class K, class S> struct Components<K, Vec<S, 2>> {
+template <template <class> class K, class T>
+struct Components;
+template <template <class> class K, class S>
+struct Components<K, Vec<S, 2>> {
   K<S> x, y;
   template <class F>
   Components(F make) : x(make(0)), y(make(1)) {}
 };
-template <template <class> class K, class S> struct Components<K, Vec<S, 3>> {
+template <template <class> class K, class S>
+struct Components<K, Vec<S, 3>> {
   K<S> x, y, z;
   template <class F>
   Components(F make) : x(make(0)), y(make(1)), z(make(2)) {}
 };
-template <template <class> class K, class S> struct Components<K, Vec<S, 4>> {
+template <template <class> class K, class S>
+struct Components<K, Vec<S, 4>> {
   K<S> x, y, z, w;
   template <class F>
   Components(F make) : x(make(0)), y(make(1)), z(make(2)), w(make(3)) {}
@@ -34,15 +40,31 @@ template <template <class> class K, class S> struct Components<K, Vec<S, 4>> {
 
 }  // namespace detail
 
-#define QUERN_UNCHANGING                                                              \
-  template <class U> void operator=(const U&) { detail::Unchanging<U>::template refuse<U>(); }  \
-  template <class U> void operator+=(const U&) { detail::Unchanging<U>::template refuse<U>(); } \
-  template <class U> void operator-=(const U&) { detail::Unchanging<U>::template refuse<U>(); } \
-  template <class U> void operator*=(const U&) { detail::Unchanging<U>::template refuse<U>(); } \
-  template <class U> void operator/=(const U&) { detail::Unchanging<U>::template refuse<U>(); }
+#define QUERN_UNCHANGING                         \
+  template <class U>                             \
+  void operator=(const U&) {                     \
+    detail::Unchanging<U>::template refuse<U>(); \
+  }                                              \
+  template <class U>                             \
+  void operator+=(const U&) {                    \
+    detail::Unchanging<U>::template refuse<U>(); \
+  }                                              \
+  template <class U>                             \
+  void operator-=(const U&) {                    \
+    detail::Unchanging<U>::template refuse<U>(); \
+  }                                              \
+  template <class U>                             \
+  void operator*=(const U&) {                    \
+    detail::Unchanging<U>::template refuse<U>(); \
+  }                                              \
+  template <class U>                             \
+  void operator/=(const U&) {                    \
+    detail::Unchanging<U>::template refuse<U>(); \
+  }
 
 /// One value of a recording (SSA), of host type T.
-template <class T> class Val : public detail::Ops<T> {
+template <class T>
+class Val : public detail::Ops<T> {
   static_assert(detail::DeviceScalar<T>, "quern: not a type a device value can have");
 
  public:
@@ -51,7 +73,8 @@ template <class T> class Val : public detail::Ops<T> {
   template <detail::Operand U>
     requires(!std::is_same_v<U, Val>)
   Val(const U& u, Loc l = Loc::here()) : Val(detail::converted<T>(u, l)) {}
-  template <class U = T> Val() {
+  template <class U = T>
+  Val() {
     static_assert(detail::never<U>,
                   "quern: a value needs an initialiser; a variable to be assigned later is "
                   "`Var<T> name;`");
@@ -93,7 +116,10 @@ class Val<Vec<S, N>> : public detail::Ops<Vec<S, N>>, public detail::Components<
   QUERN_UNCHANGING
 
   Val<S> operator[](int k) const { return detail::component(*this, k); }
-  template <int K> Val<S> get() const { return detail::component(*this, K); }
+  template <int K>
+  Val<S> get() const {
+    return detail::component(*this, K);
+  }
   detail::Ids<T> ids(Loc l) const {
     detail::Ids<T> out;
     for (int k = 0; k < N; k++) out.v[k] = (*this)[k].ids(l).v[0];

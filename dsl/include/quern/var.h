@@ -6,7 +6,8 @@ namespace quern {
 namespace detail {
 
 /// Is `a op= b` an operation on T at all?
-template <class T, bool Numbers, bool Integers> struct Compound {
+template <class T, bool Numbers, bool Integers>
+struct Compound {
   using S = scalar_t<T>;
   static_assert(!Numbers || !std::is_same_v<S, bool>, "quern: arithmetic does not change a bool");
   static_assert(!Integers || std::is_integral_v<S>,
@@ -14,37 +15,39 @@ template <class T, bool Numbers, bool Integers> struct Compound {
   static constexpr bool ok = true;
 };
 
-template <class T> void refuse_captured_copy() {
+template <class T>
+void refuse_captured_copy() {
   static_assert(never<T>,
                 "quern: this variable was captured by copy; capture with [&] to assign to it");
 }
 
 }  // namespace detail
 
-#define QUERN_COMPOUND(symbol, op, numbers, integers)              \
-  Var& operator symbol(Arg<T> v) {                                 \
-    static_assert(detail::Compound<T, numbers, integers>::ok);     \
-    change(detail::Op::op, v);                                     \
-    return *this;                                                  \
+#define QUERN_COMPOUND(symbol, op, numbers, integers)          \
+  Var& operator symbol(Arg<T> v) {                             \
+    static_assert(detail::Compound<T, numbers, integers>::ok); \
+    change(detail::Op::op, v);                                 \
+    return *this;                                              \
   }
-#define QUERN_VARIABLE                                                            \
-  Var& operator=(const Var&)                                                      \
-    requires(sizeof(T) == 0);                                                     \
-  void operator=(Arg<T>) const { detail::refuse_captured_copy<T>(); }             \
-  void operator+=(Arg<T>) const { detail::refuse_captured_copy<T>(); }            \
-  void operator-=(Arg<T>) const { detail::refuse_captured_copy<T>(); }            \
-  QUERN_COMPOUND(+=, add, true, false)                                            \
-  QUERN_COMPOUND(-=, sub, true, false)                                            \
-  QUERN_COMPOUND(*=, mul, true, false)                                            \
-  QUERN_COMPOUND(/=, div, true, false)                                            \
-  QUERN_COMPOUND(%=, rem, true, true)                                             \
-  QUERN_COMPOUND(&=, bit_and, false, true)                                        \
-  QUERN_COMPOUND(|=, bit_or, false, true)                                         \
-  QUERN_COMPOUND(^=, bit_xor, false, true)                                        \
-  QUERN_COMPOUND(<<=, shl, true, true)                                            \
+#define QUERN_VARIABLE                                                 \
+  Var& operator=(const Var&)                                           \
+    requires(sizeof(T) == 0);                                          \
+  void operator=(Arg<T>) const { detail::refuse_captured_copy<T>(); }  \
+  void operator+=(Arg<T>) const { detail::refuse_captured_copy<T>(); } \
+  void operator-=(Arg<T>) const { detail::refuse_captured_copy<T>(); } \
+  QUERN_COMPOUND(+=, add, true, false)                                 \
+  QUERN_COMPOUND(-=, sub, true, false)                                 \
+  QUERN_COMPOUND(*=, mul, true, false)                                 \
+  QUERN_COMPOUND(/=, div, true, false)                                 \
+  QUERN_COMPOUND(%=, rem, true, true)                                  \
+  QUERN_COMPOUND(&=, bit_and, false, true)                             \
+  QUERN_COMPOUND(|=, bit_or, false, true)                              \
+  QUERN_COMPOUND(^=, bit_xor, false, true)                             \
+  QUERN_COMPOUND(<<=, shl, true, true)                                 \
   QUERN_COMPOUND(>>=, shr, true, true)
 
-template <class T> class Var : public detail::Ops<T> {
+template <class T>
+class Var : public detail::Ops<T> {
   static_assert(detail::DeviceScalar<T>, "quern: not a type a device variable can have");
 
  public:
@@ -52,8 +55,7 @@ template <class T> class Var : public detail::Ops<T> {
   explicit Var(Loc l = Loc::here()) : Var(T{}, l) {}
   template <detail::Operand U>
     requires(!std::is_same_v<U, Var>)
-  Var(const U& u, Loc l = Loc::here())
-      : slot_(detail::slot(detail::converted<T>(u, l).v[0], l)) {}
+  Var(const U& u, Loc l = Loc::here()) : slot_(detail::slot(detail::converted<T>(u, l).v[0], l)) {}
   Var(const Var& other, Loc l = Loc::here()) : slot_(detail::slot(other.ids(l).v[0], l)) {}
   Var& operator=(Arg<T> v) {
     detail::put(slot_, v.id(), v.loc);
@@ -123,14 +125,18 @@ class Var<Vec<S, N>> : public detail::Ops<Vec<S, N>>, public detail::Components<
 #undef QUERN_VARIABLE
 #undef QUERN_COMPOUND
 
-template <class T> class Var<Val<T>> {
+template <class T>
+class Var<Val<T>> {
   static_assert(detail::never<T>,
                 "quern: Var takes the host's type: Var<float>, Var<vec3>, not Var<F32>, Var<Vec3>");
 
  public:
-  template <class U> Var(const U&) {}
+  template <class U>
+  Var(const U&) {}
 };
-template <detail::Device U> Var(const U&) -> Var<detail::elem_t<U>>;
-template <detail::Host U> Var(const U&) -> Var<U>;
+template <detail::Device U>
+Var(const U&) -> Var<detail::elem_t<U>>;
+template <detail::Host U>
+Var(const U&) -> Var<U>;
 
 }  // namespace quern

@@ -5,16 +5,22 @@
 namespace quern::detail {
 
 /// A host number as a constant of scalar S. The recorder refuses what S cannot represent.
-template <class S, HostNumber H> Id host_constant(H v, Loc loc) {
+template <class S, HostNumber H>
+Id host_constant(H v, Loc loc) {
   constexpr Scalar s = scalar_of<S>();
-  if constexpr (std::is_floating_point_v<H>) return constant(s, double(v), loc);
-  else if constexpr (std::is_signed_v<H>) return constant(s, int64_t(v), loc);
-  else return constant(s, uint64_t(v), loc);
+  if constexpr (std::is_floating_point_v<H>)
+    return constant(s, double(v), loc);
+  else if constexpr (std::is_signed_v<H>)
+    return constant(s, int64_t(v), loc);
+  else
+    return constant(s, uint64_t(v), loc);
 }
 
 /// The scalars of operand `u`: of a device value as they are, of a host value as S.
-template <class S, Operand U> auto operand_ids(const U& u, Loc loc) {
-  if constexpr (Device<U>) return u.ids(loc);
+template <class S, Operand U>
+auto operand_ids(const U& u, Loc loc) {
+  if constexpr (Device<U>)
+    return u.ids(loc);
   else {
     Ids<rebind_t<U, S>> out;
     for (int k = 0; k < count_of<U>; k++) out.v[k] = host_constant<S>(component(u, k), loc);
@@ -22,7 +28,8 @@ template <class S, Operand U> auto operand_ids(const U& u, Loc loc) {
   }
 }
 
-template <class T, class U> struct Initialises {
+template <class T, class U>
+struct Initialises {
   using S = scalar_t<T>;
   using F = scalar_t<elem_t<U>>;
   static constexpr bool fits_shape =
@@ -43,7 +50,8 @@ template <class T, class U> struct Initialises {
 };
 
 /// Initialises or assigns a T: no narrowing; a scalar fills a vector.
-template <class T, Operand U> Ids<T> converted(const U& u, Loc loc) {
+template <class T, Operand U>
+Ids<T> converted(const U& u, Loc loc) {
   Ids<T> out{};
   if constexpr (Initialises<T, U>::ok) {
     auto from = operand_ids<scalar_t<T>>(u, loc);
@@ -58,8 +66,10 @@ template <class T, Operand U> Ids<T> converted(const U& u, Loc loc) {
 }
 
 /// What was recorded before a left operand ended; only && and || need it.
-template <class T> struct Recorded {};
-template <> struct Recorded<bool> {
+template <class T>
+struct Recorded {};
+template <>
+struct Recorded<bool> {
   Position position = detail::position();
 };
 
@@ -68,21 +78,23 @@ template <> struct Recorded<bool> {
 namespace quern {
 
 /// A left operand of exactly T, and where it was written.
-template <class T> struct At {
+template <class T>
+struct At {
   detail::Ids<T> ids;
   Loc loc;
   [[no_unique_address]] detail::Recorded<T> recorded = {};
-  At(const Val<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
-  At(const Var<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
-  At(const Elem<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
+  QUERN_RECORDS At(const Val<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
+  QUERN_RECORDS At(const Var<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
+  QUERN_RECORDS At(const Elem<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
 };
 
 /// Anything that may initialise a T, and where it was written.
-template <class T> struct Arg {
+template <class T>
+struct Arg {
   detail::Ids<T> ids;
   Loc loc;
   template <detail::Operand U>
-  Arg(const U& u, Loc l = Loc::here()) : ids(detail::converted<T>(u, l)), loc(l) {}
+  QUERN_RECORDS Arg(const U& u, Loc l = Loc::here()) : ids(detail::converted<T>(u, l)), loc(l) {}
   detail::Id id() const { return ids.v[0]; }
 };
 
@@ -92,7 +104,8 @@ namespace detail {
 struct Index {
   Id id;
   Loc loc;
-  template <Operand U> Index(const U& u, Loc l = Loc::here()) : loc(l) {
+  template <Operand U>
+  Index(const U& u, Loc l = Loc::here()) : loc(l) {
     using S = scalar_t<elem_t<U>>;
     constexpr bool integer = Integer<S> && is_scalar<elem_t<U>>;
     static_assert(integer,
@@ -111,12 +124,13 @@ struct Index {
 };
 
 /// The index of all N axes at once: an integer vector.
-template <int N> struct IndexVector {
+template <int N>
+struct IndexVector {
   Id id[size_t(N)];
   Loc loc;
   template <Operand U>
     requires(!is_scalar<elem_t<U>>)
-  IndexVector(const U& u, Loc l = Loc::here()) : loc(l) {
+  QUERN_RECORDS IndexVector(const U& u, Loc l = Loc::here()) : loc(l) {
     using S = scalar_t<elem_t<U>>;
     constexpr bool integer = Integer<S>, matches = count_of<elem_t<U>> == N;
     static_assert(integer, "quern: an index is a vector of integers; write cast<int>(value)");

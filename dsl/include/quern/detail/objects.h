@@ -22,7 +22,8 @@ void retain(LaunchObject*) noexcept;
 void release(LaunchObject*) noexcept;
 
 /// Shares an object; made from a pointer whose count it takes over.
-template <class T> class Ref {
+template <class T>
+class Ref {
  public:
   Ref() = default;
   explicit Ref(T* object) : object_(object) {}
@@ -63,7 +64,8 @@ int64_t field_extent(FieldObject* field, int axis, Loc loc);
 int64_t field_size(FieldObject* field, Loc loc);
 void swap_fields(FieldObject* a, FieldObject* b, Loc loc);
 void release_field(FieldObject* field, Loc loc);
-/// Elements [first, first + count) in row-major order; `first` = all_elements: all, `count` is checked.
+/// Elements [first, first + count) in row-major order; `first` = all_elements: all, `count` is
+/// checked.
 inline constexpr int64_t all_elements = -1;
 void write_field(FieldObject* field, const void* from, int64_t first, int64_t count, Loc loc);
 void read_field(FieldObject* field, void* to, int64_t first, int64_t count, Loc loc);

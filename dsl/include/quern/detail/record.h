@@ -1,8 +1,9 @@
 #pragma once
 // What the language's templates ask of the recorder: a narrow interface of plain numbers.
 //
-// Recording functions never throw while a recording is active: the first error poisons it, is thrown
-// once at its end, and until then everything records nothing. Outside a recording they throw Error.
+// Recording functions never throw while a recording is active: the first error poisons it, is
+// thrown once at its end, and until then everything records nothing. Outside a recording they throw
+// Error.
 #include "quern/types.h"
 
 namespace quern::detail {
@@ -23,13 +24,14 @@ struct Id {
 };
 
 /// The ids of a value's scalars.
-template <class T> struct Ids {
+template <class T>
+struct Ids {
   Id v[size_t(count_of<T>)];
 };
 
 struct FieldObject;
 
-#define QUERN_RECORDS [[gnu::cold]]
+#define QUERN_RECORDS [[gnu::cold, gnu::noinline]]
 
 // ---- values
 QUERN_RECORDS Id constant(Scalar type, int64_t v, Loc loc);

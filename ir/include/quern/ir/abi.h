@@ -47,8 +47,12 @@ struct Layout {
 };
 Layout layout(const Kernel& kernel);
 
-/// The first failed check of a stream. A failing thread claims it by compare-and-swap of `state`
-/// 0 -> 1 (u32), then fills in the rest.
+/// The first failed check of a stream. A failing thread claims it by compare-and-swap of `state` from 0
+/// to the claim of its task, then fills in the rest. The claim lets the task's other chunks go on,
+/// while every later task does nothing.
+constexpr uint32_t claim(uint32_t launch, uint32_t task) {
+  return (launch * 256 + task + 1) | 0x80000000u;
+}
 struct ErrorRecord {
   uint32_t state = 0;
   uint32_t site = 0;

@@ -1,0 +1,93 @@
+#include "ir/passes/registry.h"
+
+#include "ir/passes/add_sites.h"
+#include "ir/passes/bind.h"
+#include "ir/passes/check_access.h"
+#include "ir/passes/check_arithmetic.h"
+#include "ir/passes/dead_code.h"
+#include "ir/passes/demote_atomics.h"
+#include "ir/passes/drop_unused_snapshots.h"
+#include "ir/passes/footprints.h"
+#include "ir/passes/forward.h"
+#include "ir/passes/hoist.h"
+#include "ir/passes/inline_calls.h"
+#include "ir/passes/legalise.h"
+#include "ir/passes/lower_access.h"
+#include "ir/passes/lower_checks.h"
+#include "ir/passes/lower_loops.h"
+#include "ir/passes/lower_print.h"
+#include "ir/passes/lower_random.h"
+#include "ir/passes/number_sites.h"
+#include "ir/passes/open_tasks.h"
+#include "ir/passes/privatise_reductions.h"
+#include "ir/passes/promote_slots.h"
+#include "ir/passes/simplify.h"
+#include "ir/passes/split_tasks.h"
+#include "ir/passes/structure_exits.h"
+#include "quern/ir/lower.h"
+
+namespace quern::ir {
+
+namespace {
+
+Signature plain_signature(const Kernel& kernel) {
+  Signature s;
+  for (uint32_t k = 0; k < kernel.bindings.size(); k++) s.fields.push_back({true, k});
+  s.modes = kernel.modes;
+  return s;
+}
+
+TargetTraits element_traits() {
+  TargetTraits t;
+  t.walk = Task::element;
+  return t;
+}
+
+/// A target that has nothing but integers of 32 and 64 bits.
+TargetTraits bare_traits() {
+  TargetTraits t = element_traits();
+  for (int k = 0; k < 2; k++) t.fma_exact[k] = t.float_atomic_add[k] = false;
+  t.narrow_atomics = false;
+  return t;
+}
+
+constexpr NamedPass all[] = {
+    {"drop_unused_snapshots", drop_unused_snapshots},
+    {"structure_exits", structure_exits},
+    {"number_sites", number_sites},
+    {"add_sites", add_sites},
+    {"inline_calls", inline_calls},
+    {"promote_slots", promote_slots},
+    {"simplify", simplify},
+    {"dead_code", [](Kernel& k) { dead_code(k); }},
+    {"forward", forward},
+    {"hoist", hoist},
+    {"split_tasks", split_tasks},
+    {"footprints", footprints},
+    {"bind", [](Kernel& k) { bind(k, plain_signature(k)); }},
+    {"demote_atomics", demote_atomics},
+    {"open_tasks", [](Kernel& k) { open_tasks(k, {}); }},
+    {"open_tasks.element", [](Kernel& k) { open_tasks(k, element_traits()); }},
+    {"privatise_reductions", [](Kernel& k) { privatise_reductions(k, {}); }},
+    {"check_access", check_access},
+    {"check_arithmetic", check_arithmetic},
+    {"lower_random", lower_random},
+    {"lower_checks", lower_checks},
+    {"lower_print", lower_print},
+    {"lower_access", lower_access},
+    {"lower_loops", lower_loops},
+    {"legalise", [](Kernel& k) { legalise(k, {}); }},
+    {"legalise.bare", [](Kernel& k) { legalise(k, bare_traits()); }},
+};
+
+}  // namespace
+
+std::span<const NamedPass> passes() { return all; }
+
+const NamedPass* pass_named(std::string_view name) {
+  for (const NamedPass& p : all)
+    if (p.name == name) return &p;
+  return nullptr;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,38 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "backends/interpreter/interpreter.h"
+#include "quern/runtime/device.h"
+#include "tests/fuzz/engine/program.h"
+
+namespace quern::fuzz {
+
+/// What a run did that anyone can see. NaNs are one value.
+struct Outcome {
+  std::vector<std::vector<ir::Bits>>
+      fields;  ///< one per binding; empty where it has no memory of its own
+  std::vector<ir::Bits> results;
+  std::vector<std::vector<ir::Bits>>
+      lines;  ///< printed values behind their site's text hash, sorted
+  uint32_t printed = 0;
+  bool failed = false;  ///< a check has
+  bool ended = true;
+};
+
+/// What differs first, in words; empty where nothing does.
+std::string difference(const Outcome& expected, const Outcome& found);
+
+/// Runs `kernel`, a stage of the program's, on the program's inputs. Findings of the options'
+/// checks go to `findings` where it is given.
+Outcome interpret(const Program& program, const ir::Kernel& kernel,
+                  const interpreter::Options& options,
+                  std::vector<interpreter::Finding>* findings = nullptr);
+
+/// Compiles the program's kernel for a device and runs it there.
+Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& program);
+
+/// Bindings that share memory are in one alias class.
+ir::Signature signature(const Program& program);
+
+}  // namespace quern::fuzz

@@ -1,0 +1,27 @@
+#pragma once
+// A kernel with the arguments it is run on.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "quern/ir/ir.h"
+
+namespace quern::fuzz {
+
+/// What one binding is given: bits of a scalar, or elements of a field in row-major order.
+struct Input {
+  ir::Bits scalar = 0;
+  std::vector<int64_t> shape;
+  std::vector<ir::Bits> elements;  ///< of component 0
+  uint32_t memory = 0;  ///< the binding whose memory it uses: its own number, or an earlier
+};
+
+struct Program {
+  uint64_t seed = 0;
+  std::unique_ptr<ir::Kernel> kernel;
+  std::vector<Input> inputs;  ///< one per binding
+};
+
+Program copy(const Program& program);
+
+}  // namespace quern::fuzz
