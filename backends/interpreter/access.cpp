@@ -133,7 +133,17 @@ Bits Machine::builtin(const Step& s) const {
 // ---- what reaches the host
 
 bool Machine::failed() const {
-  return read_memory(Type::u32, read_at<Bits>(args_, abi::error_address)) != 0;
+  return state() != 0;
+}
+
+/// A task of several chunks or threads runs to its end when one of them has failed.
+bool Machine::may_start(const Task& task) const {
+  if (task.kind == Task::serial || !failed()) return !failed();
+  return state() == abi::claim(read_at<uint32_t>(args_, abi::launch_number), task_);
+}
+
+uint32_t Machine::state() const {
+  return uint32_t(read_memory(Type::u32, read_at<Bits>(args_, abi::error_address)));
 }
 
 void Machine::fail(const Step& s, std::span<const Bits> values) {

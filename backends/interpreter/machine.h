@@ -91,6 +91,8 @@ class Machine {
   ir::Bits builtin(const Step& s) const;
 
   // effects
+  uint32_t state() const;
+  bool may_start(const ir::Task& task) const;
   void check(const Step& s);
   void print(const Step& s);
   ir::Bits random();

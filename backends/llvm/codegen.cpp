@@ -39,6 +39,16 @@ bool reports_error(const ir::Region* region) {
   return false;
 }
 
+/// Does `region` combine partial results of a reduction? There are few of them: not worth the time
+/// to compile unrolled vector code.
+bool combines(const ir::Region* region) {
+  bool found = false;
+  ir::walk(const_cast<ir::Region*>(region), [&](const ir::Inst* inst) {
+    found |= inst->is(Op::read) && inst->imm == ir::abi::scratch_class;
+  });
+  return found;
+}
+
 /// Emits the regions of one function.
 class Emitter {
  public:
@@ -107,8 +117,8 @@ class Emitter {
   void emit(const ir::Inst& inst) {
     switch (inst.op) {
       case Op::if_: return if_else(inst);
-      case Op::loop: return counted_loop(inst);
-      case Op::while_: return while_loop(inst);
+      case Op::loop:
+      case Op::while_: return any_loop(inst);
       case Op::slot: return slot(inst);
       case Op::put: return put(inst);
       case Op::call: return call(inst);
@@ -227,6 +237,16 @@ class Emitter {
       for (int k = 0; k < 2; k++) phi->addIncoming(results[k][r], end[k]);
       values_[inst.result(r)] = phi;
     }
+  }
+
+  void any_loop(const ir::Inst& inst) {
+    bool outer = brief_;
+    brief_ |= combines(inst.region(inst.regions.size() - 1));
+    if (inst.is(Op::loop))
+      counted_loop(inst);
+    else
+      while_loop(inst);
+    brief_ = outer;
   }
 
   /// Where carried value k of a loop is only the running fmin or fmax of something: which of them.
@@ -375,6 +395,12 @@ class Emitter {
     };
     std::vector<llvm::Metadata*> facts = {nullptr, named("llvm.loop.mustprogress", nullptr)};
     if (group) facts.push_back(named("llvm.loop.parallel_accesses", group));
+    if (brief_) {
+      auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+      facts.push_back(named("llvm.loop.vectorize.width", one));
+      facts.push_back(named("llvm.loop.interleave.count", one));
+      facts.push_back(named("llvm.loop.unroll.disable", nullptr));
+    }
     llvm::MDNode* id = llvm::MDNode::getDistinct(context_, facts);
     id->replaceOperandWith(0, id);
     return id;
@@ -418,6 +444,7 @@ class Emitter {
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   BasicBlock* entry_ = nullptr;
+  bool brief_ = false;  ///< inside a loop that is to be compiled fast
   std::unordered_map<const ir::Value*, Value*> values_;
   std::unordered_map<const ir::Value*, Key> keys_;  ///< running extremes, see emit_key
   std::unordered_map<const ir::Value*, Slot> slots_;

@@ -251,7 +251,7 @@ class Rules {
       bool saturates = is_int(from) && is_float(through) && is_int(type_);
       if (!saturates || preserves(from, type_)) return b_.convert(source, type_);
     }
-    bool wraps = !kernel_.modes.checked && is_int(from) && is_int(through) && is_int(type_);
+    bool wraps = is_int(from) && is_int(through) && is_int(type_);
     if (wraps && bit_width(type_) <= bit_width(through)) return b_.convert(source, type_);
     return nullptr;
   }

@@ -24,7 +24,8 @@ Value* updated(Builder& b, AtomicOp op, Value* old, std::span<Value* const> valu
   if (op == AtomicOp::exchange) return values[0];
   if (op != AtomicOp::cas) return b.binary(operation(op, old->type), old, values[0]);
   Type bits = old->type == Type::b1 ? Type::b1 : bits_type(old->type);
-  Value* same = b.binary(Op::eq, b.bitcast(old, bits), b.bitcast(values[0], bits));
+  Value* before = b.bitcast(old, bits);
+  Value* same = b.binary(Op::eq, before, b.bitcast(values[0], bits));
   return b.select(same, values[1], old);
 }
 

@@ -136,8 +136,8 @@ class Checker {
       Value* limit = b_.extent(s.binding, s.axis, Type::i64);
       if (s.index->type == Type::i32)
         limit = b_.binary(Op::min, limit, b_.integer(Type::i64, int64_t(INT32_MAX) + 1));
-      Value* above = b_.binary(Op::ge, b_.add(lo, b_.integer(Type::i64, s.lo)),
-                               b_.integer(Type::i64, 0));
+      Value* least = b_.add(lo, b_.integer(Type::i64, s.lo));
+      Value* above = b_.binary(Op::ge, least, b_.integer(Type::i64, 0));
       Value* below = b_.binary(Op::le, b_.add(hi, b_.integer(Type::i64, s.hi)), limit);
       Value* both = b_.binary(Op::bit_and, above, below);
       known = known ? b_.binary(Op::bit_and, known, both) : both;
@@ -149,7 +149,8 @@ class Checker {
   // ---- checks of one access
 
   Value* in_range(Value* index, Value* extent) {
-    return b_.lt(b_.convert(index, Type::u64), b_.convert(extent, Type::u64));
+    Value* at = b_.convert(index, Type::u64);
+    return b_.lt(at, b_.convert(extent, Type::u64));
   }
 
   void array(Inst* inst) {
@@ -158,7 +159,8 @@ class Checker {
     if (const Inst* c = constant_of(index))
       if (uint64_t(to_signed(c->imm, index->type)) < count) return;
     Value* n = b_.integer(Type::i64, int64_t(count));
-    guard(inst, in_range(index, n), {b_.convert(index, Type::i64), n});
+    Value* ok = in_range(index, n);
+    guard(inst, ok, {b_.convert(index, Type::i64), n});
   }
 
   void field(Inst* inst) {

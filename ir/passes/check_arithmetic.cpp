@@ -8,22 +8,14 @@ namespace quern::ir {
 
 namespace {
 
-/// Does the operand of a conversion fit its type?
+/// Does a float fit the integer type it is converted to?
 Value* fits(Builder& b, Value* v, Type to) {
-  Type from = v->type;
-  if (is_float(from)) {
-    Value* whole = b.unary(Op::trunc, v);
-    int digits = int(bit_width(to)) - (is_signed(to) ? 1 : 0);
-    Value* above = b.real(from, is_signed(to) ? -std::ldexp(1.0, digits) : 0.0);
-    Value* below = b.real(from, std::ldexp(1.0, digits));
-    return b.binary(Op::bit_and, b.binary(Op::ge, whole, above), b.lt(whole, below));
-  }
-  Value* converted = b.convert(v, to);
-  Value* ok = b.binary(Op::eq, b.convert(converted, from), v);
-  if (is_signed(from) == is_signed(to)) return ok;
-  Value* suspect = is_signed(from) ? v : converted;
-  Value* positive = b.binary(Op::ge, suspect, b.integer(suspect->type, 0));
-  return b.binary(Op::bit_and, ok, positive);
+  Value* whole = b.unary(Op::trunc, v);
+  int digits = int(bit_width(to)) - (is_signed(to) ? 1 : 0);
+  Value* least = b.real(v->type, is_signed(to) ? -std::ldexp(1.0, digits) : 0.0);
+  Value* above = b.real(v->type, std::ldexp(1.0, digits));
+  Value* low_enough = b.lt(whole, above);
+  return b.binary(Op::bit_and, b.binary(Op::ge, whole, least), low_enough);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 //
 // Expects: level split, add_sites before; nothing in unchecked mode.
 // Guarantees: an integer division or remainder follows a `check` that the divisor is not 0, a
-// conversion to an integer that may overflow one that the value fits; each names the site of its
+// conversion of a float to an integer one that the value fits; each names the site of its
 // operation. The operation itself then gives its substitute as docs/semantics.md defines it.
 // Linear.
 #include "quern/ir/ir.h"

@@ -19,10 +19,8 @@ bool can_fail(const Kernel& kernel, const Inst* inst) {
   if (inst->is(Op::div) || inst->is(Op::rem))
     return is_int(inst->type()) &&
            (!constant_of(inst->operand(1)) || is_constant(inst->operand(1), 0));
-  if (inst->is(Op::convert)) {
-    Type from = inst->operand(0)->type, to = inst->type();
-    return is_int(to) && !preserves(from, to);
-  }
+  // Integers wrap by definition.
+  if (inst->is(Op::convert)) return is_float(inst->operand(0)->type) && is_int(inst->type());
   return has(inst->op, flag::may_fail);
 }
 

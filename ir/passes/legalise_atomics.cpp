@@ -9,8 +9,7 @@ namespace {
 /// The address of an access as a number: the base from the argument block plus all offsets.
 Value* number_of(Builder& b, const Value* address) {
   const Inst* inst = address->inst;
-  if (inst && inst->is(Op::offset))
-    return b.add(number_of(b, inst->operand(0)), inst->operand(1));
+  if (inst && inst->is(Op::offset)) return b.add(number_of(b, inst->operand(0)), inst->operand(1));
   if (!inst || !inst->is(Op::arg)) throw InternalError("an atomic's address has no base");
   return b.arg(uint32_t(inst->imm), Type::i64);
 }
@@ -61,8 +60,7 @@ class Atomics {
   Value* loop(Inst* inst) {
     Type bits = bits_type(inst->elem);
     Value* last = retry(inst->operand(0), bits, inst->imm, [&](Value* seen) {
-      return b_.bitcast(
-          updated(b_, inst->atomic(), b_.bitcast(seen, inst->elem), values_), bits);
+      return b_.bitcast(updated(b_, inst->atomic(), b_.bitcast(seen, inst->elem), values_), bits);
     });
     return b_.bitcast(last, inst->elem);
   }
@@ -70,7 +68,8 @@ class Atomics {
   Value* in_word(Inst* inst) {
     Value* address = inst->operand(0);
     Type narrow = unsigned_of(inst->elem);
-    Value* low = b_.binary(Op::bit_and, number_of(b_, address), b_.integer(Type::i64, 3));
+    Value* number = number_of(b_, address);
+    Value* low = b_.binary(Op::bit_and, number, b_.integer(Type::i64, 3));
     Value* word = b_.offset(address, b_.unary(Op::neg, low));
     Value* shift = b_.convert(b_.mul(low, b_.integer(Type::i64, 8)), Type::u32);
     auto part = [&](Value* whole) {
@@ -84,8 +83,8 @@ class Atomics {
     Value* last = retry(word, Type::u32, inst->imm, [&](Value* seen) {
       Value* next = updated(b_, inst->atomic(), part(seen), values_);
       Value* bits = b_.convert(b_.bitcast(next, narrow), Type::u32);
-      return b_.binary(Op::bit_or, b_.binary(Op::bit_and, seen, others),
-                       b_.binary(Op::shl, bits, shift));
+      Value* kept = b_.binary(Op::bit_and, seen, others);
+      return b_.binary(Op::bit_or, kept, b_.binary(Op::shl, bits, shift));
     });
     return part(last);
   }

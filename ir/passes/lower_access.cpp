@@ -86,9 +86,10 @@ class Lowering {
     Value* address = args_.get(abi::frame_address, Type::address);
     if (inst.component() != 0)
       address = b_.offset(address, b_.integer(Type::i64, 8 * int64_t(inst.component())));
-    if (inst.operand_count() == (inst.is(Op::store) ? 2u : 1u))
-      address =
-          b_.offset(address, b_.mul(b_.convert(inst.operand(0), Type::i64), b_.integer(Type::i64, 8)));
+    if (inst.operand_count() == (inst.is(Op::store) ? 2u : 1u)) {
+      Value* index = b_.convert(inst.operand(0), Type::i64);
+      address = b_.offset(address, b_.mul(index, b_.integer(Type::i64, 8)));
+    }
     Type storage = inst.elem == Type::b1 ? Type::u8 : inst.elem;
     return {address, inst.elem, storage, abi::frame_class};
   }

@@ -38,7 +38,8 @@ class Lowering {
   Value* claim() {
     auto word = [&](uint32_t v) { return b_.constant(Type::u32, v); };
     Value* launch = b_.mul(b_.arg(abi::launch_number, Type::u32), word(256));
-    return b_.binary(Op::bit_or, b_.add(launch, word(number_ + 1)), word(0x80000000u));
+    Value* number = b_.add(launch, word(number_ + 1));
+    return b_.binary(Op::bit_or, number, word(0x80000000u));
   }
 
   void check(Inst* inst) {

@@ -22,17 +22,20 @@ class Walker {
   void chunked() {
     Value* begin = b_.builtin(Builtin::begin);
     Value* end = b_.builtin(Builtin::end);
-    if (lo_.size() == 1)
-      row(b_.add(lo_[0], begin), b_.add(lo_[0], end), b_.sub(integer(0), lo_[0]), {});
-    else
+    if (lo_.size() == 1) {
+      Value* from = b_.add(lo_[0], begin);
+      Value* to = b_.add(lo_[0], end);
+      row(from, to, b_.sub(begin, from), {});
+    } else {
       rows(begin, end);
+    }
     loop_->erase();
   }
 
   void elements() {
     Value* thread = b_.builtin(Builtin::thread);
-    Inst* stride =
-        b_.loop(thread, b_.builtin(Builtin::end), b_.builtin(Builtin::threads));
+    Value* end = b_.builtin(Builtin::end);
+    Inst* stride = b_.loop(thread, end, b_.builtin(Builtin::threads));
     Region* body = stride->region(0);
     Value* linear = body->arg(0);
     b_.at_end(body);
@@ -72,12 +75,13 @@ class Walker {
     Region* body = loop->region(1);
     b_.at_end(body);
     Value *linear = body->arg(0), *start = body->arg(last + 1);
-    Value* count =
-        b_.binary(Op::min, b_.sub(extent_[last], start), b_.sub(end, linear));
+    Value* in_row = b_.sub(extent_[last], start);
+    Value* count = b_.binary(Op::min, in_row, b_.sub(end, linear));
     std::vector<Value*> outer;
     for (size_t k = 0; k < last; k++) outer.push_back(b_.add(lo_[k], body->arg(k + 1)));
     Value* from = b_.add(lo_[last], start);
-    row(from, b_.add(from, count), b_.sub(linear, from), outer);
+    Value* to = b_.add(from, count);
+    row(from, to, b_.sub(linear, from), outer);
 
     std::vector<Value*> next(state.size());
     next[0] = b_.add(linear, count);

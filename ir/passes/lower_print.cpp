@@ -19,13 +19,12 @@ void lower_print(Kernel& kernel) {
       static_assert(offsetof(PrintRing, next) == 0);
       Value* ring = b.arg(abi::print_address, Type::address);
       Value* one = b.integer(Type::u32, 1);
-      Value* number =
-          b.rmw(AtomicOp::add, ring, Type::u32, {&one, 1}, abi::print_class)->result();
+      Value* number = b.rmw(AtomicOp::add, ring, Type::u32, {&one, 1}, abi::print_class)->result();
       Inst* room = b.if_(b.lt(number, b.integer(Type::u32, abi::print_capacity)));
       b.at_end(room->region(1)).yield();
       b.at_end(room->region(0));
-      Value* bytes = b.mul(b.convert(number, Type::i64),
-                           b.integer(Type::i64, sizeof(PrintEntry)));
+      Value* wide = b.convert(number, Type::i64);
+      Value* bytes = b.mul(wide, b.integer(Type::i64, sizeof(PrintEntry)));
       Value* first = b.integer(Type::i64, offsetof(PrintRing, entries));
       RecordWriter write(b, b.offset(b.offset(ring, first), bytes), abi::print_class);
       write.u32(offsetof(PrintEntry, site), inst->site);

@@ -15,14 +15,16 @@ Value* philox(Builder& b, Value* key0, Value* key1, std::span<Value* const> coun
   std::vector<Value*> state(counter.begin(), counter.end());
   state.push_back(key0);
   state.push_back(key1);
-  Inst* rounds =
-      b.loop(b.integer(Type::i32, 0), b.integer(Type::i32, 10), b.integer(Type::i32, 1), state);
+  Value* first = b.integer(Type::i32, 0);
+  Value* count = b.integer(Type::i32, 10);
+  Inst* rounds = b.loop(first, count, b.integer(Type::i32, 1), state);
   Builder in = b;
   Region* body = rounds->region(0);
   in.at_end(body);
   auto c = [&](size_t k) { return body->arg(1 + k); };
   auto product = [&](Value* v, uint32_t factor) {
-    return in.mul(in.convert(v, Type::u64), in.constant(Type::u64, factor));
+    Value* wide = in.convert(v, Type::u64);
+    return in.mul(wide, in.constant(Type::u64, factor));
   };
   auto low = [&](Value* v) { return in.convert(v, Type::u32); };
   auto high = [&](Value* v) {
@@ -57,8 +59,9 @@ void lower(Kernel& kernel, Task& task, std::span<Inst* const> calls, uint32_t se
     Value* upper = b.binary(Op::shr, linear, b.constant(Type::u64, 32));
     Value* counter[4] = {b.convert(linear, Type::u32), b.convert(upper, Type::u32), number,
                          word(b, task.ordinal)};
-    inst->result()->replace_with(philox(b, b.arg(abi::random_seed, Type::u32),
-                                        b.arg(abi::launch_number, Type::u32), counter));
+    Value* seed = b.arg(abi::random_seed, Type::u32);
+    Value* launch = b.arg(abi::launch_number, Type::u32);
+    inst->result()->replace_with(philox(b, seed, launch, counter));
     inst->erase();
   }
 }

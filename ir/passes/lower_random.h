@@ -3,8 +3,8 @@
 //
 // Expects: open_tasks has run.
 // Guarantees: no `random`. Key: seed and launch number; counter: the iteration's linear number (low
-// and high word), the number of the call in its iteration, the task's ordinal; the result is word 0.
-// The call number is a slot of the iteration; in serial code it runs on from task to task in a
+// and high word), the number of the call in its iteration, the task's ordinal; the result is word
+// 0. The call number is a slot of the iteration; in serial code it runs on from task to task in a
 // frame cell.
 // Linear.
 #include "quern/ir/ir.h"

@@ -15,8 +15,8 @@ void open_tasks(Kernel& kernel, const TargetTraits& target) {
     ValueMap map;
     b.at_end(task.body).at(task.loc);
     std::vector<Value*> bounds = inline_region(b, task.domain, map);
-    for (Inst* inst = iteration->first; inst->is(Op::load) && inst->binding() == frame &&
-                                        inst->operand_count() == 0;) {
+    for (Inst* inst = iteration->first;
+         inst->is(Op::load) && inst->binding() == frame && inst->operand_count() == 0;) {
       Inst* next = inst->next;
       move(b, inst);
       inst = next;

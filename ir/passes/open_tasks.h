@@ -12,4 +12,4 @@ namespace quern::ir {
 void open_tasks(Kernel& kernel, const TargetTraits& target);
 /// The parallel loop of an opened range task.
 Inst* parallel_of(const Task& task);
-}
+}  // namespace quern::ir

@@ -58,8 +58,7 @@ class Runner {
 
  private:
   void done(const char* name) {
-    if (dump_)
-      std::fprintf(stderr, "; after %s\n%s\n", name, print(kernel_).c_str());
+    if (dump_) std::fprintf(stderr, "; after %s\n%s\n", name, print(kernel_).c_str());
     expect_valid(kernel_, name);
     if (hook_) hook_(name, kernel_);
   }

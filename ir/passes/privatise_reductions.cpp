@@ -23,7 +23,7 @@ class Privatiser {
     b_.before(loop).at(task.loc);
     make_accumulators();
     Value* begin = b_.builtin(Builtin::begin);
-    Value* row = b_.mul(b_.builtin(Builtin::chunk), integer(8 * count()));
+    Value* row = row_of(b_.builtin(Builtin::chunk));
     b_.after(loop);
     for (size_t r = 0; r < reductions_.size(); r++) write_partial(row, r, total(r));
     walk(loop, [&](Inst* inst) {
@@ -109,7 +109,8 @@ class Privatiser {
 
   Value* partial(Value* row, size_t r) {
     Value* scratch = b_.arg(abi::scratch_address, Type::address);
-    return b_.offset(b_.offset(scratch, row), integer(8 * int64_t(r)));
+    Value* place = b_.offset(scratch, row);
+    return b_.offset(place, integer(8 * int64_t(r)));
   }
   static Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
   void write_partial(Value* row, size_t r, Value* v) {
@@ -126,7 +127,8 @@ class Privatiser {
   void combine_all(Value* chunks) {
     std::vector<Value*> start;
     for (const Reduction& r : reductions_) start.push_back(b_.load(frame_, r.cell, r.type, {}));
-    Inst* loop = b_.loop(integer(0), chunks, integer(1), start);
+    Value* first = integer(0);
+    Inst* loop = b_.loop(first, chunks, integer(1), start);
     Region* around = b_.region();
     b_.at_end(loop->region(0));
     Value* row = row_of(loop->region(0)->arg(0));
@@ -147,8 +149,8 @@ class Privatiser {
     Region* level = levels->region(1);
     b_.at_end(level);
     Value* length = level->arg(0);
-    Value* groups =
-        b_.div(b_.add(length, integer(chunk_length - 1)), integer(chunk_length));
+    Value* more = b_.add(length, integer(chunk_length - 1));
+    Value* groups = b_.div(more, integer(chunk_length));
     counted_to(groups, [&](Value* group) { combine_group(group, length); });
     b_.yield({groups});
 
@@ -168,7 +170,8 @@ class Privatiser {
   void combine_group(Value* group, Value* length) {
     make_accumulators();
     Value* first = b_.mul(group, integer(chunk_length));
-    Value* here = b_.binary(Op::min, b_.sub(length, first), integer(chunk_length));
+    Value* left = b_.sub(length, first);
+    Value* here = b_.binary(Op::min, left, integer(chunk_length));
     counted_to(here, [&](Value* k) {
       Value* row = row_of(b_.add(first, k));
       for (size_t r = 0; r < reductions_.size(); r++) accumulate(r, k, read_partial(row, r));
@@ -181,11 +184,14 @@ class Privatiser {
 
   template <class F>
   void counted(int64_t from, int64_t to, F&& body) {
-    around(b_.loop(integer(from), integer(to), integer(1)), body);
+    Value* first = integer(from);
+    Value* end = integer(to);
+    around(b_.loop(first, end, integer(1)), body);
   }
   template <class F>
   void counted_to(Value* to, F&& body) {
-    around(b_.loop(integer(0), to, integer(1)), body);
+    Value* first = integer(0);
+    around(b_.loop(first, to, integer(1)), body);
   }
   template <class F>
   void around(Inst* loop, F&& body) {

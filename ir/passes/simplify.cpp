@@ -125,7 +125,7 @@ class Simplifier {
     if (Value* v = simpler(b_, kernel_, inst)) {
       for (Inst* made = before ? before->next : inst->parent->first; made != inst;
            made = made->next)
-        if (has(made->op, flag::may_fail)) made->site = inst->site;
+        inherit(made, inst);
       inst->result()->replace_with(v);
       inst->erase();
       return true;
@@ -138,6 +138,15 @@ class Simplifier {
     inst->result()->replace_with((*found)->result());
     inst->erase();
     return true;
+  }
+
+  /// What takes the place of `inst` fails at its site and is contracted or not as it was.
+  static void inherit(Inst* made, const Inst* inst) {
+    if (has(made->op, flag::may_fail)) made->site = inst->site;
+    if (is_flagged(made) && is_flagged(inst)) made->kind = inst->kind;
+  }
+  static bool is_flagged(const Inst* inst) {
+    return info(inst->op).rule == OperandRule::same && is_float(inst->type());
   }
 
   /// Replaces `inst` by the content of `region`, and its results by what the region yields from

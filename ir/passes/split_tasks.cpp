@@ -209,7 +209,8 @@ class Splitter {
     store_yield(steps_of(body, repeat.body), 0, cells);
     b_.at(inst->loc).at_end(serial());
     Value* next = b_.add(body->arg(0), step);
-    Value* more = b_.binary(Op::bit_and, b_.lt(body->arg(0), next), b_.lt(next, hi));
+    Value* grown = b_.lt(body->arg(0), next);
+    Value* more = b_.binary(Op::bit_and, grown, b_.lt(next, hi));
     store(counter, next);
     store(repeat.cell, more);
     flush(repeat.body);
@@ -273,8 +274,9 @@ class Splitter {
       b_.store(frame_, cell, {}, v);
       return;
     }
-    Inst* loop = b_.loop(b_.integer(Type::i64, 0), b_.integer(Type::i64, int64_t(slot->imm)),
-                         b_.integer(Type::i64, 1));
+    Value* from = b_.integer(Type::i64, 0);
+    Value* to = b_.integer(Type::i64, int64_t(slot->imm));
+    Inst* loop = b_.loop(from, to, b_.integer(Type::i64, 1));
     Region* body = loop->region(0);
     Value* index = body->arg(0);
     b_.at_end(body).store(frame_, cell, {&index, 1}, v);
@@ -292,8 +294,7 @@ class Splitter {
     Value* index = indexed ? user->operand(1) : nullptr;
     std::span<Value* const> indices(&index, indexed ? 1 : 0);
     if (user->is(Op::put)) {
-      Inst* made =
-          b_.store(frame_, cell, indices, user->operand(user->operand_count() - 1));
+      Inst* made = b_.store(frame_, cell, indices, user->operand(user->operand_count() - 1));
       made->site = user->site;
     } else {
       Value* v;
@@ -429,7 +430,7 @@ class Splitter {
   std::unordered_set<Inst*> holds_parallel_;
   Region* pending_ = nullptr;  ///< serial code not yet a task
   Loc pending_loc_;
-  Region* origin_ = nullptr;   ///< where the last serial instruction stood
+  Region* origin_ = nullptr;                           ///< where the last serial instruction stood
   std::unordered_map<Region*, Region*> group_origin_;  ///< of serial tasks
   std::vector<std::pair<Inst*, Region*>> slots_;       ///< of kernel level, and where they stood
   std::vector<Inst*> husks_;                           ///< control whose regions became steps

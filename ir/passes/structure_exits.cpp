@@ -197,7 +197,7 @@ class Structurer {
       scope.ended = flag_slot();
     }
     if (inst->is(Op::while_)) {
-      if (has_exit(inst->region(0))) throw InternalError("an exit in a while condition");
+      if (leaves_region(inst->region(0), 0)) throw InternalError("an exit in a while condition");
       process(inst->region(0)->last);
     }
     scopes_.push_back(scope);
@@ -211,10 +211,16 @@ class Structurer {
       make_while(inst, scope.broken);
   }
 
-  bool has_exit(Region* region) {
-    bool found = false;
-    walk(region, [&](Inst* inst) { found = found || is_exit(inst); });
-    return found;
+  /// Does an exit in `region` end more than what stands in it? `loops` are around the exit.
+  static bool leaves_region(Region* region, size_t loops) {
+    for (Inst* inst : *region) {
+      if (inst->is(Op::return_) || (inst->is(Op::break_) && inst->imm > loops) ||
+          (inst->is(Op::continue_) && inst->imm >= loops))
+        return true;
+      for (Region* r : inst->regions)
+        if (leaves_region(r, loops + (is_loop(inst) ? 1 : 0))) return true;
+    }
+    return false;
   }
 
   /// while {cond} becomes while {if broken {false} {cond}}.

@@ -3,7 +3,7 @@
 //
 // Expects: level recorded, drop_unused_snapshots has run. `break_<n>` leaves the n innermost loops
 // (loop, while_, parallel); `continue_<k>` leaves k loops and ends the iteration of the next;
-// `return_` ends the kernel or function with its values. No exit stands in the condition of a
+// `return_` ends the kernel or function with its values. No exit leaves the condition of a
 // while_; break_ and return_ do not cross a parallel loop. A loop left by an exit carries no values
 // and an if_ that holds one has no results (the recorder keeps variables in slots).
 // Guarantees: no exits; a kernel's body ends in `yield` of its results, a function's body in

@@ -222,9 +222,7 @@ class Machine {
       case Op::rmw: return set(rmw(inst));
       case Op::slot: slots_[inst] = std::vector<Bits>(inst->imm); return;
       case Op::get: return set(element(inst, 1));
-      case Op::put:
-        element(inst, 2) = value(inst->operand(inst->operand_count() - 1));
-        return;
+      case Op::put: element(inst, 2) = value(inst->operand(inst->operand_count() - 1)); return;
       case Op::if_:
         run(inst->region(value(inst->operand(0)) ? 0 : 1));
         return bind(inst->results, yielded_);

@@ -77,12 +77,10 @@ void check_way(const Kernel& source, const Way& way, uint64_t seed,
 }  // namespace
 
 TEST_CASE("lowering keeps the meaning of random programs") {
-  const Way ways[] = {{true, Task::chunked, false, false, {3, 1}},
-                      {false, Task::chunked, false, false, {100, 1}},
-                      {true, Task::element, false, false, {1, 1}},
-                      {false, Task::element, false, false, {1, 8}},
-                      {true, Task::chunked, true, false, {2, 1}},
-                      {true, Task::chunked, false, true, {2, 1}}};
+  const Way ways[] = {
+      {true, Task::chunked, false, false, {3, 1}}, {false, Task::chunked, false, false, {100, 1}},
+      {true, Task::element, false, false, {1, 1}}, {false, Task::element, false, false, {1, 8}},
+      {true, Task::chunked, true, false, {2, 1}},  {true, Task::chunked, false, true, {2, 1}}};
   const char* one = std::getenv("QUERN_SEED");
   uint64_t first = one ? std::strtoull(one, nullptr, 10) : 10'000;
   for (uint64_t seed = first; seed < first + (one ? 1 : 400); seed++) {

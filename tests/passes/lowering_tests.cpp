@@ -123,7 +123,8 @@ TEST_CASE("a deterministic sum adds in the stated order, level by level") {
       %s = slot<1> : slot f32
       %start = constant<0.1> : f32
       put %s, %start
-      parallel)" + std::string(by_mode ? "" : " deterministic") + R"( %z, %n {(%i: i32)
+      parallel)" + std::string(by_mode ? "" : " deterministic") +
+                          R"( %z, %n {(%i: i32)
         %v = load<0.0> %i : f32
         reduce.add %s, %v
         yield
@@ -225,9 +226,59 @@ TEST_CASE("an index out of range is reported, the access does not happen") {
   CHECK(out.fields[0] == std::vector<Bits>{0, 5, 6, 7});
 }
 
+TEST_CASE("one test before a loop vouches for its indices, but never wrongly") {
+  auto kernel = from_text(R"(
+    kernel @k level=structured modes=checked
+    binding field rank=1 i32 "x"
+    binding field rank=1 i32 "y"
+    binding scalar i32 "from"
+    binding scalar i32 "to"
+    body {
+      %one = constant<1> : i32
+      %two = constant<2> : i32
+      %from = param<2> : i32
+      %to = param<3> : i32
+      parallel %from, %to {(%i: i32)
+        %below = sub %i, %two : i32
+        %above = add %i, %one : i32
+        %a = load<1.0> %below : i32
+        %b = load<1.0> %above : i32
+        %s = add %a, %b : i32
+        store<0.0> %i, %s
+        yield
+      }
+      yield
+    })");
+  prepare(*kernel);
+  for (int from = -3; from < 8; from++)
+    for (int to = -3; to < 10; to++)
+      for (size_t size : {5, 6, 7}) {
+        Fields in = {{0, 0, 0, 0, 0, 0}, {}, {Bits(uint32_t(from))}, {Bits(uint32_t(to))}};
+        for (size_t k = 0; k < size; k++) in[1].push_back(10 + k);
+        // The first access out of range in program order, and what the rest leaves behind.
+        std::vector<Bits> expected = in[0], values;
+        auto reach = [&](int64_t at, size_t extent) {
+          if (at >= 0 && at < int64_t(extent)) return true;
+          if (values.empty()) values = {Bits(at), 0, extent};
+          return false;
+        };
+        for (int i = from; i < to; i++) {
+          Bits a = reach(i - 2, size) ? in[1][size_t(i - 2)] : 0;
+          Bits b = reach(i + 1, size) ? in[1][size_t(i + 1)] : 0;
+          if (reach(i, 6)) expected[size_t(i)] = a + b;
+        }
+        test::Report report;
+        auto out = test::run_lowered(*kernel, in, no_limit, {2, 1}, &report);
+        REQUIRE(report.failed == !values.empty());
+        REQUIRE(report.values == values);
+        REQUIRE(out.fields[0] == expected);
+      }
+}
+
 TEST_CASE("checks of indices that are in range by the loop's bounds are left out") {
-  auto checks = [](const std::string& lo, const std::string& hi, const std::string& index) {
-    auto kernel = from_text(R"(
+  auto checks =
+      [](const std::string& lo, const std::string& hi, const std::string& index) {
+        auto kernel = from_text(R"(
       kernel @k level=structured modes=checked
       binding field rank=1 i32 "x"
       body {
@@ -238,18 +289,19 @@ TEST_CASE("checks of indices that are in range by the loop's bounds are left out
         parallel %lo, )" + hi + R"( {(%i: i32)
           %up = add %i, %one : i32
           %down = sub %i, %one : i32
-          store<0.0> )" + index + R"(, %lo
+          store<0.0> )" + index +
+                                R"(, %lo
           yield
         }
         yield
       })");
-    add_sites(*kernel);
-    split_tasks(*kernel);
-    bind(*kernel, signature_of(*kernel));
-    open_tasks(*kernel, {});
-    check_access(*kernel);
-    return count(*kernel, Op::check);
-  };
+        add_sites(*kernel);
+        split_tasks(*kernel);
+        bind(*kernel, signature_of(*kernel));
+        open_tasks(*kernel, {});
+        check_access(*kernel);
+        return count(*kernel, Op::check);
+      };
   CHECK(checks("0", "%n", "%i") == 0);
   CHECK(checks("0", "%m", "%up") == 0);
   CHECK(checks("1", "%m", "%down") == 0);
@@ -362,7 +414,8 @@ TEST_CASE("atomics on an iteration's own location become plain") {
         %n = extent<0.0> : i32
         parallel %z, %n {(%i: i32)
           %up = add %i, %one : i32
-          %old = atomic.add<0.0> )" + index + R"(, %one : i32
+          %old = atomic.add<0.0> )" +
+                            index + R"(, %one : i32
           )" + other + R"(
           yield
         }
@@ -426,8 +479,8 @@ TEST_CASE("atomics that a target lacks work through compare-and-swap") {
   in[2].assign(3, bits_of(0.5f));
   in[3].assign(3, bits_of(-1.0));
   auto out = test::run_lowered(*kernel, in, no_limit, {5, 1});
-  CHECK(out.fields[0] == std::vector<Bits>{(250 + 0 + 3 + 6 + 9) % 256, 1 + 1 + 4 + 7 + 10,
-                                           2 + 2 + 5 + 8 + 11, 77});
+  CHECK(out.fields[0] ==
+        std::vector<Bits>{(250 + 0 + 3 + 6 + 9) % 256, 1 + 1 + 4 + 7 + 10, 2 + 2 + 5 + 8 + 11, 77});
   CHECK(out.fields[1] == std::vector<Bits>{uint16_t(-9), uint16_t(-10), uint16_t(-11), 77});
   CHECK(out.fields[2] == std::vector<Bits>{bits_of(18.5f), bits_of(22.5f), bits_of(26.5f)});
   CHECK(out.fields[3] == std::vector<Bits>{bits_of(9.0), bits_of(10.0), bits_of(11.0)});

@@ -12,7 +12,9 @@ namespace detail {
 /// for the other.
 class IfBlock {
  public:
-  QUERN_RECORDS IfBlock(Arg<bool> condition) : loc_(condition.loc) { if_begin(condition.id(), loc_); }
+  QUERN_RECORDS IfBlock(Arg<bool> condition) : loc_(condition.loc) {
+    if_begin(condition.id(), loc_);
+  }
   IfBlock(const IfBlock&) = delete;
   QUERN_RECORDS ~IfBlock() {
     if (pass_ == 1 || pass_ == 2)

@@ -80,7 +80,8 @@ class Field {
     detail::Id ids[] = {i.id, j.id, k.id};
     return at_ids(ids, i.loc);
   }
-  QUERN_RECORDS Elem<T> operator()(detail::Index i, detail::Index j, detail::Index k, detail::Index m) const
+  QUERN_RECORDS Elem<T> operator()(detail::Index i, detail::Index j, detail::Index k,
+                                   detail::Index m) const
     requires(N == 4)
   {
     detail::Id ids[] = {i.id, j.id, k.id, m.id};

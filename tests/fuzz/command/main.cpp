@@ -21,6 +21,7 @@ struct Settings {
   std::vector<std::string> devices;
   std::string save;
   bool no_passes = false;
+  bool show = false;
 };
 
 void report(const fuzz::Program& program, const fuzz::Failure& failure, const fuzz::Checks& checks,
@@ -54,6 +55,7 @@ int run(const Settings& settings) {
     if (!more) break;
     ran++;
     fuzz::Program program = fuzz::generate(seed);
+    if (settings.show) std::printf("%s\n", fuzz::text(program, {"generated", ""}).c_str());
     std::string why;
     if (!fuzz::sound(program, &why)) {
       std::printf("seed %llu is not sound: %s\n", static_cast<unsigned long long>(seed),
@@ -87,6 +89,7 @@ int main(int argc, char** argv) {
   app.add_option("--shrink-seconds", settings.shrink_seconds,
                  "time to make a failing program small");
   app.add_flag("--no-passes", settings.no_passes, "only the devices, not the passes");
+  app.add_flag("--show", settings.show, "print every program before it runs");
   CLI11_PARSE(app, argc, argv);
   try {
     return run(settings);
