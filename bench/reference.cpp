@@ -121,17 +121,22 @@ constexpr int lanes = 16, chains = 12;
 double fma_flops(int rounds) { return 2.0 * rounds * lanes * chains * omp_get_max_threads(); }
 
 void fma_rounds(int rounds) {
+  // The start is unknown to the compiler, and every lane of every chain is used: nothing folds
+  // away.
+  static volatile float start = 1.0f;
 #pragma omp parallel
   {
     typedef float Vector __attribute__((vector_size(lanes * sizeof(float))));
     Vector v[chains];
-    for (int c = 0; c < chains; c++) v[c] = Vector{} + float(c);
-    Vector a = Vector{} + 0.999f, b = Vector{} + 0.001f;
+    for (int c = 0; c < chains; c++)
+      for (int l = 0; l < lanes; l++) v[c][l] = start * float(c * lanes + l);
+    Vector a = Vector{} + start * 0.999f, b = Vector{} + start * 0.001f;
     for (int k = 0; k < rounds; k++)
+#pragma GCC unroll 12
       for (int c = 0; c < chains; c++) v[c] = v[c] * a + b;
     Vector total = v[0];
     for (int c = 1; c < chains; c++) total += v[c];
-    volatile Vector sink = total;  // every lane is used, so none is optimised away
+    volatile Vector sink = total;
     (void)sink;
   }
 }

@@ -198,8 +198,8 @@ void Device::print_lines() {
     std::fputc('\n', stdout);
   }
   if (head[0] > kept)
-    std::printf("(%u further lines were lost: a launch keeps %u)\n", head[0] - kept,
-                print_capacity);
+    std::printf("(%u further lines were lost: a device keeps %u between two host reads)\n",
+                head[0] - kept, print_capacity);
   std::fflush(stdout);
   uint32_t zero[2] = {0, 0};
   driver_->upload(ring_, std::as_bytes(std::span(zero)));

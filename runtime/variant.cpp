@@ -24,6 +24,7 @@ uint64_t aligned(uint64_t n) { return (n + 63) / 64 * 64; }
 
 std::unique_ptr<Kernel> prepare(const Kernel& kernel, const Signature& signature,
                                 const Target& target) {
+  if (signature.modes.strict) expect_ordered(kernel, signature);
   std::unique_ptr<Kernel> copy = clone(kernel);
   copy->modes = signature.modes;
   if (target.optimise)

@@ -42,6 +42,7 @@ namespace quern::vulkan {
   F(AllocateCommandBuffers)              \
   F(BeginCommandBuffer)                  \
   F(EndCommandBuffer)                    \
+  F(ResetCommandBuffer)                  \
   F(CmdBindPipeline)                     \
   F(CmdPushConstants)                    \
   F(CmdDispatch)                         \

@@ -41,12 +41,19 @@ Driver::Driver(std::shared_ptr<Instance> instance, const Adapter& adapter)
   expect(result, "vkCreateCommandPool");
   if (adapter.abilities.loop_limit) {
     fault_ = staging_.allocate(sizeof(CutLoop));
-    std::memset(staging_.find(fault_).host, 0, sizeof(CutLoop));
+    std::memset(staging_.find(fault_, sizeof(CutLoop)).host, 0, sizeof(CutLoop));
   }
-  measure_rounding(*this, target_);
+  try {
+    measure_rounding(*this, target_);
+  } catch (...) {
+    close();
+    throw;
+  }
 }
 
-Driver::~Driver() {
+Driver::~Driver() { close(); }
+
+void Driver::close() {
   gpu_->DeviceWaitIdle(gpu_->handle);
   running_.clear();
   gpu_->DestroyCommandPool(gpu_->handle, pool_, nullptr);
@@ -132,6 +139,7 @@ Ticket Driver::submit(std::span<const runtime::Command> commands) {
     info.pSignalSemaphores = &semaphore_;
     expect(gpu_->QueueSubmit(gpu_->queue, 1, &info, nullptr), "vkQueueSubmit");
   } catch (...) {
+    gpu_->ResetCommandBuffer(s.buffer, 0);
     idle_.push_back(s.buffer);
     for (Address a : s.released) fields_.release(a);
     throw;
@@ -172,8 +180,8 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
                   gpu_->adapter.name + " starts at once");
     y = gpu_->adapter.max_groups[1];  // the threads go on with a stride
   }
-  PushConstants constants{launch.args,   launch.guard, launch.iterations, launch.grain,
-                          launch.chunks, fault_,       fault_,            pipelines->id};
+  PushConstants constants{launch.args, launch.guard, launch.iterations, launch.grain, launch.chunks,
+                          fault_,      fault_,       pipelines->id};
   gpu_->CmdBindPipeline(s.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, task.pipeline);
   gpu_->CmdPushConstants(s.buffer, gpu_->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof constants,
                          &constants);
@@ -182,8 +190,8 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
 }
 
 Memory::Place Driver::place(Address address, uint64_t bytes) const {
-  Memory::Place p = fields_.find(address);
-  if (!p.buffer) p = staging_.find(address);
+  Memory::Place p = fields_.find(address, bytes);
+  if (!p.buffer) p = staging_.find(address, bytes);
   if (!p.buffer)
     throw InternalError("no device memory of " + std::to_string(bytes) + " bytes at address " +
                         std::to_string(address));
@@ -194,6 +202,8 @@ void Driver::record(Submission& s, const runtime::Copy& copy) {
   if (copy.bytes == 0 || copy.to == copy.from) return;
   bool apart = copy.to + copy.bytes <= copy.from || copy.from + copy.bytes <= copy.to;
   if (apart) return copy_apart(s.buffer, copy.to, copy.from, copy.bytes);
+  place(copy.from, copy.bytes);  // refused before room is made
+  place(copy.to, copy.bytes);
   Address between = fields_.allocate(copy.bytes);
   s.released.push_back(between);
   copy_apart(s.buffer, between, copy.from, copy.bytes);
@@ -246,7 +256,7 @@ void Driver::wait(Ticket ticket) {
 void Driver::expect_whole_loops() {
   std::lock_guard lock(mutex_);
   CutLoop cut;
-  std::byte* word = staging_.find(fault_).host;
+  std::byte* word = staging_.find(fault_, sizeof(CutLoop)).host;
   std::memcpy(&cut, word, sizeof cut);
   if (cut.loop == 0) return;
   std::memset(word, 0, sizeof cut);
@@ -273,8 +283,9 @@ void Driver::wait_all() {
 
 template <class F>
 void Driver::staged(uint64_t bytes, F&& part) {
-  Address between = staging_.allocate(std::min(bytes, staging_bytes));
-  std::byte* host = staging_.find(between).host;
+  uint64_t room = std::min(bytes, staging_bytes);
+  Address between = staging_.allocate(room);
+  std::byte* host = staging_.find(between, room).host;
   try {
     for (uint64_t first = 0; first < bytes; first += staging_bytes)
       part(first, std::min(staging_bytes, bytes - first), between, host);
@@ -313,7 +324,7 @@ void Driver::download(std::span<std::byte> to, Address from) {
   });
 }
 
-std::byte* Driver::host_pointer(Address address) { return fields_.find(address).host; }
+std::byte* Driver::host_pointer(Address address) { return fields_.find(address, 1).host; }
 
 // ---- pipelines
 

@@ -56,6 +56,7 @@ class Driver : public runtime::Driver {
     std::vector<runtime::Address> released;  ///< go back when it is done
   };
 
+  void close();
   VkCommandBuffer take_buffer();
   void record(Submission& s, const runtime::Launch& launch);
   void record(Submission& s, const runtime::Copy& copy);

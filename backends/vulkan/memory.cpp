@@ -101,12 +101,13 @@ Memory::Blocks::const_iterator Memory::containing(runtime::Address address) cons
   return address - block->first < block->second.bytes ? block : blocks_.end();
 }
 
-Memory::Place Memory::find(runtime::Address address) const {
+Memory::Place Memory::find(runtime::Address address, uint64_t bytes) const {
   std::lock_guard lock(mutex_);
   auto block = containing(address);
   if (block == blocks_.end()) return {};
   uint64_t offset = address - block->first;
   const Block& b = block->second;
+  if (bytes > b.bytes - offset) return {};
   return {b.buffer, offset, b.host ? b.host + offset : nullptr};
 }
 

@@ -19,11 +19,12 @@ class Memory {
   void release(runtime::Address address);
 
   struct Place {
-    VkBuffer buffer = nullptr;  ///< null: not of this memory
+    VkBuffer buffer = nullptr;
     uint64_t offset = 0;
     std::byte* host = nullptr;
   };
-  Place find(runtime::Address address) const;
+  /// Where `bytes` bytes from `address` on lie; without a buffer where not all do in this memory.
+  Place find(runtime::Address address, uint64_t bytes) const;
 
  private:
   struct Block {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ir/passes/facts.h"
+#include "ir/passes/guarded_access.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {
@@ -73,14 +74,14 @@ class Checker {
   void run(Region* body) {
     std::vector<Inst*> accesses;
     walk(body, [&](Inst* inst) {
-      if (inst->site == no_site || kernel_.sites[inst->site].kind != Site::bounds) return;
+      if (inst->is(Op::check) || inst->site == no_site) return;
+      if (kernel_.sites[inst->site].kind != Site::bounds) return;
       accesses.push_back(inst);
       if (!inst->is(Op::get) && !inst->is(Op::put)) collect(inst);
     });
     for (Inst* inst : accesses) {
-      b_.before(inst).at(inst->loc);
       if (inst->is(Op::get) || inst->is(Op::put))
-        array(inst);
+        guard_array(b_, inst, inst->operand(1), inst->operand(0)->inst->imm);
       else
         field(inst);
     }
@@ -148,22 +149,8 @@ class Checker {
 
   // ---- checks of one access
 
-  Value* in_range(Value* index, Value* extent) {
-    Value* at = b_.convert(index, Type::u64);
-    return b_.lt(at, b_.convert(extent, Type::u64));
-  }
-
-  void array(Inst* inst) {
-    uint64_t count = inst->operand(0)->inst->imm;
-    Value* index = inst->operand(1);
-    if (const Inst* c = constant_of(index))
-      if (uint64_t(to_signed(c->imm, index->type)) < count) return;
-    Value* n = b_.integer(Type::i64, int64_t(count));
-    Value* ok = in_range(index, n);
-    guard(inst, ok, {b_.convert(index, Type::i64), n});
-  }
-
   void field(Inst* inst) {
+    b_.before(inst).at(inst->loc);
     uint32_t rank = kernel_.bindings[inst->binding()].rank;
     Value *ok = nullptr, *at = nullptr, *axis = nullptr, *extent = nullptr;
     Value* known = nullptr;
@@ -181,7 +168,7 @@ class Checker {
       }
       Value* size = b_.extent(inst->binding(), k, Type::i64);
       Value* wide = b_.convert(index, Type::i64);
-      Value* inside = in_range(wide, size);
+      Value* inside = in_range(b_, wide, size);
       Value* number = b_.integer(Type::i32, k);
       at = ok ? b_.select(inside, at, wide) : wide;
       axis = ok ? b_.select(inside, axis, number) : number;
@@ -191,28 +178,7 @@ class Checker {
     if (!ok) return;
     // The form `known or …` lets the back end keep a copy of the loop without checks.
     if (known && all_known) ok = b_.binary(Op::bit_or, known, ok);
-    guard(inst, ok, {at, axis, extent});
-  }
-
-  void guard(Inst* inst, Value* ok, std::vector<Value*> values) {
-    values.insert(values.begin(), ok);
-    Inst* check = b_.make(Op::check, {}, values);
-    check->site = inst->site;
-    inst->site = no_site;
-    std::vector<Type> types;
-    for (const Value& v : inst->results) types.push_back(v.type);
-    Inst* branch = b_.if_(ok, types);
-    if (!types.empty()) inst->result()->replace_with(branch->result());
-    b_.at_end(branch->region(0));
-    move(b_, inst);
-    if (types.empty()) {
-      b_.yield();
-      b_.at_end(branch->region(1)).yield();
-    } else {
-      b_.yield({inst->result()});
-      b_.at_end(branch->region(1));
-      b_.yield({b_.constant(types[0], 0)});
-    }
+    guard_access(b_, inst, ok, {at, axis, extent});
   }
 
   Kernel& kernel_;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/passes/facts.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {
@@ -25,7 +26,7 @@ void check_arithmetic(Kernel& kernel) {
   Builder b(kernel);
   for (Task& task : kernel.tasks)
     walk(task.body, [&](Inst* inst) {
-      if (inst->site == no_site) return;
+      if (inst->site == no_site || !can_fail(kernel, inst)) return;
       b.before(inst).at(inst->loc);
       Inst* check = nullptr;
       if (inst->is(Op::div) || inst->is(Op::rem)) {

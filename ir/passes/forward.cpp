@@ -176,8 +176,10 @@ class Forwarder {
     if (inst->is(Op::store)) rank -= 1;
     if (kernel_.bindings[inst->binding()].kind == Binding::frame && rank > 0) {
       // An array in the frame: the cell depends on the index, so nothing is known by component.
-      if (inst->is(Op::store)) forget(inst->binding());
-      else looked_at(inst->binding());
+      if (inst->is(Op::store))
+        forget(inst->binding());
+      else
+        looked_at(inst->binding());
       return;
     }
     if (inst->is(Op::store)) {

@@ -35,11 +35,12 @@ class Walker {
   void elements() {
     Value* thread = b_.builtin(Builtin::thread);
     Value* end = b_.builtin(Builtin::end);
+    Value* narrow = lo_.size() > 1 ? b_.binary(Op::le, end, integer(UINT32_MAX)) : nullptr;
     Inst* stride = b_.loop(thread, end, b_.builtin(Builtin::threads));
     Region* body = stride->region(0);
     Value* linear = body->arg(0);
     b_.at_end(body);
-    std::vector<Value*> at = recover(linear);
+    std::vector<Value*> at = narrow ? recover_short(linear, narrow) : recover(linear);
     for (size_t k = 0; k < at.size(); k++) at[k] = b_.add(lo_[k], at[k]);
     fill(at, linear);
     loop_->erase();
@@ -48,12 +49,30 @@ class Walker {
  private:
   Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
 
-  /// Position along each axis, counted from 0, of the iteration with this number.
+  /// `recover` with 32-bit divisions where `narrow` says that all iterations' numbers have 32 bits:
+  /// a 64-bit division takes a GPU many times longer.
+  std::vector<Value*> recover_short(Value* linear, Value* narrow) {
+    const std::vector<Type> types(lo_.size(), Type::i64);
+    Inst* branch = b_.if_(narrow, types);
+    Region* around = b_.region();
+    b_.at_end(branch->region(0));
+    std::vector<Value*> at = recover(b_.convert(linear, Type::u32));
+    for (Value*& v : at) v = b_.convert(v, Type::i64);
+    b_.yield(at);
+    b_.at_end(branch->region(1));
+    b_.yield(recover(linear));
+    b_.at_end(around);
+    for (size_t k = 0; k < at.size(); k++) at[k] = branch->result(k);
+    return at;
+  }
+
+  /// Position along each axis, counted from 0, of the iteration with this number, in its type.
   std::vector<Value*> recover(Value* linear) {
     std::vector<Value*> at(lo_.size());
     for (size_t k = lo_.size(); k-- > 1;) {
-      Value* rest = b_.div(linear, extent_[k]);
-      at[k] = b_.sub(linear, b_.mul(rest, extent_[k]));
+      Value* extent = b_.convert(extent_[k], linear->type);
+      Value* rest = b_.div(linear, extent);
+      at[k] = b_.sub(linear, b_.mul(rest, extent));
       linear = rest;
     }
     at[0] = linear;

@@ -15,12 +15,9 @@ void open_tasks(Kernel& kernel, const TargetTraits& target) {
     ValueMap map;
     b.at_end(task.body).at(task.loc);
     std::vector<Value*> bounds = inline_region(b, task.domain, map);
-    for (Inst* inst = iteration->first;
-         inst->is(Op::load) && inst->binding() == frame && inst->operand_count() == 0;) {
-      Inst* next = inst->next;
-      move(b, inst);
-      inst = next;
-    }
+    for (Inst* inst : *iteration)
+      if (inst->is(Op::load) && inst->binding() == frame && inst->operand_count() == 0)
+        move(b, inst);
     Inst* loop = b.make(Op::parallel, {}, bounds);
     loop->kind = task.rank;
     loop->imm = uint64_t(task.ordinal) << 32 | (task.deterministic ? 1 : 0);

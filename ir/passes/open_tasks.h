@@ -4,7 +4,7 @@
 // Expects: level split, tasks not walked.
 // Guarantees: `walk` is the target's, chunked for a task with reductions. The body of a range task
 // takes no arguments and holds the domain's bounds, one `parallel` over them, and loads of frame
-// cells that stood at the body's start. The domain region itself stays as it was, for the host.
+// cells, which no iteration writes. The domain region itself stays as it was, for the host.
 // Linear.
 #include "quern/ir/lower.h"
 

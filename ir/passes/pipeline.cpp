@@ -26,6 +26,7 @@
 #include "ir/passes/simplify.h"
 #include "ir/passes/split_tasks.h"
 #include "ir/passes/structure_exits.h"
+#include "ir/passes/version_walks.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "quern/ir/verify.h"
@@ -118,7 +119,22 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.must("legalise", legalise, target);
   run.may("simplify", simplify);
   run.may("hoist", hoist);
+  run.may("version_walks", version_walks);
   run.may("simplify", simplify);
+}
+
+void expect_ordered(const Kernel& kernel, const Signature& signature) {
+  std::unique_ptr<Kernel> copy = clone(kernel);
+  optimise(*copy);
+  bind(*copy, signature);
+  demote_atomics(*copy);
+  walk(*copy, [](Inst* inst) {
+    if (!inst->is(Op::atomic) || !is_float(inst->elem)) return;
+    if (inst->atomic() != AtomicOp::add && inst->atomic() != AtomicOp::mul) return;
+    throw Error(inst->loc, "a float atomic " + std::string(name(inst->atomic())) +
+                               " depends on the order of iterations, so a strict kernel cannot give "
+                               "the same bits everywhere; reduce into a variable, or use integers");
+  });
 }
 
 }  // namespace quern::ir

@@ -24,6 +24,7 @@
 #include "ir/passes/simplify.h"
 #include "ir/passes/split_tasks.h"
 #include "ir/passes/structure_exits.h"
+#include "ir/passes/version_walks.h"
 #include "quern/ir/lower.h"
 
 namespace quern::ir {
@@ -76,6 +77,7 @@ constexpr NamedPass all[] = {
     {"lower_print", lower_print},
     {"lower_access", lower_access},
     {"lower_loops", lower_loops},
+    {"version_walks", version_walks},
     {"legalise", [](Kernel& k) { legalise(k, {}); }},
     {"legalise.bare", [](Kernel& k) { legalise(k, bare_traits()); }},
 };

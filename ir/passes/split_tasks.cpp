@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "ir/passes/facts.h"
+#include "ir/passes/guarded_access.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/text.h"
 
@@ -262,7 +263,7 @@ class Splitter {
     if (region != kernel_.body) zero(slot, cell);
     std::vector<Inst*> users;
     for (Use* use = slot->result()->uses; use; use = use->next) users.push_back(use->user);
-    for (Inst* user : users) to_cell_access(user, cell);
+    for (Inst* user : users) to_cell_access(user, cell, slot->imm);
     slot->erase();
   }
 
@@ -283,30 +284,33 @@ class Splitter {
     b_.yield();
   }
 
-  void to_cell_access(Inst* user, uint32_t cell) {
-    Region* root = root_of(user);
+  void to_cell_access(Inst* user, uint32_t cell, uint64_t count) {
     b_.before(user).at(user->loc);
     if (user->is(Op::reduce)) {
       reduce(user, cell);
       return;
     }
     bool indexed = user->operand_count() == (user->is(Op::put) ? 3u : 2u);
-    Value* index = indexed ? user->operand(1) : nullptr;
-    std::span<Value* const> indices(&index, indexed ? 1 : 0);
-    if (user->is(Op::put)) {
-      Inst* made = b_.store(frame_, cell, indices, user->operand(user->operand_count() - 1));
-      made->site = user->site;
-    } else {
-      Value* v;
-      if (!indexed && is_range(root)) {
-        v = load_at_start(root, cell, user->elem);
-      } else {
-        v = b_.load(frame_, cell, user->elem, indices);
-        v->inst->site = user->site;
-      }
-      user->result()->replace_with(v);
-    }
+    if (indexed)
+      to_array_access(user, cell, count);
+    else if (user->is(Op::put))
+      b_.store(frame_, cell, {}, user->operand(1));
+    else if (is_range(root_of(user)))
+      user->result()->replace_with(load_at_start(root_of(user), cell, user->elem));
+    else
+      user->result()->replace_with(b_.load(frame_, cell, user->elem, {}));
     user->erase();
+  }
+
+  /// Checked here, in checked mode: later on nothing tells how many cells the array has.
+  void to_array_access(Inst* user, uint32_t cell, uint64_t count) {
+    Value* index = user->operand(1);
+    Inst* access = user->is(Op::put) ? b_.store(frame_, cell, {&index, 1}, user->operand(2))
+                                     : b_.load(frame_, cell, user->elem, {&index, 1})->inst;
+    access->site = user->site;
+    Value* v = access->results.empty() ? nullptr : access->result();
+    if (user->site != no_site) v = guard_array(b_, access, index, count);
+    if (v) user->result()->replace_with(v);
   }
 
   void reduce(Inst* inst, uint32_t cell) {

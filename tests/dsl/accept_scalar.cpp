@@ -10,7 +10,7 @@
 namespace qn = quern;
 using namespace qn::lang;
 
-TEST_CASE("saxpy") {
+TEST_CASE("accept: saxpy") {
   qn::Device device;
   const int n = 1000;
   qn::Field<float> x{device, {n}}, y{device, {n}};
@@ -26,7 +26,7 @@ TEST_CASE("saxpy") {
   for (int i = 0; i < n; i++) REQUIRE(out[size_t(i)] == 2.0f * float(i) + 1.0f);
 }
 
-TEST_CASE("stencil whose neighbours outside count as zero") {
+TEST_CASE("accept: stencil whose neighbours outside count as zero") {
   qn::Device device;
   const int n = 6, m = 7;
   qn::Field<float, 2> u{device, {n, m}}, v{device, {n, m}};
@@ -49,7 +49,7 @@ TEST_CASE("stencil whose neighbours outside count as zero") {
     }
 }
 
-TEST_CASE("julia set") {
+TEST_CASE("accept: julia set") {
   qn::Device device;
   qn::Field<int, 2> image{device, {16, 24}};
   qn::Kernel julia = [](qn::Field<int, 2> out) {
@@ -75,7 +75,7 @@ TEST_CASE("julia set") {
     }
 }
 
-TEST_CASE("an iteration of conjugate gradients, reductions handed to the host") {
+TEST_CASE("accept: an iteration of conjugate gradients, reductions handed to the host") {
   qn::Device device;
   const int n = 32;
   qn::Field<float, 2> r{device, {n, n}}, p{device, {n, n}}, Ap{device, {n, n}}, sol{device, {n, n}};
@@ -114,7 +114,7 @@ TEST_CASE("an iteration of conjugate gradients, reductions handed to the host") 
   REQUIRE(sol.at(3, 4) == 0.5f);
 }
 
-TEST_CASE("sobel on a u8 image") {
+TEST_CASE("accept: sobel on a u8 image") {
   qn::Device device;
   const int n = 9, m = 8;
   qn::Field<uint8_t, 2> in{device, {n, m}}, out{device, {n, m}};
@@ -145,7 +145,7 @@ TEST_CASE("sobel on a u8 image") {
     }
 }
 
-TEST_CASE("game of life") {
+TEST_CASE("accept: game of life") {
   qn::Device device;
   qn::Field<int, 2> a{device, {8, 8}}, b{device, {8, 8}};
   for (int j = 2; j < 5; j++) a.set(3, j, 1);  // a blinker
@@ -165,7 +165,7 @@ TEST_CASE("game of life") {
     for (int j = 0; j < 8; j++) REQUIRE(b.at(i, j) == int(j == 3 && i >= 2 && i <= 4));
 }
 
-TEST_CASE("functions: one that inlines on host and device, one outlined") {
+TEST_CASE("accept: functions: one that inlines on host and device, one outlined") {
   qn::Device device;
   auto sqr = [](auto v) { return v * v; };
   qn::Func smoothstep = [](F32 e0, F32 e1, F32 v) {
@@ -194,7 +194,7 @@ TEST_CASE("functions: one that inlines on host and device, one outlined") {
   REQUIRE(sqr(3.0) == 9.0);
 }
 
-TEST_CASE("control flow without macros") {
+TEST_CASE("accept: control flow without macros") {
   qn::Device device;
   qn::Field<float> f{device, {4}};
   f.set(1, 5.0f);

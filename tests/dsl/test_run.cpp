@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "quern/host.h"
@@ -114,7 +115,7 @@ void floats() {
 
 }  // namespace
 
-TEST_CASE("integers of every width") {
+TEST_CASE("run: integers of every width") {
   SECTION("i8") { integers<int8_t>(); }
   SECTION("i16") { integers<int16_t>(); }
   SECTION("i32") { integers<int32_t>(); }
@@ -125,12 +126,12 @@ TEST_CASE("integers of every width") {
   SECTION("u64") { integers<uint64_t>(); }
 }
 
-TEST_CASE("floats") {
+TEST_CASE("run: floats") {
   SECTION("f32") { floats<float>(); }
   SECTION("f64") { floats<double>(); }
 }
 
-TEST_CASE("fields of every rank") {
+TEST_CASE("run: fields of every rank") {
   qn::Device device;
   qn::Field<int, 0> one{device};
   qn::Field<int, 1> line{device, {5}};
@@ -154,7 +155,7 @@ TEST_CASE("fields of every rank") {
   CHECK(deep.size() == 60);
 }
 
-TEST_CASE("parameters by value, fields as parameters, several parallel loops") {
+TEST_CASE("run: parameters by value, fields as parameters, several parallel loops") {
   qn::Device device;
   qn::Field<double> x{device, {100}}, y{device, {100}};
   qn::Kernel k = [](qn::Field<double> a, I32 n, F64 scale, B1 negate, qn::Field<double> b) {
@@ -170,7 +171,7 @@ TEST_CASE("parameters by value, fields as parameters, several parallel loops") {
   CHECK(y.at(1) == 4.0);
 }
 
-TEST_CASE("results") {
+TEST_CASE("run: results") {
   qn::Device device;
   qn::Field<int> x{device, {1000}};
   qn::Kernel fill = [&] {
@@ -201,7 +202,7 @@ TEST_CASE("results") {
   CHECK(pending.value() == 16.0f);
 }
 
-TEST_CASE("an early return of a kernel and of a function") {
+TEST_CASE("run: an early return of a kernel and of a function") {
   qn::Device device;
   qn::Field<float> x{device, {3}};
   x.copy_from(std::vector<float>{-1, 0.5f, 3});
@@ -222,7 +223,7 @@ TEST_CASE("an early return of a kernel and of a function") {
   CHECK(x.at(0) == 9.0f);
 }
 
-TEST_CASE("guards protect their right operand") {
+TEST_CASE("run: guards protect their right operand") {
   qn::Device device;
   qn::Field<int> x{device, {10}}, y{device, {10}}, calls{device, {1}};
   x.fill(1);
@@ -239,7 +240,7 @@ TEST_CASE("guards protect their right operand") {
   CHECK(calls.at(0) == 3);
 }
 
-TEST_CASE("loops, breaks and continues") {
+TEST_CASE("run: loops, breaks and continues") {
   qn::Device device;
   qn::Field<int> x{device, {40}};
   qn::Kernel k = [&] {
@@ -279,7 +280,7 @@ done:
   }
 }
 
-TEST_CASE("kernel-level control flow repeats and guards parallel loops") {
+TEST_CASE("run: kernel-level control flow repeats and guards parallel loops") {
   qn::Device device;
   qn::Field<int> x{device, {100}};
   qn::Kernel k = [&](I32 rounds, B1 wanted) {
@@ -306,7 +307,7 @@ TEST_CASE("kernel-level control flow repeats and guards parallel loops") {
   CHECK(total == 110000);
 }
 
-TEST_CASE("swap exchanges what kernels see, copies of a handle alias") {
+TEST_CASE("run: swap exchanges what kernels see, copies of a handle alias") {
   qn::Device device;
   qn::Field<int> a{device, {4}}, b{device, {4}};
   qn::Kernel step = [&] {
@@ -322,7 +323,7 @@ TEST_CASE("swap exchanges what kernels see, copies of a handle alias") {
   CHECK(a.at(0) == 7);
 }
 
-TEST_CASE("atomics collide without loss") {
+TEST_CASE("run: atomics collide without loss") {
   qn::Device device;
   qn::Field<int> histogram{device, {10}};
   qn::Field<uint32_t> mask{device, {1}};
@@ -341,7 +342,7 @@ TEST_CASE("atomics collide without loss") {
   CHECK(seen.at(0) <= 10000);
 }
 
-TEST_CASE("random numbers are uniform, and the same for the same seed") {
+TEST_CASE("run: random numbers are uniform, and the same for the same seed") {
   qn::Device device;
   const int n = 4096;
   qn::Field<float> x{device, {n}};
@@ -369,7 +370,7 @@ TEST_CASE("random numbers are uniform, and the same for the same seed") {
   CHECK(std::abs(sum2 / n - 0.5) < 0.0226);
 }
 
-TEST_CASE("wide loops and wide extents") {
+TEST_CASE("run: wide loops and wide extents") {
   qn::Device device;
   qn::Field<int64_t> x{device, {10}};
   qn::Kernel k = [&] {
@@ -379,7 +380,7 @@ TEST_CASE("wide loops and wide extents") {
   CHECK(x.at(3) == 15000000010);
 }
 
-TEST_CASE("a kernel keeps the fields that it captured") {
+TEST_CASE("run: a kernel keeps the fields that it captured") {
   qn::Device device;
   qn::Kernel k = [&] {
     qn::Field<int> kept{device, {16}};
@@ -393,7 +394,7 @@ TEST_CASE("a kernel keeps the fields that it captured") {
   CHECK(int(k()) == 120);
 }
 
-TEST_CASE("deterministic float sums are those of the model's order") {
+TEST_CASE("run: deterministic float sums are those of the model's order") {
   qn::Device device;
   const int n = 5000;
   std::vector<float> v(n);
@@ -422,4 +423,153 @@ TEST_CASE("deterministic float sums are those of the model's order") {
   std::vector<float> sums = level(v);
   while (sums.size() > 1) sums = level(sums);
   CHECK(float(k()) == 0.25f + sums[0]);
+}
+
+TEST_CASE("run: functions with captured fields, checks and loops, called by two kernels") {
+  qn::Device device;
+  qn::Field<int> table{device, {5}}, out{device, {5}}, calls{device, {1}};
+  table.copy_from(std::vector<int>{2, 3, 5, 7, 11});
+  qn::Func lookup = [&](I32 i) {
+    check(i >= 0 && i < table.dim(0), "no entry {}", i);
+    Var<int> product = 1;
+    for (auto k : range(i + 1)) product *= table[k];
+    If(product > 1000) { Return(-1); }
+    return product;
+  };
+  qn::Func count = [&] { calls[0] += 1; };
+  qn::Kernel first = [&] {
+    for (auto i : out) {
+      out[i] = lookup(i);
+      count();
+    }
+  };
+  qn::Kernel second = [&](I32 i) {
+    count();
+    return lookup(i) + out[0];
+  };
+  first();
+  CHECK(qn::to_vector(out) == std::vector<int>{2, 6, 30, 210, -1});
+  CHECK(int(second(2)) == 32);
+  CHECK(calls.at(0) == 6);
+}
+
+TEST_CASE("run: several threads record and launch at once") {
+  qn::Device device;
+  std::vector<std::thread> threads;
+  std::vector<int> sums(4);
+  for (int t = 0; t < 4; t++)
+    threads.emplace_back([&, t] {
+      qn::Field<int> x{device, {100}};
+      for (int round = 0; round < 5; round++) {
+        qn::Kernel k = [&](I32 step) {
+          Var<int> s = 0;
+          for (auto i : x) {
+            x[i] = x[i] + step;
+            s += x[i];
+          }
+          return s;
+        };
+        sums[size_t(t)] = k(t + 1);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(sums == std::vector<int>{500, 1000, 1500, 2000});
+}
+
+TEST_CASE("run: fields of integer vectors") {
+  qn::Device device;
+  qn::Field<ivec2, 2> u{device, {3, 4}};
+  qn::Kernel k = [&] {
+    for (auto I : u) u[I] = I * 10 + ivec2(1, 2);
+    for (auto I : u) {
+      u[I].y += 100;
+      If(I.x == 2) {
+        Var v = u[I];
+        v.x = -v.x;
+        v += I;
+        u[I] = v;
+      }
+    }
+  };
+  k();
+  CHECK(u.at(1, 3) == ivec2(11, 132));
+  CHECK(u.at(2, 3) == ivec2(-21 + 2, 132 + 3));
+  u.set(0, 0, ivec2(5, 6));
+  CHECK(u.at(0, 0) == ivec2(5, 6));
+  CHECK(u.at(0, 1) == ivec2(1, 112));
+}
+
+TEST_CASE("run: the number of a loop's iterations may come from another field") {
+  qn::Device device;
+  qn::Field<int> n{device, {1}}, x{device, {10}};
+  n.set(0, 6);
+  qn::Kernel k = [&] {
+    auto bound = n[0];  // a snapshot: what follows does not change it
+    n[0] = 2;
+    for (auto i : range(bound)) x[i] = 1;
+    for (auto i : range(n[0], 4)) x[i] = 2;
+  };
+  k();
+  CHECK(qn::to_vector(x) == std::vector<int>{1, 1, 2, 2, 1, 1, 0, 0, 0, 0});
+}
+
+TEST_CASE("run: exits at kernel level skip the parallel loops behind them") {
+  qn::Device device;
+  qn::Field<int> x{device, {10}};
+  qn::Kernel k = [&](I32 stop, I32 limit) {
+    for (auto r : serial(range(5))) {
+      If(r == stop) Break();
+      If(r == 1) Continue();
+      for (auto i : x) x[i] = x[i] + 1;
+      If(r == limit) { Return(100 + r); }
+      for (auto i : x) x[i] = x[i] + 10;
+    }
+    for (auto i : x) x[i] = x[i] + 1000;
+    return 7;
+  };
+  CHECK(int(k(3, 9)) == 7);  // rounds 0 and 2
+  CHECK(x.at(4) == 1022);
+  x.fill(0);
+  CHECK(int(k(9, 2)) == 102);
+  CHECK(x.at(4) == 12);
+}
+
+TEST_CASE("run: a reduction under a guard of kernel level, and two into one variable") {
+  qn::Device device;
+  qn::Field<int> x{device, {64}};
+  x.fill(3);
+  qn::Kernel k = [&](B1 both) {
+    Var<int> s = 5;
+    for (auto i : x) s += x[i];
+    If(both) {
+      for (auto i : x) If(i % 2 == 0) s += 1;
+    }
+    auto before = s + 0;
+    s *= 2;
+    return result(before, s);
+  };
+  {
+    auto [before, after] = k(true);
+    CHECK(before == 5 + 192 + 32);
+    CHECK(after == 2 * (5 + 192 + 32));
+  }
+  auto [before, after] = k(false);
+  CHECK(before == 197);
+  CHECK(after == 394);
+}
+
+TEST_CASE("run: an empty domain runs nothing and reduces nothing") {
+  qn::Device device;
+  qn::Field<int> x{device, {0}};
+  qn::Field<int> y{device, {4}};
+  qn::Kernel k = [&](I32 n) {
+    Var<int> low = 42;
+    for (auto i : x) atomic_min(low, x[i]);
+    for (auto i : range(n)) y[i] = 1;
+    for (auto i : range(3, n)) y[i] = 1;
+    return low;
+  };
+  CHECK(int(k(0)) == 42);
+  CHECK(int(k(-5)) == 42);
+  CHECK(qn::to_vector(y) == std::vector<int>{0, 0, 0, 0});
 }

@@ -15,7 +15,7 @@ size_t count(const std::string& text, const std::string& word) {
 }
 }  // namespace
 
-TEST_CASE("saxpy") {
+TEST_CASE("recorded: saxpy") {
   CHECK(recorded([](F32 a, Field<float> x, Field<float> y) {
           for (auto i : y) {
             auto v = a * x[i];
@@ -37,7 +37,7 @@ TEST_CASE("saxpy") {
         "}\n");
 }
 
-TEST_CASE("a loop is parallel unless it stands inside a parallel one") {
+TEST_CASE("recorded: a loop is parallel unless it stands inside a parallel one") {
   std::string text = recorded([](Field<float, 2> u, I32 n) {
     for (auto i : range(n)) {
       (void)i;
@@ -54,7 +54,7 @@ TEST_CASE("a loop is parallel unless it stands inside a parallel one") {
   CHECK(count(text, "loop ") == 2);
 }
 
-TEST_CASE("index types") {
+TEST_CASE("recorded: index types") {
   std::string text = recorded([](Field<float> x, I64 n) {
     for (auto i : range(n)) (void)(i + 1);
     for (auto i : x.wide()) (void)(i + 1);
@@ -65,7 +65,7 @@ TEST_CASE("index types") {
   CHECK(count(text, "extent<0.0> : i64") == 2);
 }
 
-TEST_CASE("deterministic loops say so") {
+TEST_CASE("recorded: deterministic loops say so") {
   std::string text = recorded([](Field<float> x) {
     Var<float> s = 0;
     for (auto i : deterministic(x)) s += x[i];
@@ -73,7 +73,7 @@ TEST_CASE("deterministic loops say so") {
   CHECK(count(text, " deterministic") == 1);
 }
 
-TEST_CASE("exits name the loops they leave") {
+TEST_CASE("recorded: exits name the loops they leave") {
   CHECK(recorded([](Field<int> x) {
           for (auto i : x) {
             for (auto [a, b, c] : grid(2, 3, 4)) {
@@ -154,7 +154,7 @@ TEST_CASE("exits name the loops they leave") {
         "}\n");
 }
 
-TEST_CASE("what follows an exit in its block is dropped") {
+TEST_CASE("recorded: what follows an exit in its block is dropped") {
   CHECK(recorded([](Field<int> x, B1 c) {
           for (auto i : x) {
             If(c) {
@@ -165,7 +165,7 @@ TEST_CASE("what follows an exit in its block is dropped") {
         }).find("store") == std::string::npos);
 }
 
-TEST_CASE("branches with and without macros record alike") {
+TEST_CASE("recorded: branches with and without macros record alike") {
   auto with = recorded([](Field<int> x, I32 n) {
     If(n > 1) { x[0] = 1; }
     Else If(n > 0) { x[0] = 2; }
@@ -183,7 +183,7 @@ TEST_CASE("branches with and without macros record alike") {
   CHECK(with == without);
 }
 
-TEST_CASE("updates of a kernel-level variable in a parallel loop are reductions") {
+TEST_CASE("recorded: updates of a kernel-level variable in a parallel loop are reductions") {
   std::string text = recorded([](Field<int> x) {
     Var<int> sum = 0, low = 100, all = -1, product = 1;
     Var<double> wide = 0;
@@ -205,7 +205,7 @@ TEST_CASE("updates of a kernel-level variable in a parallel loop are reductions"
   CHECK(count(text, "reduce.mul") == 1);
 }
 
-TEST_CASE("a variable may be reduced by one loop and read by the next") {
+TEST_CASE("recorded: a variable may be reduced by one loop and read by the next") {
   std::string text = recorded([](Field<float> x) {
     Var<float> s = 0;
     for (auto i : x) s += x[i];
@@ -215,7 +215,7 @@ TEST_CASE("a variable may be reduced by one loop and read by the next") {
   CHECK(count(text, "get ") == 1);
 }
 
-TEST_CASE("parameters are numbered before captures and in order") {
+TEST_CASE("recorded: parameters are numbered before captures and in order") {
   auto kernel = record([](B1 a, Field<bool, 2> m, I32 n) { If(a) m(n, n) = true; });
   REQUIRE(kernel->bindings.size() == 3);
   CHECK(kernel->bindings[0].kind == quern::ir::Binding::scalar);
@@ -226,7 +226,7 @@ TEST_CASE("parameters are numbered before captures and in order") {
   CHECK(kernel->bindings[2].components[0].value == quern::ir::Type::i32);
 }
 
-TEST_CASE("results") {
+TEST_CASE("recorded: results") {
   auto one = record([](F32 a) {
     If(a > 1) { Return(0); }  // a literal takes the result's type
     return a;
@@ -240,7 +240,7 @@ TEST_CASE("results") {
   CHECK(record([](F32) {})->results.empty());
 }
 
-TEST_CASE("a function is recorded once and called") {
+TEST_CASE("recorded: a function is recorded once and called") {
   quern::Func twice = [](F32 x) { return x + x; };
   quern::Func four = [&](F32 x) {
     If(x > 100) { Return(x); }
@@ -259,7 +259,7 @@ TEST_CASE("a function is recorded once and called") {
   CHECK(count(text, "call<") == 4);
 }
 
-TEST_CASE("every operation carries the user's line") {
+TEST_CASE("recorded: every operation carries the user's line") {
   auto kernel = record([](F32 a, Field<float> x) {
     for (auto i : x) {
       auto t = a * a;
@@ -279,7 +279,7 @@ TEST_CASE("every operation carries the user's line") {
   CHECK(store == first + 2);
 }
 
-TEST_CASE("print and check carry their text") {
+TEST_CASE("recorded: print and check carry their text") {
   auto kernel = record([](I32 n) {
     print("n {{}} is {}", n);
     check(n > 0, "{} and {}", n, 2.5);

@@ -23,7 +23,7 @@ constexpr bool yields(const Got&) {
 
 }  // namespace
 
-TEST_CASE("binary operators record their row") {
+TEST_CASE("recorded: binary operators record their row") {
   CHECK(records([](F32 a, F32 b) { (void)(a + b); }, "%2 = add %0, %1 : f32"));
   CHECK(records([](F32 a, F32 b) { (void)(a - b); }, "%2 = sub %0, %1 : f32"));
   CHECK(records([](F32 a, F32 b) { (void)(a * b); }, "%2 = mul %0, %1 : f32"));
@@ -43,14 +43,14 @@ TEST_CASE("binary operators record their row") {
   CHECK(records([](B1 a, B1 b) { (void)(a == b); }, "%2 = eq %0, %1 : b1"));
 }
 
-TEST_CASE("unary operators") {
+TEST_CASE("recorded: unary operators") {
   CHECK(records([](F32 a) { (void)-a; }, "%1 = neg %0 : f32"));
   CHECK(records([](I32 a) { (void)~a; }, "%1 = bit_not %0 : i32"));
   CHECK(records([](B1 a) { (void)!a; }, "%1 = bit_not %0 : b1"));
   CHECK(records([](U8 a) { (void)-a; }, "%1 = convert %0 : i32"));
 }
 
-TEST_CASE("usual arithmetic conversions, promotions included") {
+TEST_CASE("recorded: usual arithmetic conversions, promotions included") {
   recorded([](U8 a, I16 b, I32 c, U32 d, I64 e, U64 f, F32 g, F64 h, B1 k) {
     CHECK(yields<int32_t>(a + a));
     CHECK(yields<int32_t>(a + b));
@@ -71,7 +71,7 @@ TEST_CASE("usual arithmetic conversions, promotions included") {
   });
 }
 
-TEST_CASE("a host value adopts the device type it meets") {
+TEST_CASE("recorded: a host value adopts the device type it meets") {
   recorded([](F32 x, I32 i, U8 u, I64 w, F64 d, B1 k) {
     CHECK(yields<float>(x * 0.1));
     CHECK(yields<float>(x * 2));
@@ -90,7 +90,7 @@ TEST_CASE("a host value adopts the device type it meets") {
   CHECK(records([](I32 i) { (void)(7 - i); }, "%2 = sub %1, %0 : i32"));
 }
 
-TEST_CASE("functions where operands meet keep equal types") {
+TEST_CASE("recorded: functions where operands meet keep equal types") {
   recorded([](U8 u, F32 x, I32 i, F64 d, B1 k) {
     CHECK(yields<uint8_t>(min(u, u)));
     CHECK(yields<uint8_t>(max(u, 3)));
@@ -114,7 +114,7 @@ TEST_CASE("functions where operands meet keep equal types") {
   CHECK(records([](F32 a) { (void)bitcast<int>(a); }, "%1 = bitcast %0 : i32"));
 }
 
-TEST_CASE("guards record the right operand under the left one") {
+TEST_CASE("recorded: guards record the right operand under the left one") {
   CHECK(recorded([](Field<float> x, I32 i) { (void)(i > 0 && x[i - 1] > 0); }) ==
         "body {\n"
         "%0 = param<1> : i32\n"
@@ -156,7 +156,7 @@ TEST_CASE("guards record the right operand under the left one") {
   CHECK(records([](B1 a) { (void)(a && true); }, "%0 = param<0> : b1"));
 }
 
-TEST_CASE("variables have value semantics") {
+TEST_CASE("recorded: variables have value semantics") {
   CHECK(recorded([](F32 a) {
           Var<float> v = a;
           v += 1;
@@ -185,7 +185,7 @@ TEST_CASE("variables have value semantics") {
         "}\n");
 }
 
-TEST_CASE("compound assignment of narrow types") {
+TEST_CASE("recorded: compound assignment of narrow types") {
   // u8 += u8 stays u8; a shift counts in the promoted type.
   CHECK(records(
       [](U8 a) {
@@ -201,7 +201,7 @@ TEST_CASE("compound assignment of narrow types") {
       "%5 = shl %3, %4 : i32"));
 }
 
-TEST_CASE("an element is a snapshot") {
+TEST_CASE("recorded: an element is a snapshot") {
   CHECK(recorded([](Field<int> x) {
           auto old = x[0];
           x[0] = 5;
@@ -221,7 +221,7 @@ TEST_CASE("an element is a snapshot") {
         "}\n");
 }
 
-TEST_CASE("atomics yield the old value") {
+TEST_CASE("recorded: atomics yield the old value") {
   CHECK(records([](Field<int> x, I32 i, I32 v) { (void)atomic_min(x[i], v); },
                 "%3 = atomic.min<0.0> %0, %1 : i32"));
   CHECK(records([](Field<int> x, I32 i, I32 v) { (void)atomic_max(x[i], v); },
@@ -243,7 +243,7 @@ TEST_CASE("atomics yield the old value") {
   CHECK(records([](Field<float, 0> x) { x() += 2; }, "%2 = atomic.add<0.0> %0 : f32"));
 }
 
-TEST_CASE("indices of any integer type") {
+TEST_CASE("recorded: indices of any integer type") {
   CHECK(records([](Field<int> x, U8 i) { x[i] = 1; }, "%2 = convert %0 : i32"));
   CHECK(records([](Field<int> x, U32 i) { x[i] = 1; }, "%2 = convert %0 : i64"));
   CHECK(records([](Field<int> x, I64 i) { x[i] = 1; }, "store<0.0> %0, %1"));
@@ -252,7 +252,7 @@ TEST_CASE("indices of any integer type") {
                 "store<0.0> %0, %1, %2, %3"));
 }
 
-TEST_CASE("random numbers are made of words") {
+TEST_CASE("recorded: random numbers are made of words") {
   CHECK(records([] { (void)random<uint32_t>(); }, "%0 = random : u32"));
   CHECK(records([] { (void)random<float>(); }, "%4 = constant<5.9604645e-08> : f32"));
 }

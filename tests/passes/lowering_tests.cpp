@@ -312,6 +312,47 @@ TEST_CASE("checks of indices that are in range by the loop's bounds are left out
   CHECK(checks("0", "%one", "%i") == 1);
 }
 
+TEST_CASE("an array that loops share is checked too") {
+  auto kernel = from_text(R"(
+    kernel @k level=structured modes=checked results(i32)
+    binding field rank=1 i32 "x"
+    binding scalar i32 "at"
+    body {
+      %z = constant<0> : i32
+      %one = constant<1> : i32
+      %seven = constant<7> : i32
+      %n = extent<0.0> : i32
+      %at = param<1> : i32
+      %a = slot<3> : slot i32
+      put %a, %one, %seven
+      put %a, %at, %seven
+      parallel %z, %n {(%i: i32)
+        %v = get %a, %i : i32
+        store<0.0> %i, %v
+        yield
+      }
+      %r = get %a, %at : i32
+      yield %r
+    })");
+  prepare(*kernel);
+  auto run = [&](int at, size_t size, test::Report& report) {
+    Fields in = {std::vector<Bits>(size, 1), {Bits(uint32_t(at))}};
+    return test::run_lowered(*kernel, in, no_limit, {100, 1}, &report);
+  };
+  test::Report report;
+  auto out = run(2, 3, report);
+  CHECK_FALSE(report.failed);
+  CHECK(out.fields[0] == std::vector<Bits>{0, 7, 7});
+  CHECK(out.results[0] == 7);
+  out = run(2, 4, report);
+  CHECK(report.failed);
+  CHECK(report.values == std::vector<Bits>{3, 3});
+  CHECK(out.fields[0] == std::vector<Bits>{0, 7, 7, 0});
+  out = run(-1, 3, report);
+  CHECK(report.failed);
+  CHECK(report.values == std::vector<Bits>{Bits(-1), 3});
+}
+
 TEST_CASE("division by zero and conversions that overflow are reported with their values") {
   auto kernel = from_text(R"(
     kernel @k level=structured modes=checked results(i32, u8)

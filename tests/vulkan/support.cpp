@@ -10,14 +10,19 @@ namespace quern::test {
 using ir::Bits;
 using ir::Type;
 
-namespace {
 std::shared_ptr<vulkan::Instance> instance() {
-  setenv("QUERN_VULKAN_VALIDATION", "1", 0);
-  std::string why;
-  auto i = vulkan::Instance::shared(why);
-  if (!i) throw std::runtime_error(why);
-  return i;
+  static const std::shared_ptr<vulkan::Instance> made = [] {
+    std::string why;
+    for (const char* validation : {"1", "0"}) {
+      setenv("QUERN_VULKAN_VALIDATION", validation, 1);
+      if (auto i = vulkan::Instance::create("libvulkan.so.1", why)) return i;
+    }
+    throw std::runtime_error("no Vulkan to test: " + why);
+  }();
+  return made;
 }
+
+namespace {
 std::unique_ptr<runtime::Driver> make(bool staging) {
   std::string why;
   std::vector<vulkan::Adapter> all = vulkan::adapters(*instance(), why);

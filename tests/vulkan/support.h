@@ -14,7 +14,9 @@ extern const runtime::Backend backend;
 
 namespace quern::test {
 
-/// Opened at first use, with the validation layers on where they are installed.
+/// With the validation layers on where they are installed.
+std::shared_ptr<vulkan::Instance> instance();
+/// Opened at first use.
 runtime::Driver& driver();
 /// A driver that reaches its memory through staging, as where the host cannot see it.
 runtime::Driver& staging_driver();

@@ -13,9 +13,11 @@ struct Choice {
 
 /// How a kernel is compiled.
 struct Options {
-  Choice strict = {};    ///< the same bits on every device; default: QUERN_STRICT=1, else no
-  Choice checked = {};   ///< indices, divisions, casts tested; default: QUERN_CHECKED, else !NDEBUG
-  Choice contract = {};  ///< a·b + c may be rounded once; default: yes unless strict
+  Choice strict = {};  ///< the same bits on every device; default: QUERN_STRICT=1, else no
+  /// Indices, divisions and casts are tested; default: where NDEBUG is not defined. The
+  /// environment's QUERN_CHECKED=0|1 overrides.
+  Choice checked = {};
+  Choice contract = {};        ///< a·b + c may be rounded once; default: yes unless strict
   const char* name = nullptr;  ///< in messages and listings
 };
 

@@ -257,10 +257,11 @@ class Generator {
         values_->add(&v);
       }
       slot(false);
+      for (uint64_t k = random_.below(3); k > 0; k--) load(in);
       statements(in, 3 + random_.below(10));
       for (const Slot& t : std::vector<Slot>(slots_))
         if (t.reducing && random_.chance(70)) reduce(t);
-      if (random_.chance(80)) store(in);
+      for (uint64_t k = 1 + random_.below(4); k > 0; k--) store(in);
       if (random_.chance(90))
         b_.yield();
       else
@@ -310,7 +311,7 @@ class Generator {
 
   void statement(State& s) {
     budget_--;
-    bool deep = s.depth >= 6 || s.trips > (large_ ? 4 : 40);
+    bool deep = s.depth >= 6 || s.trips > (large_ ? 1 : 20);
     switch (random_.below(30)) {
       case 0:
       case 1: return load(s);

@@ -59,9 +59,18 @@ Value* Values::value(Type type) {
       Value* v = reach_[reach_.size() - 1 - back];
       if (v->type == type) return v;
     }
-    if (random_.chance(50) && !reach_.empty()) return convert(random_.pick(reach_), type);
+    if (type == Type::b1 && !reach_.empty() && random_.chance(70)) return comparison();
+    if (random_.chance(60) && !reach_.empty()) return convert(random_.pick(reach_), type);
   }
   return b_.constant(type, interesting(random_, type));
+}
+
+Value* Values::comparison() {
+  const Op ops[] = {Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge};
+  Value* x = random_.pick(reach_);
+  for (int attempt = 0; attempt < 4 && !is_number(x->type); attempt++) x = random_.pick(reach_);
+  Op op = ops[random_.below(is_number(x->type) ? 6 : 2)];
+  return b_.binary(op, x, value(x->type));
 }
 
 bool Values::takes(Op op, Type type) const {

@@ -51,6 +51,7 @@ class Values {
 
  private:
   ir::Value* binary(ir::Op op, ir::Type type);
+  ir::Value* comparison();
   ir::Value* bitcast(ir::Type type);
   /// `v`, or 1 where it is a NaN, whose bits nobody may see.
   ir::Value* number(ir::Value* v);

@@ -138,7 +138,6 @@ struct Parameter<Val<T>> {
   using host = T;
   using device = Arg<T>;
   static Argument pass(T v) { return scalar_argument(v); }
-  static constexpr bool by_value = true;
 };
 template <class T>
 struct Parameter<Var<T>> {
@@ -155,7 +154,6 @@ struct Parameter<Field<T, N>> {
   }
   using host = Field<T, N>;
   static Argument pass(const Field<T, N>& f) { return {0, f.object()}; }
-  static constexpr bool by_value = false;
 };
 
 /// Runs the user's function, with parameters made in order, and records its native result.

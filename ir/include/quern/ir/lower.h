@@ -43,4 +43,9 @@ void optimise(Kernel& kernel, const PassHook& hook = {});
 void lower(Kernel& kernel, const Signature& signature, const TargetTraits& target,
            const PassHook& hook = {});
 
+/// Throws Error at the line of the first operation whose result depends on the order of iterations and
+/// that strict mode therefore refuses: a float atomic add or mul that is not provably one iteration's own.
+/// `kernel` is at level `structured`.
+void expect_ordered(const Kernel& kernel, const Signature& signature);
+
 }  // namespace quern::ir

@@ -1,0 +1,17 @@
+#pragma once
+#include <vector>
+
+#include "quern/ir/builder.h"
+
+namespace quern::ir {
+
+/// Puts before `inst` a check of its site, told `values`, and lets it happen only where `ok` holds.
+/// Its result, or 0 where it did not happen, comes back and has taken over all uses.
+Value* guard_access(Builder& b, Inst* inst, Value* ok, std::vector<Value*> values);
+/// The same for an access of element `index` of an array of `count` elements; nothing happens where
+/// the index is a constant in range.
+Value* guard_array(Builder& b, Inst* inst, Value* index, uint64_t count);
+/// Is index (of any integer type) within [0, extent)?
+Value* in_range(Builder& b, Value* index, Value* extent);
+
+}  // namespace quern::ir
