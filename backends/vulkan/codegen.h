@@ -9,7 +9,7 @@
 namespace quern::vulkan {
 
 /// Invocations in a workgroup of a range task; a serial task runs one.
-inline constexpr uint32_t group_size = 256;
+inline constexpr uint32_t group_size = 64;
 
 /// What every task is launched with.
 struct PushConstants {

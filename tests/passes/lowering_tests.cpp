@@ -1,5 +1,6 @@
 // What single lowerings promise: random numbers, reductions, walks, checks, atomics.
 #include <array>
+#include <cmath>
 
 #include "ir/passes/add_sites.h"
 #include "ir/passes/bind.h"
@@ -525,4 +526,44 @@ TEST_CASE("atomics that a target lacks work through compare-and-swap") {
   CHECK(out.fields[1] == std::vector<Bits>{uint16_t(-9), uint16_t(-10), uint16_t(-11), 77});
   CHECK(out.fields[2] == std::vector<Bits>{bits_of(18.5f), bits_of(22.5f), bits_of(26.5f)});
   CHECK(out.fields[3] == std::vector<Bits>{bits_of(9.0), bits_of(10.0), bits_of(11.0)});
+}
+
+TEST_CASE("functions and fused products that a target lacks are the bodies of ir/math") {
+  auto kernel = from_text(R"(
+    kernel @k level=structured results(f32, f64, f32, f32)
+    binding scalar f32 "a"
+    binding scalar f64 "b"
+    body {
+      %a = param<0> : f32
+      %b = param<1> : f64
+      %p = pow %a, %a : f32
+      %s = sin %b : f64
+      %f = fma %a, %a, %p : f32
+      %r = sqrt %a : f32
+      %q = div %r, %a : f32
+      yield %p, %s, %f, %q
+    })");
+  for (bool strict : {false, true}) {
+    auto copy = clone(*kernel);
+    copy->modes.strict = strict;
+    TargetTraits traits;
+    traits.fma_exact[0] = traits.fma_exact[1] = false;
+    traits.div_exact = traits.sqrt_exact = false;
+    traits.native_math = true;
+    prepare(*copy, traits);
+    CHECK(count(*copy, Op::fma) == 0);
+    CHECK(count(*copy, Op::pow) == (strict ? 0 : 1));
+    CHECK(count(*copy, Op::sin) == (strict ? 0 : 1));
+    if (!strict) continue;
+    walk(*copy, [](Inst* inst) {
+      if (inst->is(Op::div) || inst->is(Op::sqrt)) CHECK(inst->type() == Type::f64);
+    });
+    float a = 1.7f;
+    Fields in = {{bits_of(a)}, {bits_of(0.25)}};
+    auto out = test::run_lowered(*copy, in, no_limit, {});
+    CHECK(f32_of(out.results[0]) == Approx(std::pow(1.7, 1.7)));
+    CHECK(f64_of(out.results[1]) == Approx(std::sin(0.25)));
+    CHECK(out.results[2] == bits_of(std::fma(a, a, f32_of(out.results[0]))));
+    CHECK(out.results[3] == bits_of(std::sqrt(a) / a));
+  }
 }

@@ -1,0 +1,167 @@
+#include "backends/llvm/emitter.h"
+
+#include "backends/llvm/scalar.h"
+#include "quern/error.h"
+
+namespace quern::codegen {
+
+using ir::Op;
+using llvm::BasicBlock;
+using llvm::Value;
+
+Emitter::Emitter(llvm::Module& module, const ir::Kernel& kernel, const Machine& machine,
+                 const std::vector<llvm::Function*>& callees)
+    : context_(module.getContext()),
+      kernel_(kernel),
+      machine_(machine),
+      callees_(callees),
+      memory_(context_, machine),
+      b_(context_) {}
+
+void Emitter::task(llvm::Function* function, const ir::Task& task) {
+  start(function, task.body);
+  region(task.body);
+  b_.CreateRetVoid();
+}
+
+void Emitter::callee(llvm::Function* function, const ir::Function& f) {
+  start(function, f.body);
+  for (size_t k = 0; k < f.body->args.size(); k++)
+    values_[f.body->arg(k)] = function->getArg(unsigned(k));
+  Values results = region(f.body);
+  Value* all = llvm::PoisonValue::get(function->getReturnType());
+  for (size_t k = 0; k < results.size(); k++)
+    all = b_.CreateInsertValue(all, results[k], unsigned(k));
+  b_.CreateRet(all);
+}
+
+void Emitter::start(llvm::Function* function, const ir::Region* body) {
+  function_ = function;
+  values_.clear();
+  keys_.clear();
+  slots_.clear();
+  memory_.begin_task(body);
+  entry_ = block("entry");
+  b_.SetInsertPoint(entry_);
+}
+
+BasicBlock* Emitter::block(const char* name) {
+  return BasicBlock::Create(context_, name, function_);
+}
+
+llvm::Type* Emitter::type(ir::Type t) { return type_of(context_, t, machine_.global_space); }
+
+Value* Emitter::value(const ir::Value* v) {
+  auto it = values_.find(v);
+  if (it == values_.end()) throw InternalError("a value is used before it was emitted");
+  return it->second;
+}
+
+Emitter::Values Emitter::operands(const ir::Inst& inst, size_t from) {
+  Values all;
+  for (size_t k = from; k < inst.operand_count(); k++)
+    if (inst.operand(k)->type != ir::Type::slot) all.push_back(value(inst.operand(k)));
+  return all;
+}
+
+Emitter::Values Emitter::region(const ir::Region* r) {
+  statements(r);
+  return operands(*r->last);
+}
+
+void Emitter::statements(const ir::Region* r) {
+  for (const ir::Inst* inst = r->first; inst != r->last; inst = inst->next) emit(*inst);
+}
+
+void Emitter::emit(const ir::Inst& inst) {
+  switch (inst.op) {
+    case Op::if_: return if_else(inst);
+    case Op::loop:
+    case Op::while_: return any_loop(inst);
+    case Op::slot: return slot(inst);
+    case Op::put: return put(inst);
+    case Op::call: return call(inst);
+    case Op::write: return memory_.write(b_, inst, value(inst.operand(0)), value(inst.operand(1)));
+    default:
+      if (!extreme_step(inst)) values_[inst.results.data()] = single(inst);
+  }
+}
+
+Value* Emitter::single(const ir::Inst& inst) {
+  switch (inst.op) {
+    case Op::arg: return memory_.argument(b_, inst, function_->getArg(0));
+    case Op::builtin: return builtin(inst.builtin());
+    case Op::offset: return offset(value(inst.operand(0)), value(inst.operand(1)));
+    case Op::read: return memory_.read(b_, inst, value(inst.operand(0)));
+    case Op::rmw: return memory_.rmw(b_, inst, value(inst.operand(0)), operands(inst, 1));
+    case Op::get: return get(inst);
+    default: break;
+  }
+  Value* v = emit_scalar(b_, inst, operands(inst), kernel_.modes);
+  if (!v)
+    throw InternalError("operation '" + std::string(ir::info(inst.op).name) +
+                        "' reached the code generator");
+  return v;
+}
+
+Value* Emitter::builtin(ir::Builtin which) {
+  if (machine_.builtin) return machine_.builtin(b_, which);
+  switch (which) {
+    case ir::Builtin::chunk: return function_->getArg(1);
+    case ir::Builtin::begin: return function_->getArg(2);
+    case ir::Builtin::end: return function_->getArg(3);
+    default: throw InternalError("a chunked task asks for its thread");
+  }
+}
+
+Value* Emitter::offset(Value* address, Value* bytes) {
+  return b_.CreateGEP(b_.getInt8Ty(), address, bytes, "",
+                      llvm::GEPNoWrapFlags::noUnsignedSignedWrap());
+}
+
+void Emitter::call(const ir::Inst& inst) {
+  Value* all = b_.CreateCall(callees_.at(inst.imm), operands(inst));
+  for (size_t k = 0; k < inst.results.size(); k++)
+    values_[inst.result(k)] = b_.CreateExtractValue(all, unsigned(k));
+}
+
+// ---- slots: stack memory that becomes registers where it is not indexed
+
+llvm::Type* Emitter::slot_type(ir::Type t) { return type(t == ir::Type::b1 ? ir::Type::u8 : t); }
+
+void Emitter::slot(const ir::Inst& inst) {
+  llvm::Type* elem = slot_type(inst.elem);
+  llvm::Type* whole = inst.imm == 1 ? elem : llvm::ArrayType::get(elem, inst.imm);
+  llvm::IRBuilder<> at_entry(entry_, entry_->begin());
+  auto* memory = at_entry.CreateAlloca(whole, machine_.slot_space);
+  memory->setAlignment(llvm::Align(inst.imm == 1 ? ir::byte_size(inst.elem) : 64));
+  if (inst.imm == 1)
+    b_.CreateStore(llvm::Constant::getNullValue(whole), memory);
+  else
+    b_.CreateMemSet(memory, b_.getInt8(0), inst.imm * ir::byte_size(inst.elem), memory->getAlign());
+  slots_[inst.results.data()] = {memory, elem};
+}
+
+Value* Emitter::slot_place(const ir::Inst& inst, bool indexed) {
+  const Slot& s = slots_.at(inst.operand(0));
+  if (!indexed) return s.memory;
+  const ir::Value* index = inst.operand(1);
+  Value* wide = b_.CreateIntCast(value(index), b_.getInt64Ty(), ir::is_signed(index->type));
+  return b_.CreateGEP(s.elem, s.memory, wide);
+}
+
+Value* Emitter::get(const ir::Inst& inst) {
+  llvm::Type* elem = slot_type(inst.elem);
+  Value* v = b_.CreateAlignedLoad(elem, slot_place(inst, inst.operand_count() == 2),
+                                  llvm::Align(ir::byte_size(inst.elem)));
+  return inst.elem == ir::Type::b1 ? b_.CreateICmpNE(v, b_.getInt8(0)) : v;
+}
+
+void Emitter::put(const ir::Inst& inst) {
+  Value* v = value(inst.operand(inst.operand_count() - 1));
+  if (inst.elem == ir::Type::b1) v = b_.CreateZExt(v, b_.getInt8Ty());
+  b_.CreateAlignedStore(v, slot_place(inst, inst.operand_count() == 3),
+                        llvm::Align(ir::byte_size(inst.elem)));
+}
+
+}  // namespace quern::codegen

@@ -1,0 +1,82 @@
+#pragma once
+// Emits the regions of one function at a time: straight code in emitter.cpp, control in
+// structure.cpp.
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/llvm/codegen.h"
+#include "backends/llvm/memory.h"
+
+namespace quern::codegen {
+
+class Emitter {
+ public:
+  /// `callees` are the functions of the kernel's callees, in order.
+  Emitter(llvm::Module& module, const ir::Kernel& kernel, const Machine& machine,
+          const std::vector<llvm::Function*>& callees);
+
+  void task(llvm::Function* function, const ir::Task& task);
+  void callee(llvm::Function* function, const ir::Function& f);
+
+ private:
+  using Values = std::vector<llvm::Value*>;
+  struct Slot {
+    llvm::AllocaInst* memory;
+    llvm::Type* elem;
+  };
+  /// A running fmin or fmax as an integer of the same order (see emit_key): LLVM vectorises the
+  /// minimum of integers.
+  struct Key {
+    ir::Op op;
+    llvm::Value* value;
+  };
+
+  // emitter.cpp
+  void start(llvm::Function* function, const ir::Region* body);
+  llvm::BasicBlock* block(const char* name);
+  llvm::Type* type(ir::Type t);
+  llvm::Value* value(const ir::Value* v);
+  Values operands(const ir::Inst& inst, size_t from = 0);
+  /// Emits a region at the insertion point; the values of its terminator come back.
+  Values region(const ir::Region* r);
+  void statements(const ir::Region* r);
+  void emit(const ir::Inst& inst);
+  llvm::Value* single(const ir::Inst& inst);
+  llvm::Value* builtin(ir::Builtin which);
+  llvm::Value* offset(llvm::Value* address, llvm::Value* bytes);
+  void call(const ir::Inst& inst);
+  llvm::Type* slot_type(ir::Type t);
+  void slot(const ir::Inst& inst);
+  llvm::Value* slot_place(const ir::Inst& inst, bool indexed);
+  llvm::Value* get(const ir::Inst& inst);
+  void put(const ir::Inst& inst);
+
+  // structure.cpp
+  void if_else(const ir::Inst& inst);
+  void any_loop(const ir::Inst& inst);
+  void counted_loop(const ir::Inst& inst);
+  void while_loop(const ir::Inst& inst);
+  llvm::MDNode* loop_facts(llvm::MDNode* group);
+  llvm::Value* key_of(const ir::Value* v, ir::Op op);
+  void set_key(const ir::Value* v, Key key);
+  bool extreme_step(const ir::Inst& inst);
+
+  llvm::LLVMContext& context_;
+  const ir::Kernel& kernel_;
+  const Machine& machine_;
+  const std::vector<llvm::Function*>& callees_;
+  Memory memory_;
+  llvm::IRBuilder<> b_;
+  llvm::Function* function_ = nullptr;
+  llvm::BasicBlock* entry_ = nullptr;
+  bool brief_ = false;  ///< inside a loop that is to be compiled fast
+  std::unordered_map<const ir::Value*, llvm::Value*> values_;
+  std::unordered_map<const ir::Value*, Key> keys_;
+  std::unordered_map<const ir::Value*, Slot> slots_;
+};
+
+}  // namespace quern::codegen

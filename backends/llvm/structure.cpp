@@ -1,0 +1,258 @@
+#include <llvm/IR/MDBuilder.h>
+
+#include "backends/llvm/emitter.h"
+#include "backends/llvm/scalar.h"
+#include "quern/ir/abi.h"
+
+namespace quern::codegen {
+
+using ir::Op;
+using llvm::BasicBlock;
+using llvm::Value;
+
+namespace {
+
+bool has_atomics(const ir::Region* region) {
+  bool found = false;
+  ir::walk(const_cast<ir::Region*>(region),
+           [&](const ir::Inst* inst) { found |= inst->is(Op::rmw) || inst->is(Op::call); });
+  return found;
+}
+
+/// Does `region` fill in an error record? Then it hardly ever runs.
+bool reports_error(const ir::Region* region) {
+  for (const ir::Inst* inst = region->first; inst; inst = inst->next)
+    if (inst->is(Op::rmw) && inst->imm == ir::abi::error_class) return true;
+  return false;
+}
+
+/// Does `region` combine partial results of a reduction? There are few of them: not worth the time
+/// to compile unrolled vector code.
+bool combines(const ir::Region* region) {
+  bool found = false;
+  ir::walk(const_cast<ir::Region*>(region), [&](const ir::Inst* inst) {
+    found |= inst->is(Op::read) && inst->imm == ir::abi::scratch_class;
+  });
+  return found;
+}
+
+/// Where carried value k of a loop is only the running fmin or fmax of something: which of them.
+std::optional<Op> running_extreme(const ir::Inst& loop, size_t k) {
+  const ir::Region* body = loop.region(0);
+  const ir::Value* arg = body->arg(k + 1);
+  const ir::Value* next = body->last->operand(k);
+  const ir::Inst* step = next->inst;
+  if (!arg->uses || arg->uses->next || arg->uses->user != step || step->parent != body)
+    return std::nullopt;
+  if (step->is(Op::loop) && step->operand_count() > next->index + 3 &&
+      step->operand(next->index + 3) == arg)
+    return running_extreme(*step, next->index);
+  if (step->is(Op::fmin) || step->is(Op::fmax)) return step->op;
+  return std::nullopt;
+}
+
+}  // namespace
+
+void Emitter::if_else(const ir::Inst& inst) {
+  BasicBlock* side[2] = {block("then"), block("else")};
+  BasicBlock* join = block("join");
+  auto* branch = b_.CreateCondBr(value(inst.operand(0)), side[0], side[1]);
+  for (int k = 0; k < 2; k++)
+    if (reports_error(inst.region(size_t(k))))
+      branch->setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(context_).createBranchWeights(
+                                                          k ? 1 << 20 : 1, k ? 1 : 1 << 20));
+  Values results[2];
+  BasicBlock* end[2];
+  for (int k = 0; k < 2; k++) {
+    b_.SetInsertPoint(side[k]);
+    results[k] = region(inst.region(k));
+    end[k] = b_.GetInsertBlock();
+    b_.CreateBr(join);
+  }
+  b_.SetInsertPoint(join);
+  for (size_t r = 0; r < inst.results.size(); r++) {
+    auto* phi = b_.CreatePHI(type(inst.results[r].type), 2);
+    for (int k = 0; k < 2; k++) phi->addIncoming(results[k][r], end[k]);
+    values_[inst.result(r)] = phi;
+  }
+}
+
+void Emitter::any_loop(const ir::Inst& inst) {
+  bool outer = brief_;
+  brief_ |= combines(inst.region(inst.regions.size() - 1));
+  if (inst.is(Op::loop))
+    counted_loop(inst);
+  else
+    while_loop(inst);
+  brief_ = outer;
+}
+
+Value* Emitter::key_of(const ir::Value* v, Op op) {
+  auto it = keys_.find(v);
+  if (it != keys_.end() && it->second.op == op) return it->second.value;
+  return emit_key(b_, value(v), op == Op::fmin);
+}
+
+void Emitter::set_key(const ir::Value* v, Key key) {
+  keys_[v] = key;
+  values_[v] = emit_unkey(b_, key.value, type(v->type));
+}
+
+/// fmin or fmax with a running extreme.
+bool Emitter::extreme_step(const ir::Inst& inst) {
+  if (!inst.is(Op::fmin) && !inst.is(Op::fmax)) return false;
+  const ir::Value *x = inst.operand(0), *y = inst.operand(1);
+  auto running = [&](const ir::Value* v) {
+    auto it = keys_.find(v);
+    return it != keys_.end() && it->second.op == inst.op;
+  };
+  if (!running(x) && !running(y)) return false;
+  auto id = inst.is(Op::fmin) ? llvm::Intrinsic::smin : llvm::Intrinsic::smax;
+  Value* key = b_.CreateBinaryIntrinsic(id, key_of(x, inst.op), key_of(y, inst.op));
+  set_key(inst.result(), {inst.op, key});
+  return true;
+}
+
+/// Rotated: guard, body, test at the end, which LLVM's loop passes want. A step other than 1
+/// counts rounds, so that an index that would wrap ends the loop.
+void Emitter::counted_loop(const ir::Inst& inst) {
+  const ir::Region* body = inst.region(0);
+  bool is_signed = ir::is_signed(inst.operand(0)->type);
+  Value* lo = value(inst.operand(0));
+  Value* hi = value(inst.operand(1));
+  Value* step = value(inst.operand(2));
+  llvm::Type* t = lo->getType();
+  Value* one = llvm::ConstantInt::get(t, 1);
+  bool by_one = step == one;
+  size_t count = inst.results.size();
+  std::vector<std::optional<Op>> extremes;
+  Values init;
+  for (size_t k = 0; k < count; k++) {
+    extremes.push_back(running_extreme(inst, k));
+    const ir::Value* v = inst.operand(k + 3);
+    init.push_back(extremes[k] ? key_of(v, *extremes[k]) : value(v));
+  }
+
+  Value* rounds = nullptr;
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* head = block("loop");
+  BasicBlock* after = block("after");
+  Value* runs = is_signed ? b_.CreateICmpSLT(lo, hi) : b_.CreateICmpULT(lo, hi);
+  if (!by_one) {
+    Value* last = b_.CreateSub(b_.CreateSub(hi, lo), one);
+    Value* positive = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, step, one);
+    rounds = b_.CreateAdd(b_.CreateUDiv(last, positive), one);
+  }
+  b_.CreateCondBr(runs, head, after);
+
+  b_.SetInsertPoint(head);
+  auto phi = [&](Value* first, llvm::Type* of) {
+    auto* p = b_.CreatePHI(of, 2);
+    p->addIncoming(first, before);
+    return p;
+  };
+  llvm::PHINode* index = phi(lo, t);
+  llvm::PHINode* round = by_one ? nullptr : phi(llvm::ConstantInt::get(t, 0), t);
+  std::vector<llvm::PHINode*> carried;
+  for (Value* v : init) carried.push_back(phi(v, v->getType()));
+  values_[body->arg(0)] = index;
+  auto define = [&](size_t k, const ir::Value* v, Value* held) {
+    if (extremes[k])
+      set_key(v, {*extremes[k], held});
+    else
+      values_[v] = held;
+  };
+  for (size_t k = 0; k < count; k++) define(k, body->arg(k + 1), carried[k]);
+
+  llvm::MDNode* outer_group = memory_.group();
+  llvm::MDNode* group = nullptr;
+  if (inst.kind == ir::parallel_walk && !has_atomics(body)) {
+    group = llvm::MDNode::getDistinct(context_, {});
+    memory_.set_group(group);
+  }
+  statements(body);
+  memory_.set_group(outer_group);
+  Values next;
+  for (size_t k = 0; k < count; k++) {
+    const ir::Value* v = body->last->operand(k);
+    next.push_back(extremes[k] ? key_of(v, *extremes[k]) : value(v));
+  }
+
+  BasicBlock* latch = b_.GetInsertBlock();
+  Value* next_index = b_.CreateAdd(index, step, "", by_one && !is_signed, by_one && is_signed);
+  Value* more;
+  if (by_one) {
+    more = is_signed ? b_.CreateICmpSLT(next_index, hi) : b_.CreateICmpULT(next_index, hi);
+  } else {
+    Value* next_round = b_.CreateNUWAdd(round, one);
+    more = b_.CreateICmpULT(next_round, rounds);
+    round->addIncoming(next_round, latch);
+  }
+  auto* branch = b_.CreateCondBr(more, head, after);
+  branch->setMetadata(llvm::LLVMContext::MD_loop, loop_facts(group));
+  index->addIncoming(next_index, latch);
+  for (size_t k = 0; k < count; k++) carried[k]->addIncoming(next[k], latch);
+
+  b_.SetInsertPoint(after);
+  Values results;
+  for (size_t k = 0; k < count; k++) {
+    auto* result = b_.CreatePHI(init[k]->getType(), 2);
+    result->addIncoming(init[k], before);
+    result->addIncoming(next[k], latch);
+    results.push_back(result);
+  }
+  for (size_t k = 0; k < count; k++) define(k, inst.result(k), results[k]);
+}
+
+/// The loop ends; where `group` is given its accesses of different iterations do not depend on
+/// one another (or race, and then any order will do).
+llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group) {
+  auto named = [&](const char* name, llvm::Metadata* value) {
+    std::vector<llvm::Metadata*> items = {llvm::MDString::get(context_, name)};
+    if (value) items.push_back(value);
+    return llvm::MDNode::get(context_, items);
+  };
+  std::vector<llvm::Metadata*> facts = {nullptr, named("llvm.loop.mustprogress", nullptr)};
+  if (group) facts.push_back(named("llvm.loop.parallel_accesses", group));
+  if (brief_) {
+    auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+    facts.push_back(named("llvm.loop.vectorize.width", one));
+    facts.push_back(named("llvm.loop.interleave.count", one));
+    facts.push_back(named("llvm.loop.unroll.disable", nullptr));
+  }
+  llvm::MDNode* id = llvm::MDNode::getDistinct(context_, facts);
+  id->replaceOperandWith(0, id);
+  return id;
+}
+
+void Emitter::while_loop(const ir::Inst& inst) {
+  const ir::Region* condition = inst.region(0);
+  const ir::Region* body = inst.region(1);
+  Values init = operands(inst);
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* head = block("while");
+  BasicBlock* inside = block("do");
+  BasicBlock* after = block("after");
+  b_.CreateBr(head);
+
+  b_.SetInsertPoint(head);
+  std::vector<llvm::PHINode*> carried;
+  for (size_t k = 0; k < init.size(); k++) {
+    carried.push_back(b_.CreatePHI(init[k]->getType(), 2));
+    carried[k]->addIncoming(init[k], before);
+    values_[condition->arg(k)] = carried[k];
+  }
+  Values tested = region(condition);
+  b_.CreateCondBr(tested[0], inside, after);
+
+  b_.SetInsertPoint(inside);
+  for (size_t k = 0; k < init.size(); k++) values_[body->arg(k)] = tested[k + 1];
+  Values next = region(body);
+  for (size_t k = 0; k < init.size(); k++) carried[k]->addIncoming(next[k], b_.GetInsertBlock());
+  b_.CreateBr(head);
+
+  b_.SetInsertPoint(after);
+  for (size_t k = 0; k < init.size(); k++) values_[inst.result(k)] = tested[k + 1];
+}
+
+}  // namespace quern::codegen
