@@ -20,12 +20,14 @@ int main(int argc, char** argv) {
                                                                   {"launch", bench::launch},
                                                                   {"compile", bench::compile}};
   if (!group.empty() && !groups.count(group)) {
-    std::fprintf(stderr, "quern_bench: there is no group '%s'\n", group.c_str());
+    std::fprintf(stderr, "quern_bench: there is no group '%s'; there are", group.c_str());
+    for (const auto& [name, run] : groups) std::fprintf(stderr, " %s", name.c_str());
+    std::fprintf(stderr, "\n");
     return 2;
   }
   try {
     quern::Device device =
-        device_name.empty() ? quern::Device() : quern::Device(device_name.c_str());
+        device_name.empty() ? quern::Device() : quern::Device(device_name.c_str(), quern::Loc{});
     bench::Report report(device, pairs);
     std::printf(
         "device %s, %d threads; times are medians with [10 %%, 90 %%]; ratio = reference / quern\n",

@@ -54,10 +54,19 @@ void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
     r.fail(loc, "deterministic() on a loop that is not parallel; only outermost loops are");
     return;
   }
+  if (spec.has_block && !frame.parallel) {
+    r.fail(loc, "block_size() on a loop that is not parallel; only outermost loops are");
+    return;
+  }
+  if (spec.has_block && (spec.block < 1 || spec.block > 1024)) {
+    r.fail(loc, "a block of " + std::to_string(spec.block) + " iterations; allowed are 1 to 1024");
+    return;
+  }
   if (frame.parallel) {
     std::vector<ir::Type> types(size_t(spec.rank), bounds[0]->type);
     frame.inst =
-        b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds, spec.deterministic ? 1 : 0);
+        b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds,
+               ir::parallel_imm(0, uint32_t(spec.block), spec.deterministic));
     frame.inst->kind = uint8_t(spec.rank);
     ir::Region* body = b.make_region(std::span<const ir::Type>(types));
     b.set_regions(frame.inst, {body});

@@ -157,10 +157,12 @@ Id ternary(Op op, Id a, Id b, Id c, Loc loc) {
   return r.add(op == Op::select ? r.at(loc).select(x, y, z) : r.at(loc).fma(x, y, z));
 }
 
-Id random_word(Loc loc) {
+Id random_word(Loc loc, Id first) {
   Recording& r = recording(loc);
   if (r.failed()) return {};
-  return r.add(r.at(loc).make(ir::Op::random, {ir::Type::u32}, {})->result());
+  ir::Value* word = r.at(loc).make(ir::Op::random, {ir::Type::u32}, {})->result();
+  if (first.recording) r.effects.emplace(word, r.effects[r.value(first, loc)]);
+  return r.add(word);
 }
 
 // ---- variables

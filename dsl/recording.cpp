@@ -74,7 +74,27 @@ Recording::Recording(bool is_function, std::span<const ir::Type> results, Loc at
 
 Id Recording::add(ir::Value* v) {
   values.push_back(v);
+  watch_order(v);
   return {uint32_t(values.size() - 1), number};
+}
+
+void Recording::watch_order(ir::Value* v) {
+  const ir::Inst* inst = v->inst;
+  if (!inst) return;
+  if (inst->is(ir::Op::random) || inst->is(ir::Op::atomic)) effects.emplace(v, inst);
+  if (effects.empty() || !ir::is_pure(inst->op)) return;
+  for (const ir::Use& use : inst->operands) {
+    auto part = effects.find(use.value);
+    if (part == effects.end()) continue;
+    const ir::Inst* effect = part->second;
+    const ir::Inst* known = effects.emplace(v, effect).first->second;
+    if (known == effect || known->loc.line != effect->loc.line ||
+        std::strcmp(known->loc.file, effect->loc.file) != 0)
+      continue;
+    fail(known->loc,
+         "two operations with effects (random, atomics) in one expression: compilers evaluate them in "
+         "different orders; give each a statement on a line of its own");
+  }
 }
 
 ir::Builder& Recording::at(Loc place_) {

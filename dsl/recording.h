@@ -42,6 +42,10 @@ struct Recording {
   /// Places what is recorded next at `loc`, or where the last one was.
   ir::Builder& at(Loc loc);
 
+  /// Compilers evaluate the operands of an expression in different orders, so a value may not be made
+  /// of two effects (random, an atomic's old value) of one line. Learns what `v` is made of.
+  void watch_order(ir::Value* v);
+
   // ---- errors
   void fail(Loc loc, const std::string& message);
   bool failed() const { return error.has_value(); }
@@ -69,6 +73,7 @@ struct Recording {
   std::unique_ptr<ir::Kernel> kernel;
   ir::Builder b;
   std::vector<ir::Value*> values;
+  std::unordered_map<const ir::Value*, const ir::Inst*> effects;  ///< that a value was made of
   std::vector<Frame> frames;  ///< the first is the body itself
   std::optional<Error> error;
   std::unordered_map<const ir::Value*, Outer> outer_variables;  ///< of the parallel loop open

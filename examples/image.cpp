@@ -2,6 +2,8 @@
 
 #include <quern/quern.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 
@@ -20,10 +22,13 @@
 namespace examples {
 
 Image read_image(const std::string& path) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) throw quern::Error("cannot open the image '" + path + "': " + std::strerror(errno));
   int w = 0, h = 0, channels = 0;
-  std::unique_ptr<uint8_t, void (*)(void*)> data(stbi_load(path.c_str(), &w, &h, &channels, 3),
-                                                 stbi_image_free);
-  if (!data) throw quern::Error("cannot read the image '" + path + "': " + stbi_failure_reason());
+  std::unique_ptr<uint8_t, void (*)(void*)> data(
+      stbi_load_from_file(file.get(), &w, &h, &channels, 3), stbi_image_free);
+  if (!data)
+    throw quern::Error("cannot read '" + path + "' as PNG or JPEG: " + stbi_failure_reason());
   Image image(w, h);
   std::memcpy(image.rgb.data(), data.get(), image.rgb.size());
   return image;

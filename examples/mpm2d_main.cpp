@@ -26,28 +26,34 @@ int main(int argc, char** argv) {
   app.add_option("--device", device_name,
                  "cpu, vulkan, … (else QUERN_DEVICE, else the best present)");
   CLI11_PARSE(app, argc, argv);
+  const char* before_error = "";  // ends the line that shows the progress
   try {
-    quern::Device device =
-        device_name.empty() ? quern::Device() : quern::Device(device_name.c_str());
-    examples::Mpm2d mpm(device, examples::particles_from(examples::read_image(picture)));
-    std::filesystem::create_directories(out);
+    examples::Particles start_shape = examples::particles_from(examples::read_image(picture));
+    std::error_code failure;
+    std::filesystem::create_directories(out, failure);
+    if (failure)
+      throw quern::Error("cannot make the folder '" + out + "': " + failure.message());
+    quern::Device device = device_name.empty() ? quern::Device()
+                                               : quern::Device(device_name.c_str(), quern::Loc{});
+    examples::Mpm2d mpm(device, start_shape);
     std::printf("%d particles on device %s\n", mpm.particles(), device.name());
     auto start = std::chrono::steady_clock::now();
     for (int frame = 0; frame < frames; frame++) {
+      before_error = "\n";
       char name[32];
       std::snprintf(name, sizeof name, "/frame_%04d.png", frame);
       examples::write_png(out + name, mpm.draw(width));
       mpm.advance(steps);
       double seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      std::printf("\rframe %d of %d, simulated %.2f s, %.1f s elapsed", frame + 1, frames,
+      std::printf("\rframe %d of %d, simulated %.3f s, %.1f s elapsed", frame + 1, frames,
                   double(frame * steps) * double(mpm.dt()), seconds);
       std::fflush(stdout);
     }
     device.synchronize();
     std::printf("\nframes are in %s\n", out.c_str());
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "\nmpm2d: %s\n", e.what());
+    std::fprintf(stderr, "%smpm2d: %s\n", before_error, e.what());
     return 1;
   }
 }

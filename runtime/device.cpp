@@ -156,21 +156,28 @@ Address Device::allocate(uint64_t bytes, const std::string& what, Loc loc) {
 }
 
 uint32_t Device::begin_launch(const std::shared_ptr<const Reporter>& reporter) {
-  bool full;
-  uint32_t number;
-  {
-    std::lock_guard lock(mutex_);
-    number = next_launch_++;
-    if (reporter->sites.empty()) return number;
-    full = launched_.size() >= max_launched;
-  }
-  if (full) {
+  std::unique_lock lock(mutex_);
+  if (!reporter->sites.empty() && launched_.size() >= max_launched) {
+    lock.unlock();
     synchronize();
+    lock.lock();
   }
-  std::lock_guard lock(mutex_);
-  launched_.push_back({number, reporter});
+  uint32_t number = next_launch_++;
+  if (reporter->sites.empty()) return number;
+  launched_.push_back({number, false, reporter});
   unread_ = true;
   return number;
+}
+
+void Device::end_launch(uint32_t number) {
+  std::lock_guard lock(mutex_);
+  for (auto l = launched_.rbegin(); l != launched_.rend() && l->number >= number; ++l)
+    if (l->number == number) l->submitted = true;
+}
+
+Ticket Device::submit(std::span<const Command> commands) {
+  std::lock_guard lock(mutex_);
+  return driver_->submit(commands);
 }
 
 std::shared_ptr<const Reporter> Device::reporter_of(uint32_t launch) const {
@@ -230,8 +237,8 @@ void Device::collect() {
     if (!unread_) return;
     print_lines();
     error = take_error();
-    launched_.clear();
-    unread_ = false;
+    std::erase_if(launched_, [](const Launched& l) { return l.submitted; });
+    unread_ = !launched_.empty();
   }
   if (error) throw *error;
 }

@@ -164,7 +164,12 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> arguments, Mo
   std::shared_ptr<Block> block = Variant::take_block(v);
   block->variant = v.get();
   fill_arguments(*v, arguments, block->args());
-  execute(*v, *block, device->begin_launch(v->reporter));
+  struct Launched {
+    Device& device;
+    uint32_t number;
+    ~Launched() { device.end_launch(number); }
+  } launched{*device, device->begin_launch(v->reporter)};
+  execute(*v, *block, launched.number);
   if (kernel_->results.empty()) return nullptr;
   return std::make_shared<Outcome>(device, std::move(block), kernel_->results.size());
 }

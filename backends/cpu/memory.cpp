@@ -14,7 +14,7 @@ namespace quern::cpu {
 
 namespace {
 constexpr uint64_t large = 1 << 20;
-constexpr uint64_t block = 256 << 10;  ///< bytes a thread copies or fills at a time
+constexpr uint64_t piece = 256 << 10;  ///< bytes a thread copies or fills at a time
 
 void* obtain(uint64_t bytes) {
   if (bytes < large) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -34,9 +34,9 @@ void give_back(void* at, uint64_t bytes) {
 /// Calls f(first, bytes) for the blocks of `bytes`.
 template <class F>
 void by_blocks(uint64_t bytes, F&& f) {
-  if (bytes < 4 * block) return f(uint64_t(0), bytes);
-  parallel_for((bytes + block - 1) / block,
-               [&](uint64_t k) { f(k * block, std::min(block, bytes - k * block)); });
+  if (bytes < 4 * piece) return f(uint64_t(0), bytes);
+  parallel_for((bytes + piece - 1) / piece,
+               [&](uint64_t k) { f(k * piece, std::min(piece, bytes - k * piece)); });
 }
 }  // namespace
 
@@ -46,16 +46,16 @@ Memory::~Memory() {
 
 void* Memory::allocate(uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  uint64_t shift = bytes < large ? 0 : count_++ % 12 * 5 * 64;
+  uint64_t skew = bytes < large ? 0 : count_++ % 12 * 5 * 64;
   bool fits = bytes <= limit_ - std::min(used_, limit_);
-  void* start = fits ? obtain(bytes + shift) : nullptr;
+  void* start = fits ? obtain(bytes + skew) : nullptr;
   if (!start)
     throw Error("cannot allocate " + std::to_string(bytes) +
                 " bytes on the cpu device: " + std::to_string(used_) +
                 " bytes are in use, the machine has " + std::to_string(limit_));
-  void* at = static_cast<std::byte*>(start) + shift;
-  blocks_[at] = {start, bytes + shift};
-  used_ += bytes + shift;
+  void* at = static_cast<std::byte*>(start) + skew;
+  blocks_[at] = {start, bytes + skew};
+  used_ += bytes + skew;
   return at;
 }
 

@@ -29,6 +29,7 @@ Code::Code(const Kernel& of) : kernel(of), layout(abi::layout(of)) {
     if (t.domain) task.domain = block(t.domain);
     task.body = block(t.body);
     walk(t.body, [&](const Inst* inst) {
+      if (inst->is(Op::read) && inst->imm == abi::error_class) task.tests_record = true;
       if (!inst->is(Op::store) || kernel.bindings[inst->binding()].kind != Binding::frame) return;
       if (conditions.contains(inst->component())) task.conditions.push_back(inst->component());
     });

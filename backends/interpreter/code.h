@@ -53,6 +53,7 @@ class Code {
     const Block* domain = nullptr;
     const Block* body = nullptr;
     std::vector<uint32_t> conditions;  ///< cells of the schedule that the task writes
+    bool tests_record = false;         ///< its own code asks whether a check has failed
   };
   std::vector<Task> tasks;
 

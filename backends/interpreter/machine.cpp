@@ -271,7 +271,7 @@ void Machine::task(uint32_t number, const Block& block, const Domain& d, const P
   task_ = number;
   part_ = part;
   const Task& task = kernel_.tasks[number];
-  if (kernel_.level == Level::split && !may_start(task)) {
+  if (!code_.tasks[number].tests_record && !may_start(task)) {
     for (uint32_t cell : code_.tasks[number].conditions)
       write_memory(Type::b1, cell_address(cell), 0);
     return;

@@ -1,6 +1,7 @@
 #include "backends/interpreter/reductions.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace quern::interpreter {
 
@@ -37,8 +38,9 @@ class Partials {
 
 Bits Contributions::combined(Bits initial, uint64_t iterations) {
   if (all_.empty()) return initial;
-  std::stable_sort(all_.begin(), all_.end(),
-                   [](const One& a, const One& b) { return a.iteration < b.iteration; });
+  std::sort(all_.begin(), all_.end(), [](const One& a, const One& b) {
+    return std::pair(a.iteration, a.number) < std::pair(b.iteration, b.number);
+  });
   std::vector<Bits> level;
   auto at = all_.begin();
   for (uint64_t first = 0; first < iterations; first += chunk) {

@@ -45,7 +45,8 @@ llvm::Function* declare_callee(llvm::Module& module, const Machine& machine,
     params.push_back(type_of(context, a.type, machine.global_space));
   for (ir::Type t : source.results) results.push_back(type_of(context, t, machine.global_space));
   auto* type = llvm::FunctionType::get(llvm::StructType::get(context, results), params, false);
-  auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, source.name, module);
+  auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, "callee_" + source.name,
+                                   module);
   attributes(f, machine);
   return f;
 }

@@ -120,6 +120,8 @@ std::optional<Adapter> describe(const Instance& vk, VkPhysicalDevice device, std
   a.max_allocation = v11.maxMemoryAllocationSize;
   a.max_groups[0] = p.limits.maxComputeWorkGroupCount[0];
   a.max_groups[1] = p.limits.maxComputeWorkGroupCount[1];
+  a.max_group_threads =
+      std::min(p.limits.maxComputeWorkGroupInvocations, p.limits.maxComputeWorkGroupSize[0]);
   a.is_cpu = p.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   a.name = p.deviceName;
   a.abilities.int64_atomics = features.v12.shaderBufferInt64Atomics;
@@ -128,7 +130,7 @@ std::optional<Adapter> describe(const Instance& vk, VkPhysicalDevice device, std
       v12.shaderSignedZeroInfNanPreserveFloat32 && v12.shaderSignedZeroInfNanPreserveFloat64;
   a.abilities.round_even = v12.shaderRoundingModeRTEFloat32 && v12.shaderRoundingModeRTEFloat64;
   a.abilities.keep_denorm = v12.shaderDenormPreserveFloat32 && v12.shaderDenormPreserveFloat64;
-  a.abilities.loop_limit = v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
+  a.abilities.mesa_software = v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
   choose_memory(vk, a);
   return a;
 }
@@ -157,18 +159,18 @@ std::vector<Adapter> adapters(const Instance& vk, std::string& why) {
   std::vector<VkPhysicalDevice> handles(count);
   vk.EnumeratePhysicalDevices(vk.handle, &count, handles.data());
   handles.resize(count);
-  std::vector<Adapter> found;
+  std::vector<Adapter> found, software;
   std::map<std::string, int> names;
   for (VkPhysicalDevice device : handles) {
     auto a = describe(vk, device, why);
     if (!a) continue;
     int number = ++names[a->name];
     if (number > 1) a->name += " (" + std::to_string(number) + ")";  // the name tells them apart
-    found.push_back(*a);
+    (a->is_cpu ? software : found).push_back(*a);
   }
   if (count == 0) why = "no Vulkan device is present";
   // Real devices before software ones; otherwise the loader's order.
-  std::ranges::stable_partition(found, [](const Adapter& a) { return !a.is_cpu; });
+  found.insert(found.end(), software.begin(), software.end());
   return found;
 }
 

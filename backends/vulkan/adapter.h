@@ -14,6 +14,7 @@ struct Adapter {
   uint32_t staging_type = 0;
   uint64_t max_allocation = 0;
   uint32_t max_groups[2] = {};
+  uint32_t max_group_threads = 0;
   bool is_cpu = false;
   std::string name;  ///< each adapter's own
   Abilities abilities;

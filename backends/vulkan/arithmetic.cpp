@@ -27,9 +27,27 @@ Id Arithmetic::type(Type t) {
   return ir::is_float(t) ? w.float_type(width) : w.int_type(width);
 }
 
+Id Arithmetic::plain_constant(Type t, ir::Bits bits) {
+  return w.constant(type(t), ir::bit_width(t), ir::truncate(bits, t));
+}
+
 Id Arithmetic::constant(Type t, ir::Bits bits) {
   if (t == Type::b1) return w.boolean(bits != 0);
-  return w.constant(type(t), ir::bit_width(t), ir::truncate(bits, t));
+  if (zero_ && ir::is_float(t))
+    return w.bitcast(type(t), hidden(bits_type(t), plain_constant(bits_type(t), bits)));
+  Id v = plain_constant(t, bits);
+  if (zero_ && ir::bit_width(t) == 64) i64_constants_.insert(v);
+  return v;
+}
+
+/// `v` of an integer type as a sum that is not known to be a constant.
+Id Arithmetic::hidden(Type t, Id v) {
+  Id zero = ir::bit_width(t) == 64 ? zero_ : w.op(Spv::OpUConvert, type(t), {zero_});
+  return w.op(Spv::OpIAdd, type(t), {v, zero});
+}
+
+Id Arithmetic::hidden_constant(Type t, Id v) {
+  return i64_constants_.contains(v) ? hidden(t, v) : v;
 }
 
 Id Arithmetic::row(const ir::Inst& inst, std::span<const Id> args) {
@@ -93,14 +111,14 @@ Id Arithmetic::less(Type t, Id x, Id y) {
   return test(ir::is_float(t)    ? Spv::OpFOrdLessThan
               : ir::is_signed(t) ? Spv::OpSLessThan
                                  : Spv::OpULessThan,
-              x, y);
+              hidden_constant(t, x), hidden_constant(t, y));
 }
 
 Id Arithmetic::less_equal(Type t, Id x, Id y) {
   return test(ir::is_float(t)    ? Spv::OpFOrdLessThanEqual
               : ir::is_signed(t) ? Spv::OpSLessThanEqual
                                  : Spv::OpULessThanEqual,
-              x, y);
+              hidden_constant(t, x), hidden_constant(t, y));
 }
 
 Id Arithmetic::equal(Type t, Id x, Id y) {
@@ -154,8 +172,13 @@ Id Arithmetic::negate(Type t, Id x) {
                          : w.op(Spv::OpSNegate, type(t), {x});
 }
 
+/// By its bits for a float: Mesa takes a square root for positive, which that of -0 is not.
 Id Arithmetic::absolute(Type t, Id x) {
-  if (ir::is_float(t)) return math(GLSLstd450FAbs, t, {x});
+  if (ir::is_float(t)) {
+    Type bits = bits_type(t);
+    Id cleared = logic(Op::bit_and, bits, w.bitcast(type(bits), x), constant(bits, ~sign_bit(t)));
+    return w.bitcast(type(t), cleared);
+  }
   if (!ir::is_signed(t)) return x;
   return select(t, less(t, x, constant(t, 0)), negate(t, x), x);
 }

@@ -26,7 +26,7 @@ constexpr Flag flags[] = {{" +int64-atomics", &Abilities::int64_atomics},
                           {" +keep-nan", &Abilities::keep_nan},
                           {" +round-even", &Abilities::round_even},
                           {" +keep-denorm", &Abilities::keep_denorm},
-                          {" +loop-limit", &Abilities::loop_limit}};
+                          {" +mesa-software", &Abilities::mesa_software}};
 
 using Ids = std::vector<Id>;
 
@@ -47,10 +47,13 @@ class Emitter {
                    spv::Capability::PhysicalStorageBufferAddresses})
       w.capability(c);
     float_modes();
-    uint32_t size = task_.kind == ir::Task::serial ? 1 : group_size;
-    w.execution_mode(spv::ExecutionMode::LocalSize, {size, 1, 1});
+    w.execution_mode(spv::ExecutionMode::LocalSize, {group_size(task_), 1, 1});
     w.begin_main();
     constants_ = w.global(spv::StorageClass::PushConstant, constants_type());
+    if (abilities_.mesa_software)
+      scalar_.hide_constants(w.op(Spv::OpISub, scalar_.type(Type::u64),
+                                  {push_constant(offsetof(PushConstants, fault)),
+                                   push_constant(offsetof(PushConstants, same_fault))}));
     args_ = push_constant(offsetof(PushConstants, args));
     if (task_.kind != ir::Task::serial) number_threads();
     when(allowed(), [&] {
@@ -114,7 +117,8 @@ class Emitter {
     Id word = scalar_.type(Type::u64);
     Id place = built_in(spv::BuiltIn::GlobalInvocationId);
     Id groups = built_in(spv::BuiltIn::NumWorkgroups);
-    Id row = w.op(Spv::OpIMul, word, {part(groups, 0), scalar_.constant(Type::u64, group_size)});
+    Id row =
+        w.op(Spv::OpIMul, word, {part(groups, 0), scalar_.constant(Type::u64, group_size(task_))});
     threads_ = w.op(Spv::OpIMul, word, {row, part(groups, 1)});
     Id before = w.op(Spv::OpIMul, word, {row, part(place, 1)});
     thread_ = w.op(Spv::OpIAdd, word, {before, part(place, 0)});
@@ -378,7 +382,7 @@ class Emitter {
     w.place(start);
   }
   void test(Loop& loop, Id condition) {
-    if (abilities_.loop_limit) {
+    if (abilities_.mesa_software) {
       // Compilers know that `condition` is false behind the loop, but not what this sum is.
       Id number = scalar_.convert(Type::b1, Type::u64, condition);
       loop.trace = w.op(Spv::OpIAdd, scalar_.type(Type::u64),
@@ -452,7 +456,7 @@ class Emitter {
     for (size_t k = 0; k < next.size(); k++) w.close(loop.carried[k], next[k]);
     w.branch(loop.head);
     w.place(loop.after);
-    if (!abilities_.loop_limit) return;
+    if (!abilities_.mesa_software) return;
     Id fault = push_constant(offsetof(PushConstants, same_fault));
     Id cut = w.op(Spv::OpINotEqual, w.bool_type(), {loop.trace, fault});
     when(cut, [&] { report_cut(inst); });

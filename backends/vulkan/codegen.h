@@ -8,8 +8,10 @@
 
 namespace quern::vulkan {
 
-/// Invocations in a workgroup of a range task; a serial task runs one.
-inline constexpr uint32_t group_size = 64;
+/// Invocations in a workgroup: one for a serial task, else what the program asks for, else 64.
+inline uint32_t group_size(const ir::Task& task) {
+  return task.kind == ir::Task::serial ? 1 : task.block_size[0] ? task.block_size[0] : 64;
+}
 
 /// What every task is launched with.
 struct PushConstants {
@@ -20,8 +22,8 @@ struct PushConstants {
 };
 
 /// Mesa's software driver ends every loop of an invocation once it has run 65,535 rounds, and says
-/// nothing. Where Abilities::loop_limit is set, code behind each loop writes this word if the loop
-/// would have gone on.
+/// nothing. Where Abilities::mesa_software is set, code behind each loop writes this word if the
+/// loop would have gone on.
 struct CutLoop {
   uint16_t loop = 0;  ///< 1 + place among loops_of(task); 0: nothing was cut
   uint16_t task = 0;
@@ -34,10 +36,10 @@ std::vector<const ir::Inst*> loops_of(const ir::Task& task);
 struct Abilities {
   bool int64_atomics = false;
   bool f32_atomic_add = false;
-  bool keep_nan = false;     ///< SignedZeroInfNanPreserve can be asked for in 32 and 64 bits
-  bool round_even = false;   ///< RoundingModeRTE likewise
-  bool keep_denorm = false;  ///< DenormPreserve likewise
-  bool loop_limit = false;   ///< see CutLoop
+  bool keep_nan = false;       ///< SignedZeroInfNanPreserve can be asked for in 32 and 64 bits
+  bool round_even = false;     ///< RoundingModeRTE likewise
+  bool keep_denorm = false;    ///< DenormPreserve likewise
+  bool mesa_software = false;  ///< its faults are worked around: CutLoop, hide_constants
 
   std::string text() const;
   static Abilities parse(std::string_view isa);

@@ -39,7 +39,7 @@ Driver::Driver(std::shared_ptr<Instance> instance, const Adapter& adapter)
   VkResult result = gpu_->CreateCommandPool(gpu_->handle, &pool, nullptr, &pool_);
   if (result != VK_SUCCESS) gpu_->DestroySemaphore(gpu_->handle, semaphore_, nullptr);
   expect(result, "vkCreateCommandPool");
-  if (adapter.abilities.loop_limit) {
+  if (adapter.abilities.mesa_software) {
     fault_ = staging_.allocate(sizeof(CutLoop));
     std::memset(staging_.find(fault_, sizeof(CutLoop)).host, 0, sizeof(CutLoop));
   }
@@ -169,9 +169,9 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
   const Pipelines::Task& task = pipelines->tasks.at(launch.task);
   bool serial = task.kind == ir::Task::serial;
   bool chunked = task.walk == ir::Task::chunked;
-  uint64_t threads = serial ? group_size : chunked ? launch.chunks : launch.iterations;
+  uint64_t threads = serial ? 1 : chunked ? launch.chunks : launch.iterations;
   if (threads == 0) return;
-  uint64_t groups = threads / group_size + (threads % group_size != 0);
+  uint64_t groups = threads / task.group + (threads % task.group != 0);
   uint64_t x = std::min<uint64_t>(groups, gpu_->adapter.max_groups[0]);
   uint64_t y = (groups + x - 1) / x;
   if (y > gpu_->adapter.max_groups[1]) {
@@ -338,8 +338,14 @@ Pipelines::Pipelines(std::shared_ptr<Gpu> on, const ir::Kernel& kernel, const ru
   if (modules.size() != kernel.tasks.size())
     throw InternalError("an image of the vulkan back end has " + std::to_string(modules.size()) +
                         " tasks, its kernel " + std::to_string(kernel.tasks.size()));
-  for (size_t k = 0; k < modules.size(); k++)
-    tasks.push_back({nullptr, kernel.tasks[k].kind, kernel.tasks[k].walk});
+  for (size_t k = 0; k < modules.size(); k++) {
+    const ir::Task& task = kernel.tasks[k];
+    uint32_t group = group_size(task), most = gpu->adapter.max_group_threads;
+    if (group > most)
+      throw Error(task.loc, "a block of " + std::to_string(group) + " iterations; " +
+                                gpu->adapter.name + " runs at most " + std::to_string(most));
+    tasks.push_back({nullptr, task.kind, task.walk, group});
+  }
   try {
     for (size_t k = 0; k < modules.size(); k++) tasks[k].pipeline = make(modules[k]);
   } catch (...) {

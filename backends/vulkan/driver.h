@@ -17,6 +17,7 @@ struct Pipelines {
     VkPipeline pipeline = nullptr;
     ir::Task::Kind kind{};
     ir::Task::Walk walk{};
+    uint32_t group = 1;  ///< invocations in a workgroup
   };
   std::shared_ptr<Gpu> gpu;
   std::vector<Task> tasks;

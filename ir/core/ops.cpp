@@ -9,7 +9,7 @@ namespace {
 struct Classes {
   bool b, i, f;
 };
-constexpr Classes class_b{true, false, false}, class_i{false, true, false},
+constexpr Classes class_i{false, true, false},
     class_f{false, false, true}, class_bi{true, true, false}, class_nums{false, true, true},
     class_bif{true, true, true}, class_any{true, true, true};
 

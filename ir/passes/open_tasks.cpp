@@ -20,7 +20,7 @@ void open_tasks(Kernel& kernel, const TargetTraits& target) {
         move(b, inst);
     Inst* loop = b.make(Op::parallel, {}, bounds);
     loop->kind = task.rank;
-    loop->imm = uint64_t(task.ordinal) << 32 | (task.deterministic ? 1 : 0);
+    loop->imm = parallel_imm(task.ordinal, task.block_size[0], task.deterministic);
     b.set_regions(loop, {iteration});
     b.yield();
   }

@@ -13,6 +13,7 @@
 #include "ir/passes/forward.h"
 #include "ir/passes/hoist.h"
 #include "ir/passes/inline_calls.h"
+#include "ir/passes/interleave_walks.h"
 #include "ir/passes/legalise.h"
 #include "ir/passes/lower_access.h"
 #include "ir/passes/lower_checks.h"
@@ -36,7 +37,7 @@ namespace quern::ir {
 namespace {
 
 /// Runs passes one by one: verified, shown to the hook, printed where QUERN_DUMP=passes asks for
-/// it. Optional ones stop after QUERN_PASS_LIMIT, which bisects a wrong optimisation.
+/// it. Optional ones of each step stop after QUERN_PASS_LIMIT, which bisects a wrong optimisation.
 class Runner {
  public:
   Runner(Kernel& kernel, const PassHook& hook) : kernel_(kernel), hook_(hook) {
@@ -121,6 +122,9 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("hoist", hoist);
   run.may("version_walks", version_walks);
   run.may("simplify", simplify);
+  run.may("interleave_walks", [&](Kernel& k) { interleave_walks(k, target); });
+  run.may("simplify", simplify);
+  run.may("hoist", hoist);
 }
 
 void expect_ordered(const Kernel& kernel, const Signature& signature) {
@@ -131,9 +135,10 @@ void expect_ordered(const Kernel& kernel, const Signature& signature) {
   walk(*copy, [](Inst* inst) {
     if (!inst->is(Op::atomic) || !is_float(inst->elem)) return;
     if (inst->atomic() != AtomicOp::add && inst->atomic() != AtomicOp::mul) return;
-    throw Error(inst->loc, "a float atomic " + std::string(name(inst->atomic())) +
-                               " depends on the order of iterations, so a strict kernel cannot give "
-                               "the same bits everywhere; reduce into a variable, or use integers");
+    throw Error(inst->loc,
+                "a float atomic " + std::string(name(inst->atomic())) +
+                    " depends on the order of iterations, so a strict kernel cannot give "
+                    "the same bits everywhere; reduce into a variable, or use integers");
   });
 }
 

@@ -119,6 +119,7 @@ class Splitter {
     task.kind = Task::range;
     task.rank = uint8_t(inst->operand_count() / 2);
     task.deterministic = (inst->imm & 1) != 0;
+    task.block_size[0] = block_of(inst->imm);
     task.ordinal = uint32_t(inst->imm >> 32);
     task.loc = inst->loc;
     task.domain = b_.make_region();

@@ -491,6 +491,7 @@ class Parser {
     const ImmUse use = imm_use(op);
     if (use == ImmUse::parallel) {
       if (accept("deterministic")) imm.value = 1;
+      if (accept("block")) imm.value |= uint64_t(attribute<uint16_t>("a block size")) << 1;
       if (accept("ordinal")) imm.value |= uint64_t(attribute<uint32_t>("an ordinal")) << 32;
       return imm;
     }

@@ -132,6 +132,7 @@ std::string imm(const Inst* inst) {
                                : "<" + std::to_string(inst->imm >> 16) + ">";
     case ImmUse::parallel:
       return std::string(inst->imm & 1 ? " deterministic" : "") +
+             (block_of(inst->imm) ? number(" block=", block_of(inst->imm)) : "") +
              (inst->imm >> 32 ? number(" ordinal=", inst->imm >> 32) : "");
     case ImmUse::optional_number:
       if (inst->imm == 0) return "";

@@ -260,7 +260,7 @@ TEST_CASE("class 0 may overlap any field") {
 TEST_CASE("functions with several results are called") {
   Program p(R"(quern 1
   kernel @k level=lowered
-  function @both(%a: f64, %b: f64) -> (f64, f64) {
+  function @task_0(%a: f64, %b: f64) -> (f64, f64) {
     %s = add %a, %b : f64
     %d = sub %a, %b : f64
     yield %s, %d

@@ -396,3 +396,21 @@ TEST_CASE("outlined and inlined functions") {
     }
   });
 }
+
+TEST_CASE("block_size and deterministic wrap a range without changing results") {
+  on_every_device([](qn::Device& device) {
+    for (int n : {0, 1, 127, 128, 129, 5000}) {
+      qn::Field<int> x{device, {n}};
+      qn::Kernel k = [&] {
+        Var<int> sum = 0;
+        for (auto i : block_size(x, 128)) x[i] = 2 * i;
+        for (auto i : deterministic(x)) sum += x[i];
+        for (auto i : block_size(range(n), 1)) x[i] = x[i] + 1;
+        return sum;
+      };
+      REQUIRE(int(k()) == n * (n - 1));
+      std::vector<int> out = qn::to_vector(x);
+      for (int i = 0; i < n; i++) REQUIRE(out[size_t(i)] == 2 * i + 1);
+    }
+  });
+}

@@ -456,6 +456,27 @@ TEST_CASE("more printed lines than a device keeps: the loss is told, later lines
   });
 }
 
+TEST_CASE("lines printed while two threads launch and wait are all there") {
+  on_every_device([](qn::Device& device) {
+    qn::Kernel talk = [](qn::Field<int> x, I32 who) {
+      for (auto i : x) print("thread {} line {}", who, i);
+    };
+    qn::Field<int> x{device, {3}};
+    int failures = 0;
+    std::string text = output_of([&] {
+      failures = failures_of_two_threads([&](int t) {
+        for (int r = 0; r < 50; r++) {
+          talk(x, t);
+          device.synchronize();
+        }
+        return 0;
+      });
+    });
+    CHECK(failures == 0);
+    for (const char* who : {"thread 0 line ", "thread 1 line "}) CHECK(count_of(text, who) == 150);
+  });
+}
+
 // ---- recursion
 
 TEST_CASE("a function that calls itself is refused with its line, and the next one works") {

@@ -253,3 +253,36 @@ TEST_CASE("the first error is the one thrown") {
     Break();
   });
 }
+
+TEST_CASE("two effects in one expression") {
+  const char* order = "two operations with effects (random, atomics) in one expression";
+  fails(__LINE__ + 2, order, [](Field<float> x) {
+    for (auto i : x)
+      x[i] = random<float>() - random<float>();
+  });
+  fails(__LINE__ + 2, order, [](Field<int> x) {
+    for (auto i : x)
+      x[i] = max(atomic_add(x[0], 1), 2 * atomic_add(x[0], 1));
+  });
+  // One effect used twice, one that takes two words, and two on lines of their own are in order.
+  quern::test::record([](Field<double> x) {
+    for (auto i : x) {
+      auto a = random<double>();
+      auto b = random<double>();
+      x[i] = a * a - b;
+    }
+  });
+}
+
+TEST_CASE("blocks of iterations") {
+  fails(__LINE__ + 1, "a block of 0 iterations; allowed are 1 to 1024", [](Field<float> x) {
+    for (auto i : block_size(x, 0)) x[i] = 0;
+  });
+  fails(__LINE__ + 1, "a block of 2000 iterations", [](Field<float> x) {
+    for (auto i : block_size(x, 2000)) x[i] = 0;
+  });
+  fails(__LINE__ + 2, "block_size() on a loop that is not parallel", [](Field<float> x) {
+    for (auto i : x)
+      for (auto j : block_size(range(4), 2)) x[i] = x[j];
+  });
+}

@@ -567,3 +567,67 @@ TEST_CASE("functions and fused products that a target lacks are the bodies of ir
     CHECK(out.results[3] == bits_of(std::sqrt(a) / a));
   }
 }
+
+TEST_CASE("iterations taken together through an inner loop do what they did one by one") {
+  auto kernel = from_text(R"(
+    kernel @k level=structured
+    binding field rank=1 i32 "start"
+    binding field rank=1 i32 "values"
+    binding field rank=1 i32 "trace"
+    binding field rank=1 i32 "out"
+    binding scalar i32 "rounds"
+    body {
+      %z = constant<0> : i32
+      %one = constant<1> : i32
+      %n = extent<0.0> : i32
+      %r = param<4> : i32
+      parallel %z, %n {(%i: i32)
+        %s = load<0.0> %i : i32
+        %double = add %s, %s : i32
+          %a, %b = loop %z, %r, %one, %s, %one : i32, i32 {(%k: i32, %sum: i32, %last: i32)
+          %at = add %i, %k : i32
+          %v = load<1.0> %at : i32
+          %more = mul %sum, %last : i32
+          %next = add %more, %v : i32
+          %row = mul %k, %n : i32
+          %cell = add %row, %i : i32
+          store<2.0> %cell, %next
+          yield %next, %v
+        }
+        %c = sub %a, %b : i32
+        %from = load<1.0> %double : i32
+        %d = add %c, %from : i32
+        store<3.0> %i, %d
+        yield
+      }
+      yield
+    })");
+  size_t n = 23, rounds = GENERATE(size_t(0), size_t(1), size_t(5));
+  Fields in(5);
+  for (size_t k = 0; k < n; k++) in[0].push_back(k * 7 % 11);
+  for (size_t k = 0; k < 30; k++) in[1].push_back(Bits(uint32_t(int32_t(k * k % 13) - 5)));
+  in[2].assign(n * rounds + 1, 0);
+  in[3].assign(n, 0);
+  in[4] = {rounds};
+  Fields expected = in;
+  for (size_t i = 0; i < n; i++) {
+    auto a = uint32_t(in[0][i]), b = uint32_t(1);
+    for (size_t k = 0; k < rounds; k++) {
+      auto v = uint32_t(in[1][i + k]);
+      a = a * b + v;
+      b = v;
+      expected[2][k * n + i] = a;
+    }
+    expected[3][i] = a - b + uint32_t(in[1][2 * in[0][i]]);
+  }
+  for (uint32_t lanes : {0u, 1u, 4u, 64u})
+    for (uint64_t grain : {1, 6, 100}) {
+      auto copy = clone(*kernel);
+      TargetTraits traits;
+      traits.lanes = lanes;
+      prepare(*copy, traits);
+      CHECK((count(*copy, Op::slot) > 0) == (lanes > 0));
+      auto out = test::run_lowered(*copy, in, no_limit, {grain, 1});
+      CHECK(out.fields == expected);
+    }
+}

@@ -242,6 +242,10 @@ auto serial(const F& field, Loc l = Loc::here()) {
   return serial(field.indices(l));
 }
 template <detail::AnyField F>
+auto block_size(const F& field, int n, Loc l = Loc::here()) {
+  return block_size(field.indices(l), n);
+}
+template <detail::AnyField F>
 auto deterministic(const F& field, Loc l = Loc::here()) {
   return deterministic(field.indices(l));
 }

@@ -214,7 +214,8 @@ auto vec(const A& a, const B& b, const C& c, Loc l = Loc::here()) {
 template <class T>
 Val<T> random(Loc l = Loc::here()) {
   static_assert(detail::DeviceScalar<T>, "quern: random<T> takes a scalar type");
-  Val<uint32_t> word = detail::value<uint32_t>(detail::random_word(l));
+  detail::Id first = detail::random_word(l);
+  Val<uint32_t> word = detail::value<uint32_t>(first);
   if constexpr (std::is_same_v<T, bool>)
     return word >= 0x80000000u;
   else if constexpr (sizeof(T) < 8) {
@@ -223,7 +224,7 @@ Val<T> random(Loc l = Loc::here()) {
     else
       return cast<T>(word, l);
   } else {
-    Val<uint32_t> low = detail::value<uint32_t>(detail::random_word(l));
+    Val<uint32_t> low = detail::value<uint32_t>(detail::random_word(l, first));
     Val<uint64_t> both = cast<uint64_t>(word, l) << 32 | cast<uint64_t>(low, l);
     if constexpr (std::is_floating_point_v<T>)
       return cast<double>(both >> 11, l) * 0x1p-53;

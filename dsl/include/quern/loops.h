@@ -145,6 +145,14 @@ detail::Range<I, N> serial(detail::Range<I, N> r) {
   r.spec.serial = true;
   return r;
 }
+/// A parallel loop that runs `n` (1 to 1024) iterations together: as one block of a GPU's threads; the
+/// chunks of a CPU's threads are multiples of it.
+template <class I, int N>
+detail::Range<I, N> block_size(detail::Range<I, N> r, int n) {
+  r.spec.block = n;
+  r.spec.has_block = true;
+  return r;
+}
 /// A parallel loop whose reductions give the same bits on every device.
 template <class I, int N>
 detail::Range<I, N> deterministic(detail::Range<I, N> r) {

@@ -10,7 +10,7 @@ using namespace ir;
 
 namespace {
 
-constexpr uint64_t max_steps = 4'000'000;
+constexpr uint64_t max_steps = 16'000'000;
 
 /// Targets whose lowering differs; which one a program is lowered for depends on its seed.
 TargetTraits traits_of(uint64_t seed) {
@@ -49,8 +49,8 @@ struct Found {
   Failure failure;
 };
 
-/// A recorded kernel whose parallel loops have the numbers that they get when `structured`, its next
-/// stage, is numbered: loops that can never be reached are gone there.
+/// A recorded kernel whose parallel loops have the numbers that they get when `structured`, its
+/// next stage, is numbered: loops that can never be reached are gone there.
 std::unique_ptr<Kernel> renumbered(const Kernel& recorded, const Kernel& structured) {
   std::unordered_map<uint64_t, uint64_t> ordinals;
   auto loops = [](Region* body, auto&& visit) {

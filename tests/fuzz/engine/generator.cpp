@@ -242,8 +242,8 @@ class Generator {
       bounds.push_back(lo);
       bounds.push_back(hi);
     }
-    Inst* inst = b_.make(Op::parallel, std::span<const Type>(), bounds,
-                         loops_++ << 32 | random_.below(2));
+    Inst* inst =
+        b_.make(Op::parallel, std::span<const Type>(), bounds, loops_++ << 32 | random_.below(2));
     inst->kind = over.rank;
     b_.set_regions(inst, {b_.make_region(args)});
     assign_roles(over.rank);

@@ -45,7 +45,8 @@ QUERN_RECORDS void binary(Op op, Scalar compute, const Id* a, int a_count, const
                           Id* out, Loc loc);
 QUERN_RECORDS Id unary(Op op, Id a, Loc loc);
 QUERN_RECORDS Id ternary(Op op, Id a, Id b, Id c, Loc loc);  ///< select, fma
-QUERN_RECORDS Id random_word(Loc loc);
+/// 32 random bits; `first` is the word they continue, where a number takes two.
+QUERN_RECORDS Id random_word(Loc loc, Id first = {});
 
 // ---- mutable locals
 QUERN_RECORDS Id slot(Id init, Loc loc);
@@ -69,6 +70,8 @@ struct LoopSpec {
   int rank = 0;
   bool serial = false, deterministic = false;
   Id lo[4], hi[4];
+  bool has_block = false;
+  int64_t block = 0;  ///< iterations kept together
 };
 enum class Block : uint8_t { body, loop, while_, then, otherwise };
 QUERN_RECORDS void loop_begin(const LoopSpec& spec, Id* index, Loc loc);

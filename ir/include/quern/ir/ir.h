@@ -82,6 +82,13 @@ constexpr uint64_t pack(uint32_t binding, uint32_t component) {
   return uint64_t(binding) << 16 | component;
 }
 
+/// What a parallel loop's imm says besides its ordinal (bits 32 to 63): bit 0 deterministic, bits 1 to 16
+/// the iterations that are kept together (a GPU's block, a multiple of it in a CPU's chunk); 0: any.
+constexpr uint64_t parallel_imm(uint32_t ordinal, uint32_t block, bool deterministic) {
+  return uint64_t(ordinal) << 32 | uint64_t(block) << 1 | uint64_t(deterministic);
+}
+constexpr uint32_t block_of(uint64_t imm) { return uint32_t(imm >> 1) & 0xffff; }
+
 /// A straight list of instructions that ends in one with the `ends` flag.
 struct Region {
   std::span<Value> args;

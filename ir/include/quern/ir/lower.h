@@ -16,6 +16,7 @@ struct TargetTraits {
   bool float_atomic_add[2] = {true, true};  ///< else replaced by a compare-and-swap loop
   bool float_atomic_min_max[2] = {false, false};
   bool narrow_atomics = true;  ///< 8- and 16-bit read-modify-write; else on the 32-bit word
+  uint32_t lanes = 0;          ///< iterations to take through inner loops together; 0: one by one
   bool native_math = false;    ///< target may replace library functions (default mode only)
 };
 
@@ -43,9 +44,9 @@ void optimise(Kernel& kernel, const PassHook& hook = {});
 void lower(Kernel& kernel, const Signature& signature, const TargetTraits& target,
            const PassHook& hook = {});
 
-/// Throws Error at the line of the first operation whose result depends on the order of iterations and
-/// that strict mode therefore refuses: a float atomic add or mul that is not provably one iteration's own.
-/// `kernel` is at level `structured`.
+/// Throws Error at the line of the first operation whose result depends on the order of iterations
+/// and that strict mode therefore refuses: a float atomic add or mul that is not provably one
+/// iteration's own. `kernel` is at level `structured`.
 void expect_ordered(const Kernel& kernel, const Signature& signature);
 
 }  // namespace quern::ir

@@ -56,6 +56,10 @@ class Device {
   Address print_ring() const { return ring_; }
   /// The number of a new launch; remembers whom to ask about what it reports.
   uint32_t begin_launch(const std::shared_ptr<const Reporter>& reporter);
+  /// All commands of the launch were submitted: once they ran, its reporter may be forgotten.
+  void end_launch(uint32_t number);
+  /// Submits commands of a launch; never while reports are read, so that none is lost.
+  Ticket submit(std::span<const Command> commands);
   uint32_t random_seed() const { return seed_; }
   void set_random_seed(uint32_t seed) { seed_ = seed; }
 
@@ -66,6 +70,7 @@ class Device {
  private:
   struct Launched {
     uint32_t number;
+    bool submitted;
     std::shared_ptr<const Reporter> reporter;
   };
   std::shared_ptr<const Reporter> reporter_of(uint32_t launch) const;

@@ -1,0 +1,42 @@
+# cmake -DGUIDE=guide.md -DOUT=guide.cpp -P extract_snippets.cmake
+# Makes a test case of each ```cpp block of a page: its body on every device, with the page's own lines.
+cmake_minimum_required(VERSION 3.25)
+file(READ "${GUIDE}" rest)
+get_filename_component(name "${GUIDE}" NAME)
+set(line 1)
+set(code "// From ${name}.\n#include \"tests/docs/prelude.h\"\n")
+
+# Moves past `count` characters of the rest, counting lines.
+macro(skip count)
+  string(SUBSTRING "${rest}" 0 ${count} passed)
+  string(REGEX REPLACE "[^\n]" "" breaks "${passed}")
+  string(LENGTH "${breaks}" breaks)
+  math(EXPR line "${line} + ${breaks}")
+  string(SUBSTRING "${rest}" ${count} -1 rest)
+endmacro()
+
+set(fence "```cpp\n")
+set(blocks 0)
+while(TRUE)
+  string(FIND "${rest}" "${fence}" at)
+  if(at EQUAL -1)
+    break()
+  endif()
+  string(LENGTH "${fence}" width)
+  math(EXPR at "${at} + ${width}")
+  skip(${at})
+  string(FIND "${rest}" "```" end)
+  if(end EQUAL -1)
+    message(FATAL_ERROR "${GUIDE}:${line}: this block does not end")
+  endif()
+  string(SUBSTRING "${rest}" 0 ${end} block)
+  string(APPEND code "TEST_CASE(\"${name}, line ${line}\") {\n"
+    "  on_every_device([]([[maybe_unused]] qn::Device& device) {\n"
+    "#line ${line} \"${GUIDE}\"\n${block}  });\n}\n")
+  skip(${end})
+  math(EXPR blocks "${blocks} + 1")
+endwhile()
+if(blocks EQUAL 0)
+  message(FATAL_ERROR "${GUIDE}: no cpp block")
+endif()
+file(WRITE "${OUT}" "${code}")
