@@ -62,6 +62,7 @@ runtime::Target host_target() {
   target.device = device_name();
   target.key = hash(target.isa + " llvm " LLVM_VERSION_STRING);
   target.workers = uint32_t(worker_count());
+  target.traits.lanes = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
   target.max_allocation = memory_bytes();
   return target;
 }

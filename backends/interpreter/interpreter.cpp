@@ -101,6 +101,7 @@ void run(const Kernel& kernel, std::byte* args, const Options& options, Report& 
   } catch (const Stopped&) {
     report.results.clear();
   }
+  report.steps = options.max_steps - machine.steps_left();
   report.results.resize(kernel.results.size());
   if (kernel.level >= Level::split)
     std::copy_n(frame.begin(), kernel.results.size(), report.results.begin());

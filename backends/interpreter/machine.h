@@ -50,6 +50,7 @@ class Machine {
   /// Has a check failed?
   bool failed() const;
   ir::Bits cell_address(uint64_t cell) const;
+  uint64_t steps_left() const { return steps_left_; }
   uint32_t serial_calls = 0;  ///< of `random` in serial code
 
  private:

@@ -27,27 +27,17 @@ Id Arithmetic::type(Type t) {
   return ir::is_float(t) ? w.float_type(width) : w.int_type(width);
 }
 
-Id Arithmetic::plain_constant(Type t, ir::Bits bits) {
-  return w.constant(type(t), ir::bit_width(t), ir::truncate(bits, t));
-}
-
 Id Arithmetic::constant(Type t, ir::Bits bits) {
   if (t == Type::b1) return w.boolean(bits != 0);
   if (zero_ && ir::is_float(t))
-    return w.bitcast(type(t), hidden(bits_type(t), plain_constant(bits_type(t), bits)));
-  Id v = plain_constant(t, bits);
-  if (zero_ && ir::bit_width(t) == 64) i64_constants_.insert(v);
-  return v;
+    return w.bitcast(type(t), hidden(bits_type(t), constant(bits_type(t), bits)));
+  return w.constant(type(t), ir::bit_width(t), ir::truncate(bits, t));
 }
 
-/// `v` of an integer type as a sum that is not known to be a constant.
+/// `v` of an integer type as a sum of which nothing is known.
 Id Arithmetic::hidden(Type t, Id v) {
   Id zero = ir::bit_width(t) == 64 ? zero_ : w.op(Spv::OpUConvert, type(t), {zero_});
   return w.op(Spv::OpIAdd, type(t), {v, zero});
-}
-
-Id Arithmetic::hidden_constant(Type t, Id v) {
-  return i64_constants_.contains(v) ? hidden(t, v) : v;
 }
 
 Id Arithmetic::row(const ir::Inst& inst, std::span<const Id> args) {
@@ -111,14 +101,14 @@ Id Arithmetic::less(Type t, Id x, Id y) {
   return test(ir::is_float(t)    ? Spv::OpFOrdLessThan
               : ir::is_signed(t) ? Spv::OpSLessThan
                                  : Spv::OpULessThan,
-              hidden_constant(t, x), hidden_constant(t, y));
+              x, y);
 }
 
 Id Arithmetic::less_equal(Type t, Id x, Id y) {
   return test(ir::is_float(t)    ? Spv::OpFOrdLessThanEqual
               : ir::is_signed(t) ? Spv::OpSLessThanEqual
                                  : Spv::OpULessThanEqual,
-              hidden_constant(t, x), hidden_constant(t, y));
+              x, y);
 }
 
 Id Arithmetic::equal(Type t, Id x, Id y) {
@@ -216,7 +206,8 @@ Id Arithmetic::convert(Type from, Type to, Id x) {
   }
   if (ir::is_float(from)) return float_to_int(from, to, x);
   if (ir::bit_width(from) == ir::bit_width(to)) return x;
-  return w.op(ir::is_signed(from) ? Spv::OpSConvert : Spv::OpUConvert, type(to), {x});
+  Id v = w.op(ir::is_signed(from) ? Spv::OpSConvert : Spv::OpUConvert, type(to), {x});
+  return zero_ && from == Type::i32 && ir::bit_width(to) == 64 ? hidden(to, v) : v;
 }
 
 /// NaN gives 0, what does not fit saturates; narrow results go through 32 bits.

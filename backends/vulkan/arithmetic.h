@@ -1,7 +1,5 @@
 #pragma once
 // The element-wise rows of the operation table as SPIR-V.
-#include <unordered_set>
-
 #include "backends/vulkan/spirv_writer.h"
 #include "quern/ir/ir.h"
 
@@ -14,10 +12,10 @@ class Arithmetic {
  public:
   Arithmetic(SpirvWriter& writer, const ir::Modes& modes) : w(writer), modes_(modes) {}
 
-  /// Mesa's software driver folds by rules that hold for numbers other than 0, infinity and NaN
-  /// (0 / x is 0, x + 0 is x), and compares a widened 32-bit integer with a constant wrongly. Given
-  /// a 64-bit zero of which it does not know that it is one, such constants are hidden from it.
-  void hide_constants(Id zero) { zero_ = zero; }
+  /// Mesa's software driver folds by rules that do not hold for 0, infinity and NaN (0 / x is 0,
+  /// x + 0 is x), and finds the sign of a widened 32-bit integer wrongly. Given a 64-bit zero of
+  /// which it does not know that it is one, float constants and such integers are hidden from it.
+  void distrust(Id zero) { zero_ = zero; }
 
   Id type(ir::Type t);
   Id constant(ir::Type t, ir::Bits bits);
@@ -53,14 +51,11 @@ class Arithmetic {
     return v;
   }
 
-  Id plain_constant(ir::Type t, ir::Bits bits);
   Id hidden(ir::Type t, Id v);
-  Id hidden_constant(ir::Type t, Id v);
 
   SpirvWriter& w;
   ir::Modes modes_;
-  Id zero_ = 0;  ///< see hide_constants
-  std::unordered_set<Id> i64_constants_;
+  Id zero_ = 0;  ///< see distrust
 };
 
 }  // namespace quern::vulkan

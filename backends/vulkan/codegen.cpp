@@ -51,9 +51,9 @@ class Emitter {
     w.begin_main();
     constants_ = w.global(spv::StorageClass::PushConstant, constants_type());
     if (abilities_.mesa_software)
-      scalar_.hide_constants(w.op(Spv::OpISub, scalar_.type(Type::u64),
-                                  {push_constant(offsetof(PushConstants, fault)),
-                                   push_constant(offsetof(PushConstants, same_fault))}));
+      scalar_.distrust(w.op(Spv::OpISub, scalar_.type(Type::u64),
+                            {push_constant(offsetof(PushConstants, fault)),
+                             push_constant(offsetof(PushConstants, same_fault))}));
     args_ = push_constant(offsetof(PushConstants, args));
     if (task_.kind != ir::Task::serial) number_threads();
     when(allowed(), [&] {

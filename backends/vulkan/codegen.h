@@ -39,7 +39,7 @@ struct Abilities {
   bool keep_nan = false;       ///< SignedZeroInfNanPreserve can be asked for in 32 and 64 bits
   bool round_even = false;     ///< RoundingModeRTE likewise
   bool keep_denorm = false;    ///< DenormPreserve likewise
-  bool mesa_software = false;  ///< its faults are worked around: CutLoop, hide_constants
+  bool mesa_software = false;  ///< its faults are worked around: CutLoop, distrust
 
   std::string text() const;
   static Abilities parse(std::string_view isa);

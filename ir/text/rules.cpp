@@ -317,7 +317,7 @@ void parallel(const Case& c) {
   c.yields(0, {});
   c.require(!c.enclosing(Op::parallel), "stands in another parallel loop");
   c.require(!c.place().callee, "stands in a function");
-  c.require((c.inst().imm & 0xfffffffe) == 0, "has unknown bits in imm");
+  c.require((c.inst().imm & 0xfffe0000) == 0, "has unknown bits in imm");
 }
 
 void loop(const Case& c) {

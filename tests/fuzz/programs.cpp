@@ -19,7 +19,7 @@ void agree(uint64_t first, uint64_t count, const fuzz::Checks& checks) {
   for (uint64_t seed = first; seed < first + count; seed++) {
     fuzz::Program program = fuzz::generate(seed);
     std::string why;
-    if (!fuzz::sound(program, &why)) FAIL("seed " << seed << " is not sound: " << why);
+    if (!fuzz::sound(program, checks, &why)) FAIL("seed " << seed << " is not sound: " << why);
     auto failure = fuzz::check(program, checks);
     if (!failure) continue;
     fuzz::Program small = fuzz::shrink(program, *failure, checks, 20);

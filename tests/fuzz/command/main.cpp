@@ -47,6 +47,15 @@ int run(const Settings& settings) {
   checks.passes = !settings.no_passes;
   for (const std::string& name : settings.devices)
     checks.devices.push_back(runtime::Device::open(name));
+  if (settings.devices.empty()) {
+    for (const runtime::Backend& backend : runtime::backends()) {
+      std::string absent;
+      if (backend.probe(absent).empty())
+        std::printf("not compared with %s: %s\n", backend.name.c_str(), absent.c_str());
+      else
+        checks.devices.push_back(runtime::Device::open(backend.name));
+    }
+  }
   auto start = Clock::now();
   auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   uint64_t ran = 0, failed = 0, rejected = 0;
@@ -57,7 +66,7 @@ int run(const Settings& settings) {
     fuzz::Program program = fuzz::generate(seed);
     if (settings.show) std::printf("%s\n", fuzz::text(program, {"generated", ""}).c_str());
     std::string why;
-    if (!fuzz::sound(program, &why)) {
+    if (!fuzz::sound(program, checks, &why)) {
       std::printf("seed %llu is not sound: %s\n", static_cast<unsigned long long>(seed),
                   why.c_str());
       rejected++;
@@ -83,7 +92,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", settings.seed, "first seed");
   app.add_option("--count", settings.count, "programs to run");
   app.add_option("--seconds", settings.seconds, "run for so long instead of a count");
-  app.add_option("--device", settings.devices, "devices to compare with, as cpu,vulkan")
+  app.add_option("--device", settings.devices, "devices to compare with, as cpu,vulkan; all present without it")
       ->delimiter(',');
   app.add_option("--save", settings.save, "folder for programs that fail");
   app.add_option("--shrink-seconds", settings.shrink_seconds,

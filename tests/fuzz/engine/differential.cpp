@@ -10,8 +10,6 @@ using namespace ir;
 
 namespace {
 
-constexpr uint64_t max_steps = 16'000'000;
-
 /// Targets whose lowering differs; which one a program is lowered for depends on its seed.
 TargetTraits traits_of(uint64_t seed) {
   TargetTraits t;
@@ -68,7 +66,7 @@ std::unique_ptr<Kernel> renumbered(const Kernel& recorded, const Kernel& structu
 
 }  // namespace
 
-bool sound(const Program& program, std::string* why) {
+bool sound(const Program& program, const Checks& checks, std::string* why) {
   auto no = [&](const std::string& reason) {
     if (why) *why = reason;
     return false;
@@ -76,7 +74,7 @@ bool sound(const Program& program, std::string* why) {
   if (auto findings = verify(*program.kernel); !findings.empty()) return no(findings.front());
   if (!hides_nans(*program.kernel)) return no("it looks at the bits of a NaN");
   interpreter::Options options;
-  options.max_steps = max_steps;
+  options.max_steps = checks.max_steps;
   options.check_bounds = options.check_races = true;
   std::vector<interpreter::Finding> findings;
   Outcome first = interpret(program, *program.kernel, options, &findings);
@@ -93,7 +91,7 @@ bool sound(const Program& program, std::string* why) {
 
 std::optional<Failure> check(const Program& program, const Checks& checks) {
   interpreter::Options options;
-  options.max_steps = max_steps;
+  options.max_steps = checks.max_steps;
   Outcome expected = interpret(program, *program.kernel, options);
   std::string stage = "start";
   try {
@@ -101,7 +99,7 @@ std::optional<Failure> check(const Program& program, const Checks& checks) {
       stage = pass;
       // The hook sees the pipeline's own kernel, which the check made.
       if (checks.sabotage) checks.sabotage(pass, const_cast<Kernel&>(kernel));
-      options.max_steps = 20 * max_steps;
+      options.max_steps = 20 * checks.max_steps;
       options.seed++;
       options.grain = 1 + options.seed % 11;
       std::string differs;

@@ -14,6 +14,7 @@ struct Failure {
 };
 
 struct Checks {
+  uint64_t max_steps = 16'000'000;  ///< instructions a run of the interpreter may take
   bool passes = true;                                     ///< interpret after every pass
   std::vector<std::shared_ptr<runtime::Device>> devices;  ///< run there too
   /// Spoils kernels after a pass: what a test of the fuzzer plants.
@@ -22,7 +23,7 @@ struct Checks {
 
 /// Is the program one that means the same everywhere: it ends, nothing is out of range, no check
 /// fails, no race, no order of iterations shows, no bits of a NaN are looked at?
-bool sound(const Program& program, std::string* why = nullptr);
+bool sound(const Program& program, const Checks& checks, std::string* why = nullptr);
 
 /// The first stage at which the program does not do what it did as it was given.
 std::optional<Failure> check(const Program& program, const Checks& checks);

@@ -131,6 +131,7 @@ Outcome interpret(const Program& program, const Kernel& kernel, const interprete
   interpreter::run(kernel, args.data(), options, report);
   Outcome out;
   out.ended = report.ended;
+  out.steps = report.steps;
   out.failed = report.error.state != 0;
   out.printed = report.printed;
   for (size_t k = 0; k < memory.size(); k++)

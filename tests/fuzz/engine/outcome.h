@@ -18,6 +18,7 @@ struct Outcome {
   uint32_t printed = 0;
   bool failed = false;  ///< a check has
   bool ended = true;
+  uint64_t steps = 0;  ///< of the interpreter
 };
 
 /// What differs first, in words; empty where nothing does.

@@ -48,7 +48,8 @@ class Shrinker {
         end_(Clock::now() + std::chrono::milliseconds(int64_t(seconds * 1000))) {}
 
   Program run() {
-    if (failure_.stage.find(':') == std::string::npos) only_what_fails();
+    only_what_fails();
+    limit_steps();
     for (size_t before = ~size_t(0); size() < before && in_time();) {
       before = size();
       leave_out();
@@ -57,6 +58,7 @@ class Shrinker {
       smaller_constants();
       drop_parts();
       smaller_inputs();
+      limit_steps();
     }
     return std::move(best_);
   }
@@ -76,13 +78,20 @@ class Shrinker {
     checks_.devices.clear();
   }
 
+  /// What is left out may be what ends a loop.
+  void limit_steps() {
+    interpreter::Options options;
+    options.max_steps = checks_.max_steps;
+    checks_.max_steps = 2 * interpret(best_, *best_.kernel, options).steps + 1000;
+  }
+
   /// Applies `change` to a copy; true, and kept, where the copy still fails at the same stage.
   template <class F>
   bool attempt(F&& change) {
     if (!in_time()) return false;
     Program smaller = copy(best_);
     if (!change(smaller)) return false;
-    if (!sound(smaller)) return false;
+    if (!sound(smaller, checks_)) return false;
     std::optional<Failure> failure = check(smaller, checks_);
     if (!failure || failure->stage != failure_.stage) return false;
     best_ = std::move(smaller);
