@@ -31,10 +31,9 @@ int main(int argc, char** argv) {
     examples::Particles start_shape = examples::particles_from(examples::read_image(picture));
     std::error_code failure;
     std::filesystem::create_directories(out, failure);
-    if (failure)
-      throw quern::Error("cannot make the folder '" + out + "': " + failure.message());
-    quern::Device device = device_name.empty() ? quern::Device()
-                                               : quern::Device(device_name.c_str(), quern::Loc{});
+    if (failure) throw quern::Error("cannot make the folder '" + out + "': " + failure.message());
+    quern::Device device =
+        device_name.empty() ? quern::Device() : quern::Device(device_name.c_str(), quern::Loc{});
     examples::Mpm2d mpm(device, start_shape);
     std::printf("%d particles on device %s\n", mpm.particles(), device.name());
     auto start = std::chrono::steady_clock::now();

@@ -75,9 +75,11 @@ class Run {
     int64_t bounds[16];
     const std::byte* cells = plan.domain->reads_frame() ? frame() : nullptr;
     plan.domain->evaluate(block_.args(), cells, bounds);
-    for (size_t k = 0; 2 * k < plan.domain->results(); k++) {
-      int64_t lo = bounds[2 * k], hi = bounds[2 * k + 1];
-      e.row = hi > lo ? uint64_t(hi) - uint64_t(lo) : 0;
+    size_t axes = plan.domain->results() / 2;
+    for (size_t k = 0; k < axes; k++)
+      if (bounds[2 * k + 1] <= bounds[2 * k]) return {0, 0};
+    for (size_t k = 0; k < axes; k++) {
+      e.row = uint64_t(bounds[2 * k + 1]) - uint64_t(bounds[2 * k]);
       if (__builtin_mul_overflow(e.total, e.row, &e.total) || e.total > uint64_t(INT64_MAX))
         throw Error(task.loc, "a parallel loop of more than 2^63 iterations");
     }

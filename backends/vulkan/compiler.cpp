@@ -68,7 +68,7 @@ runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target
 
 std::vector<std::vector<uint32_t>> unpack(const runtime::Image& image) {
   std::vector<uint32_t> words(image.code.size() / 4);
-  std::memcpy(words.data(), image.code.data(), words.size() * 4);
+  if (!words.empty()) std::memcpy(words.data(), image.code.data(), words.size() * 4);
   std::vector<std::vector<uint32_t>> modules;
   bool good = words.size() >= 2 && words[0] == magic && image.code.size() % 4 == 0;
   size_t at = 2;

@@ -260,14 +260,13 @@ void Driver::expect_whole_loops() {
   std::memcpy(&cut, word, sizeof cut);
   if (cut.loop == 0) return;
   std::memset(word, 0, sizeof cut);
-  std::string text = gpu_->adapter.name +
-                     " ends all loops of an iteration after 65,535 rounds in total, and a loop of "
-                     "this kernel needs more";
+  std::string text = " was cut short: " + gpu_->adapter.name +
+                     " runs at most 65,535 rounds in all loops of an iteration together";
   auto pipelines = ids_.contains(cut.id) ? ids_[cut.id].lock() : nullptr;
-  if (!pipelines) throw Error(text);
+  if (!pipelines) throw Error("a loop" + text);
   const std::vector<Loc>& loops = pipelines->loops.at(cut.task);
   throw Error(cut.loop <= loops.size() ? loops[cut.loop - 1u] : Loc{},
-              text + ": " + pipelines->name);
+              "a loop of kernel '" + pipelines->name + "'" + text);
 }
 
 // ---- between host and device

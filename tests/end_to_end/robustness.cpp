@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstdio>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/end_to_end/devices.h"
@@ -175,9 +176,19 @@ TEST_CASE("ranges that are empty or end before they begin") {
       return result(one, two, three, inner);
     };
     auto up = [](int n) { return n < 0 ? 0 : n; };
-    const int pairs[][2] = {{0, 0},  {5, 2},   {-3, 0},  {0, -3},           {-7, -9},
-                            {-9, -7}, {3, 4},  {-4, -5}, {INT_MAX, INT_MIN}, {INT_MIN, -INT_MAX},
-                            {7, 1},  {-1, -1}, {1, 6}};
+    const int pairs[][2] = {{0, 0},
+                            {5, 2},
+                            {-3, 0},
+                            {0, -3},
+                            {-7, -9},
+                            {-9, -7},
+                            {3, 4},
+                            {-4, -5},
+                            {INT_MAX, INT_MIN},
+                            {INT_MIN, -INT_MAX},
+                            {7, 1},
+                            {-1, -1},
+                            {1, 6}};
     for (auto [lo, hi] : pairs) {
       CAPTURE(lo, hi);
       auto [one, two, three, inner] = count(lo, hi);
@@ -207,6 +218,26 @@ TEST_CASE("a range may end at the largest index and begin at the smallest") {
     CHECK(out.at(0) == 3 * int64_t(INT_MAX) - 6);
     CHECK(out.at(1) == 3 * int64_t(INT_MIN) + 3);
     CHECK(out.at(2) == 2 * (int64_t(1) << 40) + 1);
+  });
+}
+
+TEST_CASE("domains of more than 2^63 iterations are errors, unless an axis is empty") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {1}};
+    int line = 0;
+    qn::Kernel k = [&](I32 n, I32 last) {
+      line = __LINE__ + 1;
+      for (auto I : grid(n, n, n, last)) x[0] += I.x;
+    };
+    int at = 0;
+    std::string text = error_of([&] { k(INT_MAX, 1); }, &at);
+    CHECK(has(text, "2^63"));
+    CHECK(at == line);
+    k(INT_MAX, 0);
+    k(INT_MAX, -1);
+    k(1, 1);
+    CHECK(x.at(0) == 0);
+    device.synchronize();
   });
 }
 
@@ -477,15 +508,54 @@ TEST_CASE("lines printed while two threads launch and wait are all there") {
   });
 }
 
-// ---- recursion
+// ---- recordings
+
+TEST_CASE("an exception of the program's own passes through a recording") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {4}};
+    auto record = [&](bool bad) {
+      return qn::Kernel{[&, bad] {
+        for (auto i : x) {
+          If(i > 1) {
+            if (bad) throw std::out_of_range("mine");
+            x[i] = 7;
+          }
+        }
+      }};
+    };
+    std::string text;
+    try {
+      record(true);
+    } catch (const std::out_of_range& e) {
+      text = e.what();
+    }
+    CHECK(text == "mine");
+    record(false)();
+    CHECK(qn::to_vector(x) == std::vector<int>{0, 0, 7, 7});
+  });
+}
+
+TEST_CASE("a kernel keeps a field that was made while it was recorded; copies share it") {
+  on_every_device([](qn::Device& device) {
+    qn::Kernel next = [&] {
+      qn::Field<int> memory{device, {1}};
+      memory[0] = memory[0] + 1;
+      return memory[0];
+    };
+    auto copy = next;
+    CHECK(int(next()) == 1);
+    CHECK(int(copy()) == 2);
+    CHECK(int(next()) == 3);
+  });
+}
 
 TEST_CASE("a function that calls itself is refused with its line, and the next one works") {
   on_every_device([](qn::Device& device) {
     qn::Field<float> x{device, {4}};
     int line = 0;
     const int here = __LINE__ + 2;
-    std::string text = error_of(
-        [&] { qn::Func<F32(F32)> f = [&](F32 a) { return f(a - 1) * a; }; }, &line);
+    std::string text =
+        error_of([&] { qn::Func<F32(F32)> f = [&](F32 a) { return f(a - 1) * a; }; }, &line);
     CHECK(has(text, "call itself"));
     CHECK(line == here);
     qn::Func twice = [](F32 a) { return a * 2; };

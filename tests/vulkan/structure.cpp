@@ -202,7 +202,7 @@ TEST_CASE("loops with steps end where the index would wrap") {
     int64_t rounds = 0, sum = 0;
     for (T i = lo; i < hi;) {
       rounds++;
-      sum += int64_t(i);
+      sum = int64_t(uint64_t(sum) + uint64_t(i));  // wraps
       T next = T(uint64_t(i) + uint64_t(step));
       if (next <= i) break;
       i = next;

@@ -92,7 +92,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", settings.seed, "first seed");
   app.add_option("--count", settings.count, "programs to run");
   app.add_option("--seconds", settings.seconds, "run for so long instead of a count");
-  app.add_option("--device", settings.devices, "devices to compare with, as cpu,vulkan; all present without it")
+  app.add_option("--device", settings.devices,
+                 "devices to compare with, as cpu,vulkan; all present without it")
       ->delimiter(',');
   app.add_option("--save", settings.save, "folder for programs that fail");
   app.add_option("--shrink-seconds", settings.shrink_seconds,

@@ -14,7 +14,7 @@ namespace {
 /// What the iterations of the current parallel loop may do with a piece of memory.
 struct Role {
   enum Kind { read, own, atomic } kind = read;
-  AtomicOp op = AtomicOp::add;
+  std::vector<AtomicOp> ops = {};  ///< atomic: of each component
 };
 
 struct Slot {
@@ -77,26 +77,27 @@ class Generator {
  private:
   // ---- bindings and inputs
 
-  Binding& binding(Binding::Kind kind, uint8_t rank, Type type) {
+  uint32_t binding(Binding::Kind kind, uint8_t rank, const std::vector<Type>& types) {
     Binding made;
     made.kind = kind;
     made.rank = rank;
     made.name = "b" + std::to_string(kernel_->bindings.size());
-    made.components = {{type, kind == Binding::field && type == Type::b1 ? Type::u8 : type}};
+    for (Type t : types)
+      made.components.push_back({t, kind == Binding::field && t == Type::b1 ? Type::u8 : t});
     kernel_->bindings.push_back(made);
     program_.inputs.emplace_back();
-    program_.inputs.back().memory = uint32_t(program_.inputs.size() - 1);
-    return kernel_->bindings.back();
+    uint32_t number = uint32_t(program_.inputs.size() - 1);
+    program_.inputs.back().memory = number;
+    return number;
   }
 
   void bindings() {
     for (uint64_t k = 1 + random_.below(3); k > 0; k--) {
       Type type = values_->type();
-      binding(Binding::scalar, 0, type);
-      program_.inputs.back().scalar = interesting(random_, type);
+      program_.inputs[binding(Binding::scalar, 0, {type})].scalar = interesting(random_, type);
     }
-    const std::vector<int64_t> sizes = {1, 2, 3, 5, 8, 13};
-    int64_t length = random_.chance(6) ? 2300 : random_.chance(50) ? 37 : random_.pick(sizes);
+    const std::vector<int64_t> sizes = {1, 2, 3, 5, 7};
+    int64_t length = random_.chance(4) ? 1100 : random_.chance(50) ? 19 : random_.pick(sizes);
     large_ = length > 1000;
     const std::vector<int64_t> shapes[] = {
         {length},
@@ -105,30 +106,41 @@ class Generator {
          int64_t(1 + random_.below(5))}};
     for (uint64_t k = 2 + random_.below(4); k > 0; k--) {
       uint8_t rank = random_.chance(60) ? 1 : uint8_t(1 + random_.below(3));
-      Type type = values_->type();
-      if (!fields_.empty() && random_.chance(25)) {
-        const Binding& twin = kernel_->bindings[random_.pick(fields_)];
-        rank = twin.rank;
-        type = twin.components[0].value;
+      std::vector<Type> types = {values_->type()};
+      while (types.size() < 3 && random_.chance(25)) types.push_back(values_->type());
+      const bool twin = !fields_.empty() && random_.chance(25);
+      uint32_t other = twin ? random_.pick(fields_) : 0;
+      if (twin) {
+        rank = kernel_->bindings[other].rank;
+        types.clear();
+        for (const Storage& c : kernel_->bindings[other].components) types.push_back(c.value);
       }
-      binding(Binding::field, rank, type);
-      uint32_t number = uint32_t(program_.inputs.size() - 1);
-      Input& input = program_.inputs.back();
-      input.shape = shapes[rank - 1];
-      int64_t count = 1;
-      for (int64_t n : input.shape) count *= n;
-      for (int64_t i = 0; i < count; i++) input.elements.push_back(interesting(random_, type));
-      for (uint32_t other : fields_)
-        if (kernel_->bindings[other].rank == rank && random_.chance(60) &&
-            kernel_->bindings[other].components[0].value == type)
-          input.memory = program_.inputs[other].memory;
-      fields_.push_back(number);
+      uint32_t field = binding(Binding::field, rank, types);
+      if (twin && random_.chance(70)) program_.inputs[field].memory = memory(other);
+      fill(program_.inputs[field], shapes[rank - 1], types);
+      fields_.push_back(field);
     }
     if (random_.chance(40)) frozen_ = memory(fields_[0]);
   }
 
+  void fill(Input& input, const std::vector<int64_t>& shape, const std::vector<Type>& types) {
+    input.shape = shape;
+    int64_t count = 1;
+    for (int64_t n : shape) count *= n;
+    for (Type t : types) {
+      input.components.emplace_back();
+      for (int64_t i = 0; i < count; i++)
+        input.components.back().push_back(interesting(random_, t));
+    }
+  }
+
   uint32_t memory(uint32_t field) const { return program_.inputs[field].memory; }
-  Type type_of(uint32_t field) const { return kernel_->bindings[field].components[0].value; }
+  Type type_of(uint32_t field, uint32_t component) const {
+    return kernel_->bindings[field].components[component].value;
+  }
+  uint32_t component(uint32_t field) {
+    return uint32_t(random_.below(kernel_->bindings[field].components.size()));
+  }
 
   // ---- regions
 
@@ -208,10 +220,13 @@ class Generator {
 
   // ---- kernel level
 
+  uint64_t most_trips() const { return large_ ? 1 : 12; }
+
   void item(State& s) {
     if (s.depth < 3 && random_.chance(15)) return branch(s, true);
-    if (s.depth < 2 && random_.chance(12)) return loop(s, true);
-    if (s.depth < 2 && random_.chance(8)) return while_(s, true);
+    const bool repeats = s.depth < 2 && s.trips < most_trips();
+    if (repeats && random_.chance(12)) return loop(s, true);
+    if (repeats && random_.chance(8)) return while_(s, true);
     if (random_.chance(60)) return parallel(s);
     statements(s, 1 + random_.below(4));
   }
@@ -278,9 +293,10 @@ class Generator {
       Role& role = roles_[field];
       if (kernel_->bindings[field].rank == rank && random_.chance(60))
         role.kind = Role::own;
-      else if (type_of(field) != Type::b1 && random_.chance(30))
+      else if (random_.chance(30))
         role.kind = Role::atomic;
-      role.op = update_of(type_of(field));
+      for (const Storage& c : kernel_->bindings[field].components)
+        role.ops.push_back(update_of(c.value));
     }
     for (Slot& t : slots_) {
       t.reducing = t.shared && t.count == 1 && random_.chance(40);
@@ -311,7 +327,7 @@ class Generator {
 
   void statement(State& s) {
     budget_--;
-    bool deep = s.depth >= 6 || s.trips > (large_ ? 1 : 20);
+    bool deep = s.depth >= 6 || s.trips > most_trips();
     switch (random_.below(30)) {
       case 0:
       case 1: return load(s);
@@ -398,41 +414,41 @@ class Generator {
 
   Role role(const State& s, uint32_t field) const {
     if (s.parallel) return roles_[memory(field)];
-    return {memory(field) == frozen_ ? Role::read : Role::own, AtomicOp::add};
+    return {memory(field) == frozen_ ? Role::read : Role::own, {}};
   }
-  std::vector<Value*> index(const State& s, uint32_t field, Role r) {
+  std::vector<Value*> index(const State& s, uint32_t field, const Role& r) {
     return s.parallel && r.kind == Role::own ? own_index() : any_index(field);
   }
 
   void load(State& s) {
-    uint32_t field = random_.pick(fields_);
+    uint32_t field = random_.pick(fields_), c = component(field);
     Role r = role(s, field);
     if (s.function || r.kind == Role::atomic) return values_->operation();
-    values_->add(b_.load(field, 0, type_of(field), index(s, field, r)));
+    values_->add(b_.load(field, c, type_of(field, c), index(s, field, r)));
   }
 
   void store(State& s) {
-    uint32_t field = random_.pick(fields_);
+    uint32_t field = random_.pick(fields_), c = component(field);
     Role r = role(s, field);
     if (s.function || r.kind != Role::own) return values_->operation();
     std::vector<Value*> at = index(s, field, r);
-    b_.store(field, 0, at, values_->value(type_of(field)));
+    b_.store(field, c, at, values_->value(type_of(field, c)));
   }
 
   void atomic(State& s) {
-    uint32_t field = random_.pick(fields_);
+    uint32_t field = random_.pick(fields_), c = component(field);
     Role r = role(s, field);
-    Type type = type_of(field);
+    Type type = type_of(field, c);
     if (s.function || r.kind == Role::read || type == Type::b1) return values_->operation();
     std::vector<Value*> at = index(s, field, r);
     bool own = r.kind == Role::own;
-    AtomicOp op = own ? update_of(type) : r.op;
+    AtomicOp op = own ? update_of(type) : r.ops[c];
     if (own && random_.chance(30)) op = one_of({AtomicOp::exchange, AtomicOp::load});
     if (own && is_int(type) && random_.chance(15)) op = AtomicOp::cas;
     std::vector<Value*> in;
     size_t count = op == AtomicOp::cas ? 2 : op == AtomicOp::load ? 0 : 1;
     for (size_t k = 0; k < count; k++) in.push_back(values_->value(type));
-    Inst* inst = b_.atomic(op, field, 0, type, at, in);
+    Inst* inst = b_.atomic(op, field, c, type, at, in);
     if (own) values_->add(inst->result());
   }
 

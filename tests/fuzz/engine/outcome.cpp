@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 #include "runtime/variant.h"
 
@@ -20,32 +21,32 @@ Bits canonical(Type t, Bits v) {
   return v;
 }
 
-ir::Storage storage(const Binding& b) { return b.components[0]; }
-
 /// Elements as they lie in memory.
-std::vector<std::byte> packed(const Binding& b, const std::vector<Bits>& elements) {
-  size_t width = byte_size(storage(b).storage);
+std::vector<std::byte> packed(const Storage& s, const std::vector<Bits>& elements) {
+  size_t width = byte_size(s.storage);
   std::vector<std::byte> bytes(elements.size() * width);
   for (size_t k = 0; k < elements.size(); k++)
     std::memcpy(bytes.data() + k * width, &elements[k], width);
   return bytes;
 }
 
-std::vector<Bits> unpacked(const Binding& b, const std::vector<std::byte>& bytes) {
-  size_t width = byte_size(storage(b).storage);
+std::vector<Bits> unpacked(const Storage& s, const std::vector<std::byte>& bytes) {
+  size_t width = byte_size(s.storage);
   std::vector<Bits> elements(bytes.size() / width);
   for (size_t k = 0; k < elements.size(); k++) {
     std::memcpy(&elements[k], bytes.data() + k * width, width);
-    elements[k] = canonical(storage(b).value, elements[k]);
+    elements[k] = canonical(s.value, elements[k]);
   }
   return elements;
 }
 
 void put(std::byte* args, uint32_t offset, uint64_t v) { std::memcpy(args + offset, &v, 8); }
 
-/// Bindings' part of the argument block; `bases` are addresses of the fields' memory.
-void fill(const Program& program, const Kernel& kernel, std::byte* args,
-          const std::vector<uint64_t>& bases) {
+/// Addresses of the components of each binding.
+using Bases = std::vector<std::vector<uint64_t>>;
+
+/// Bindings' part of the argument block.
+void fill(const Program& program, const Kernel& kernel, std::byte* args, const Bases& bases) {
   abi::Layout layout = abi::layout(kernel);
   for (size_t k = 0; k < program.inputs.size(); k++) {
     const Input& input = program.inputs[k];
@@ -54,14 +55,34 @@ void fill(const Program& program, const Kernel& kernel, std::byte* args,
       put(args, place.value(), input.scalar);
       continue;
     }
-    put(args, place.base(0), bases[k]);
-    uint64_t stride = byte_size(storage(kernel.bindings[k]).storage);
-    for (uint32_t axis = place.rank; axis-- > 0;) {
-      put(args, place.stride(0, axis), stride);
-      put(args, place.extent(axis), uint64_t(input.shape[axis]));
-      stride *= uint64_t(input.shape[axis]);
+    for (uint32_t c = 0; c < input.components.size(); c++) {
+      put(args, place.base(c), bases[k][c]);
+      uint64_t stride = byte_size(kernel.bindings[k].components[c].storage);
+      for (uint32_t axis = place.rank; axis-- > 0;) {
+        put(args, place.stride(c, axis), stride);
+        stride *= uint64_t(input.shape[axis]);
+      }
     }
+    for (uint32_t axis = 0; axis < place.rank; axis++)
+      put(args, place.extent(axis), uint64_t(input.shape[axis]));
   }
+}
+
+/// Calls `make` for each component that has memory of its own, with its elements as they lie in
+/// memory; it returns their address.
+template <class F>
+Bases place(const Program& program, const Kernel& kernel, F&& make) {
+  Bases bases(program.inputs.size());
+  for (size_t k = 0; k < bases.size(); k++) {
+    const Input& in = program.inputs[k];
+    if (in.memory != k)
+      bases[k] = bases[in.memory];
+    else
+      for (size_t c = 0; c < in.components.size(); c++)
+        bases[k].push_back(make(kernel.bindings[k].components[c],
+                                packed(kernel.bindings[k].components[c], in.components[c])));
+  }
+  return bases;
 }
 
 void add_results(Outcome& out, const Kernel& kernel, const std::vector<Bits>& results) {
@@ -100,7 +121,7 @@ std::string difference(const Outcome& expected, const Outcome& found) {
   for (size_t f = 0; f < expected.fields.size(); f++)
     for (size_t k = 0; k < expected.fields[f].size(); k++)
       if (expected.fields[f][k] != found.fields[f][k])
-        return "element " + std::to_string(k) + " of binding " + std::to_string(f) + " is " +
+        return "element " + std::to_string(k) + " of field memory " + std::to_string(f) + " is " +
                std::to_string(found.fields[f][k]) + ", expected " +
                std::to_string(expected.fields[f][k]);
   if (expected.printed != found.printed)
@@ -115,14 +136,15 @@ std::string difference(const Outcome& expected, const Outcome& found) {
 
 Outcome interpret(const Program& program, const Kernel& kernel, const interpreter::Options& options,
                   std::vector<interpreter::Finding>* findings) {
-  std::vector<std::vector<std::byte>> memory(program.inputs.size());
-  std::vector<uint64_t> bases(program.inputs.size());
-  for (size_t k = 0; k < memory.size(); k++) {
-    if (program.inputs[k].shape.empty()) continue;
-    uint32_t at = program.inputs[k].memory;
-    if (at == k) memory[k] = packed(kernel.bindings[k], program.inputs[k].elements);
-    bases[k] = reinterpret_cast<uint64_t>(memory[at].data());
-  }
+  struct Piece {
+    Storage storage;
+    std::vector<std::byte> bytes;
+  };
+  std::deque<Piece> memory;
+  Bases bases = place(program, kernel, [&](const Storage& storage, std::vector<std::byte> bytes) {
+    memory.push_back({storage, std::move(bytes)});
+    return reinterpret_cast<uint64_t>(memory.back().bytes.data());
+  });
   std::vector<std::byte> args(abi::layout(kernel).bytes);
   fill(program, kernel, args.data(), bases);
   put(args.data(), abi::random_seed, seed);
@@ -134,8 +156,7 @@ Outcome interpret(const Program& program, const Kernel& kernel, const interprete
   out.steps = report.steps;
   out.failed = report.error.state != 0;
   out.printed = report.printed;
-  for (size_t k = 0; k < memory.size(); k++)
-    out.fields.push_back(unpacked(kernel.bindings[k], memory[k]));
+  for (const Piece& piece : memory) out.fields.push_back(unpacked(piece.storage, piece.bytes));
   add_results(out, kernel, report.results);
   add_lines(out, kernel.sites, report.prints);
   if (findings) *findings = report.findings;
@@ -155,19 +176,25 @@ namespace {
 /// Device memory that is given back.
 class Memory {
  public:
-  Memory(runtime::Driver& driver, size_t bytes)
-      : driver_(driver), bytes_(bytes), address_(driver.allocate((bytes + 3) / 4 * 4)) {}
+  Memory(runtime::Driver& driver, const Storage& storage, const std::vector<std::byte>& bytes)
+      : driver_(driver),
+        storage_(storage),
+        bytes_(bytes.size()),
+        address_(driver.allocate((bytes.size() + 3) / 4 * 4)) {
+    driver.upload(address_, bytes);
+  }
   ~Memory() { driver_.release(address_); }
   Memory(const Memory&) = delete;
   Address address() const { return address_; }
-  std::vector<std::byte> download() const {
+  std::vector<Bits> elements() const {
     std::vector<std::byte> bytes(bytes_);
     driver_.download(bytes, address_);
-    return bytes;
+    return unpacked(storage_, bytes);
   }
 
  private:
   runtime::Driver& driver_;
+  Storage storage_;
   size_t bytes_;
   Address address_;
 };
@@ -188,18 +215,10 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   std::unique_ptr<Kernel> kernel = clone(*program.kernel);
   if (kernel->level == Level::recorded) finish_recording(*kernel);
   auto variant = std::make_shared<runtime::Variant>(device, *kernel, signature(program));
-  std::vector<std::unique_ptr<Memory>> memory(program.inputs.size());
-  std::vector<uint64_t> bases(program.inputs.size());
-  for (size_t k = 0; k < memory.size(); k++) {
-    if (program.inputs[k].shape.empty()) continue;
-    uint32_t at = program.inputs[k].memory;
-    if (at == k) {
-      std::vector<std::byte> bytes = packed(kernel->bindings[k], program.inputs[k].elements);
-      memory[k] = std::make_unique<Memory>(driver, bytes.size());
-      driver.upload(memory[k]->address(), bytes);
-    }
-    bases[k] = memory[at]->address();
-  }
+  std::deque<Memory> memory;
+  Bases bases = place(program, *kernel, [&](const Storage& s, const std::vector<std::byte>& bytes) {
+    return memory.emplace_back(driver, s, bytes).address();
+  });
   std::shared_ptr<runtime::Block> block = runtime::Variant::take_block(variant);
   block->variant = variant.get();
   fill(program, *variant->kernel, block->args(), bases);
@@ -208,9 +227,7 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   driver.wait(block->last);
 
   Outcome out;
-  for (size_t k = 0; k < memory.size(); k++)
-    out.fields.push_back(memory[k] ? unpacked(kernel->bindings[k], memory[k]->download())
-                                   : std::vector<Bits>());
+  for (const Memory& m : memory) out.fields.push_back(m.elements());
   std::vector<Bits> results(std::max<size_t>(kernel->results.size(), 1));
   if (!kernel->results.empty())
     driver.download(std::as_writable_bytes(std::span(results)),

@@ -10,8 +10,8 @@ namespace quern::fuzz {
 
 /// What a run did that anyone can see. NaNs are one value.
 struct Outcome {
-  std::vector<std::vector<ir::Bits>>
-      fields;  ///< one per binding; empty where it has no memory of its own
+  /// Elements of the fields' components, one after another, of bindings with memory of their own.
+  std::vector<std::vector<ir::Bits>> fields;
   std::vector<ir::Bits> results;
   std::vector<std::vector<ir::Bits>>
       lines;  ///< printed values behind their site's text hash, sorted

@@ -12,7 +12,7 @@ namespace quern::fuzz {
 struct Input {
   ir::Bits scalar = 0;
   std::vector<int64_t> shape;
-  std::vector<ir::Bits> elements;  ///< of component 0
+  std::vector<std::vector<ir::Bits>> components;  ///< elements of each
   uint32_t memory = 0;  ///< the binding whose memory it uses: its own number, or an earlier
 };
 

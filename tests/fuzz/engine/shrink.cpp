@@ -198,7 +198,8 @@ class Shrinker {
       });
       attempt([&](Program& p) {
         bool changed = false;
-        for (Bits& v : p.inputs[k].elements) changed |= std::exchange(v, 0) != 0;
+        for (std::vector<Bits>& elements : p.inputs[k].components)
+          for (Bits& v : elements) changed |= std::exchange(v, 0) != 0;
         return changed;
       });
     }
@@ -212,7 +213,7 @@ class Shrinker {
             n = std::min(n, length);
             count *= n;
           }
-          if (!in.shape.empty()) in.elements.resize(size_t(count));
+          for (std::vector<Bits>& elements : in.components) elements.resize(size_t(count));
         }
         return changed;
       });
@@ -240,7 +241,10 @@ std::string text(const Program& program, const Failure& failure) {
     out += "; input " + std::to_string(k) + ":";
     if (in.shape.empty()) out += " " + std::to_string(in.scalar);
     for (int64_t n : in.shape) out += " [" + std::to_string(n) + "]";
-    for (Bits v : in.elements) out += " " + std::to_string(v);
+    for (const std::vector<Bits>& elements : in.components) {
+      for (Bits v : elements) out += " " + std::to_string(v);
+      out += ";";
+    }
     if (in.memory != k) out += " (memory of " + std::to_string(in.memory) + ")";
     out += "\n";
   }
