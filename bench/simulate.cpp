@@ -131,7 +131,7 @@ void life(Report& report, int n) {
   qn::Device& device = report.device();
   qn::Field<int, 2> a{device, {n, n}}, b{device, {n, n}};
   std::vector<int32_t> p(size_t(n) * n), q(size_t(n) * n);
-  for (size_t k = 0; k < p.size(); k++) p[k] = int32_t(k * 2654435761u >> 31);
+  for (size_t k = 0; k < p.size(); k++) p[k] = int32_t(uint32_t(k) * 2654435761u >> 31);
   a.copy_from(p.data(), int64_t(p.size()));
   qn::Kernel step = [&] {
     for (auto [i, j] : grid(a.dim(0) - 2, a.dim(1) - 2)) {

@@ -1,4 +1,6 @@
 // Devices, fields and kernels behind their handles.
+#include <climits>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -41,7 +43,7 @@ DeviceObject* device_object(std::shared_ptr<runtime::Device> device) {
 }  // namespace
 
 DeviceObject* open_device(const char* name, Loc loc) {
-  return device_object(name ? runtime::Device::open(name, loc) : runtime::Device::standard());
+  return device_object(name ? runtime::Device::open(name, loc) : runtime::Device::standard(loc));
 }
 DeviceObject* best_device() { return device_object(runtime::Device::best()); }
 void synchronize(DeviceObject* device) { device->device->synchronize(); }
@@ -96,7 +98,7 @@ FieldObject* make_field(DeviceObject* device, FieldType type, const int64_t* sha
   ir::Type value = type_of_scalar(type.scalar);
   ir::Type storage = value == ir::Type::b1 ? ir::Type::u8 : value;
   field->storage = std::make_shared<runtime::Storage>(
-      device ? device->device : runtime::Device::standard(),
+      device ? device->device : runtime::Device::standard(loc),
       std::vector<ir::Storage>(size_t(type.components), {value, storage}),
       std::vector<int64_t>(shape, shape + type.rank), loc);
   return field.release();
@@ -209,6 +211,40 @@ LaunchObject* launch(KernelObject* kernel, const Argument* arguments, int count,
   auto object = std::make_unique<LaunchObject>();
   object->outcome = std::move(outcome);
   return object.release();
+}
+
+namespace {
+[[noreturn]] void refuse_argument(Scalar type, const std::string& v, Loc loc) {
+  throw Error(loc, "the host value " + v + " does not fit the kernel's parameter of type " +
+                       std::string(ir::name(type_of_scalar(type))));
+}
+}  // namespace
+
+void expect_holds(Scalar scalar, int64_t v, Loc loc) {
+  ir::Type type = type_of_scalar(scalar);
+  if (ir::is_float(type)) return;
+  bool fits = ir::is_signed(type) ? ir::to_signed(ir::truncate(ir::Bits(v), type), type) == v
+                                  : v >= 0 && ir::truncate(ir::Bits(v), type) == ir::Bits(v);
+  if (!fits) refuse_argument(scalar, std::to_string(v), loc);
+}
+
+void expect_holds(Scalar scalar, uint64_t v, Loc loc) {
+  if (v <= uint64_t(INT64_MAX)) return expect_holds(scalar, int64_t(v), loc);
+  if (scalar != Scalar::u64 && !ir::is_float(type_of_scalar(scalar)))
+    refuse_argument(scalar, std::to_string(v), loc);
+}
+
+void expect_holds(Scalar scalar, double v, Loc loc) {
+  bool to_float = ir::is_float(type_of_scalar(scalar));
+  bool fits = to_float ? scalar == Scalar::f64 || !std::isfinite(v) || std::isfinite(float(v))
+                       : v == std::trunc(v) && v >= -0x1p63 && v < 0x1p64;
+  if (!fits)
+    refuse_argument(scalar, runtime::format_value(ir::Type::f64, ir::bits_of(v)), loc);
+  if (to_float) return;
+  if (v < 0)
+    expect_holds(scalar, int64_t(v), loc);
+  else
+    expect_holds(scalar, uint64_t(v), loc);
 }
 
 uint64_t launch_result(LaunchObject* launch, int k) { return launch->outcome->result(size_t(k)); }

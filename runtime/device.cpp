@@ -1,5 +1,6 @@
 #include "quern/runtime/device.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -110,13 +111,13 @@ std::shared_ptr<Device> Device::best() {
   return open_target(*chosen, targets[0], 0);
 }
 
-std::shared_ptr<Device> Device::standard() {
+std::shared_ptr<Device> Device::standard(Loc loc) {
   const char* name = std::getenv("QUERN_DEVICE");
   if (!name || !*name) return best();
   try {
     return open(name);
   } catch (const Error& e) {
-    throw Error(std::string("QUERN_DEVICE: ") + e.what());
+    throw Error(loc, "QUERN_DEVICE: " + e.message());
   }
 }
 
@@ -138,8 +139,8 @@ Device::~Device() {
   } catch (const std::exception& e) {
     std::fprintf(stderr, "quern: closing device %s: %s\n", name_.c_str(), e.what());
   }
-  driver_->release(error_);
-  driver_->release(ring_);
+  const Address own[] = {error_, ring_};
+  release(own);
 }
 
 Address Device::allocate(uint64_t bytes, const std::string& what, Loc loc) {
@@ -153,6 +154,26 @@ Address Device::allocate(uint64_t bytes, const std::string& what, Loc loc) {
   Command zero = Fill{address, bytes == 0 ? 4 : (bytes + 3) / 4 * 4, 0};
   driver_->submit({&zero, 1});
   return address;
+}
+
+void Device::keep(const Error& error) {
+  std::lock_guard lock(mutex_);
+  if (!kept_) kept_ = std::make_unique<Error>(error);
+  unread_ = true;
+}
+
+void Device::release(std::span<const Address> memory) noexcept {
+  auto attempt = [&](auto&& f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      keep(e);
+    } catch (const std::exception& e) {
+      keep(Error(e.what()));
+    }
+  };
+  attempt([&] { driver_->wait(driver_->submit({})); });
+  for (Address a : memory) attempt([&] { driver_->release(a); });
 }
 
 uint32_t Device::begin_launch(const std::shared_ptr<const Reporter>& reporter) {
@@ -237,8 +258,9 @@ void Device::collect() {
     if (!unread_) return;
     print_lines();
     error = take_error();
+    if (!error) error = std::move(kept_);
     std::erase_if(launched_, [](const Launched& l) { return l.submitted; });
-    unread_ = !launched_.empty();
+    unread_ = !launched_.empty() || kept_;
   }
   if (error) throw *error;
 }

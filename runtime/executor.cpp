@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/variant.h"
@@ -12,6 +13,8 @@ namespace {
 constexpr uint64_t inline_cost = 20'000;
 /// Chunks a thread gets where the runtime chooses: enough to even out uneven iterations.
 constexpr uint64_t chunks_per_worker = 8;
+/// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
+constexpr uint64_t read_guard_from = 1ull << 30;
 
 class Run {
  public:
@@ -46,10 +49,12 @@ class Run {
       steps(step.body);
   }
 
-  bool read_cell(uint32_t k) {
+  bool read_cell(uint32_t k) { return read_condition(cell(k)); }
+
+  bool read_condition(Address at) {
     uint64_t value = 0;
     flush();
-    driver_.download(std::as_writable_bytes(std::span(&value, 1)), cell(k));
+    driver_.download(std::as_writable_bytes(std::span(&value, 1)), at);
     return (value & 0xff) != 0;
   }
 
@@ -68,8 +73,9 @@ class Run {
   struct Extent {
     uint64_t total = 1;
     uint64_t row = 1;  ///< iterations along the innermost axis
+    bool fits = true;  ///< fewer than 2^63
   };
-  Extent extent_of(const Variant::Plan& plan, const Task& task) {
+  Extent extent_of(const Variant::Plan& plan) {
     Extent e;
     if (!plan.domain) return e;
     int64_t bounds[16];
@@ -77,11 +83,11 @@ class Run {
     plan.domain->evaluate(block_.args(), cells, bounds);
     size_t axes = plan.domain->results() / 2;
     for (size_t k = 0; k < axes; k++)
-      if (bounds[2 * k + 1] <= bounds[2 * k]) return {0, 0};
+      if (bounds[2 * k + 1] <= bounds[2 * k]) return {0, 0, true};
     for (size_t k = 0; k < axes; k++) {
       e.row = uint64_t(bounds[2 * k + 1]) - uint64_t(bounds[2 * k]);
       if (__builtin_mul_overflow(e.total, e.row, &e.total) || e.total > uint64_t(INT64_MAX))
-        throw Error(task.loc, "a parallel loop of more than 2^63 iterations");
+        return {~0ull, 1, false};
     }
     return e;
   }
@@ -112,7 +118,10 @@ class Run {
   void launch(uint32_t index, Address guard) {
     const Task& task = variant_.kernel->tasks[index];
     const Variant::Plan& plan = variant_.plans[index];
-    Extent extent = extent_of(plan, task);
+    Extent extent = extent_of(plan);
+    // What does not run may have any size: it wants neither memory nor an error.
+    if (guard && extent.total >= read_guard_from && !read_condition(guard)) return;
+    if (!extent.fits) throw Error(task.loc, "a parallel loop of more than 2^63 iterations");
     Launch command;
     command.executable = variant_.executable.get();
     command.task = index;
@@ -123,7 +132,7 @@ class Run {
       command.chunks = 0;
     else if (task.kind != Task::serial)
       plan_chunks(command, task, plan.cost, extent.row);
-    if (!task.reductions.empty()) prepare_scratch(command, task);
+    if (!task.reductions.empty() && task.walk != Task::unlowered) prepare_scratch(command, task);
     if (extent.total > 0) commands_.push_back(command);
   }
 

@@ -1,5 +1,6 @@
 #include "quern/runtime/program.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/variant.h"
@@ -144,7 +145,7 @@ std::shared_ptr<Device> Program::device_of(std::span<const Argument> arguments, 
                            " on " + a.storage->device().name());
   }
   if (first) return first->storage->shared_device();
-  return fallback ? fallback : Device::standard();
+  return fallback ? fallback : Device::standard(loc);
 }
 
 std::shared_ptr<Variant> Program::variant(const std::shared_ptr<Device>& device,

@@ -1,5 +1,6 @@
 #include "quern/runtime/storage.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace quern::runtime {
@@ -45,9 +46,7 @@ Storage::~Storage() {
 
 void Storage::free() {
   if (bases_.empty()) return;
-  Driver& driver = device_->driver();
-  driver.wait(driver.submit({}));
-  for (Address a : bases_) driver.release(a);
+  device_->release(bases_);
   bases_.clear();
 }
 

@@ -57,12 +57,12 @@ Variant::Variant(std::shared_ptr<Device> on, const Kernel& source, const Signatu
 }
 
 Variant::~Variant() {
-  Driver& driver = device->driver();
+  std::vector<Address> memory;
   for (auto& block : free_) {
-    driver.wait(block->last);
-    driver.release(block->memory);
-    if (block->scratch) driver.release(block->scratch);
+    memory.push_back(block->memory);
+    if (block->scratch) memory.push_back(block->scratch);
   }
+  if (!memory.empty()) device->release(memory);
 }
 
 std::shared_ptr<Block> Variant::take_block(const std::shared_ptr<Variant>& self) {
@@ -81,7 +81,12 @@ std::shared_ptr<Block> Variant::take_block(const std::shared_ptr<Variant>& self)
   if (!block) {
     block = std::make_unique<Block>();
     block->memory = self->device->allocate(self->block_bytes, "a launch's argument block");
-    driver.wait(driver.submit({}));
+    try {
+      driver.wait(driver.submit({}));
+    } catch (...) {
+      self->device->release({&block->memory, 1});
+      throw;
+    }
     block->host = driver.host_pointer(block->memory);
     if (!block->host) block->staging.resize(self->block_bytes);
   }

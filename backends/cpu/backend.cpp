@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -94,6 +95,7 @@ class Driver : public runtime::Driver {
 std::vector<runtime::Target> probe(std::string&) { return {host_target()}; }
 
 std::unique_ptr<runtime::Driver> open(const runtime::Target& target) {
+  expect_thread_number();
   return std::make_unique<Driver>(target);
 }
 

@@ -69,6 +69,7 @@ void Memory::release(void* address) {
 }
 
 void copy(void* to, const void* from, uint64_t bytes) {
+  if (bytes == 0) return;  // the pointers may be null
   auto* target = static_cast<std::byte*>(to);
   auto* source = static_cast<const std::byte*>(from);
   bool apart = target + bytes <= source || source + bytes <= target;

@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <string>
+
+#include "quern/error.h"
 
 namespace quern::cpu {
 
@@ -17,13 +22,31 @@ struct alignas(64) Part {
 };
 }  // namespace
 
+namespace {
+constexpr int max_threads = 4096;
+
+/// What QUERN_THREADS says; 0 where it is not set, negative where it is no number of threads.
+int wished_threads() {
+  const char* wish = std::getenv("QUERN_THREADS");
+  if (!wish || !*wish) return 0;
+  int n = 0;
+  auto [end, error] = std::from_chars(wish, wish + std::strlen(wish), n);
+  return error == std::errc() && *end == 0 && n >= 1 && n <= max_threads ? n : -1;
+}
+}  // namespace
+
 int worker_count() {
   static const int count = [] {
-    const char* wish = std::getenv("QUERN_THREADS");
-    int n = wish ? std::atoi(wish) : 0;
+    int n = wished_threads();
     return n > 0 ? n : omp_get_max_threads();
   }();
   return count;
+}
+
+void expect_thread_number() {
+  if (wished_threads() < 0)
+    throw Error("QUERN_THREADS is '" + std::string(std::getenv("QUERN_THREADS")) +
+                "'; it takes a number of threads from 1 to " + std::to_string(max_threads));
 }
 
 void parallel_for(uint64_t count, void (*body)(void*, uint64_t), void* context) {

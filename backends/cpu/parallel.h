@@ -6,6 +6,8 @@ namespace quern::cpu {
 
 /// Threads that parallel_for uses: QUERN_THREADS where set, else what OpenMP offers.
 int worker_count();
+/// Throws Error where QUERN_THREADS is set to anything but a number from 1 to 4096.
+void expect_thread_number();
 
 /// Calls body(context, k) once for each k in [0, count), on several threads, and returns when all
 /// are done. Neighbouring k run on one thread where the load is even; threads that finish early

@@ -132,9 +132,7 @@ Bits Machine::builtin(const Step& s) const {
 
 // ---- what reaches the host
 
-bool Machine::failed() const {
-  return state() != 0;
-}
+bool Machine::failed() const { return state() != 0; }
 
 /// A task of several chunks or threads runs to its end when one of them has failed.
 bool Machine::may_start(const Task& task) const {

@@ -40,8 +40,8 @@ struct Report {
   ir::abi::ErrorRecord error;
   uint32_t printed = 0;                     ///< lines, those that were lost included
   std::vector<ir::abi::PrintEntry> prints;  ///< lines kept
-  bool ended = true;   ///< false: gave up after max_steps
-  uint64_t steps = 0;  ///< instructions run, counted where max_steps is given
+  bool ended = true;                        ///< false: gave up after max_steps
+  uint64_t steps = 0;                       ///< instructions run, counted where max_steps is given
 };
 
 /// Runs a whole kernel. `args` is its argument block, bindings filled in; of the head only seed and

@@ -469,8 +469,11 @@ class Emitter {
     Id where = scalar_.constant(Type::u64, loop | uint64_t(number_ & 0xffff) << 16);
     Id id = w.op(Spv::OpShiftLeftLogical, word,
                  {push_constant(offsetof(PushConstants, id)), scalar_.constant(Type::u64, 32)});
-    store(push_constant(offsetof(PushConstants, fault)), Type::u64,
-          w.op(Spv::OpBitwiseOr, word, {id, where}));
+    // The loops around it are cut with it: the first report stays.
+    Id fault = push_constant(offsetof(PushConstants, fault));
+    Id first = w.op(Spv::OpIEqual, w.bool_type(),
+                    {load(fault, Type::u64, 8), scalar_.constant(Type::u64, 0)});
+    when(first, [&] { store(fault, Type::u64, w.op(Spv::OpBitwiseOr, word, {id, where})); });
   }
 
   const ir::Kernel& kernel_;

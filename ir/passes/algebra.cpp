@@ -166,7 +166,7 @@ class Rules {
         return is_constant(y_, -1) ? b_.unary(Op::neg, x_) : nullptr;
       case Op::div:
         if (is_constant(y_, 1)) return x_;
-        if (Value* r = exact_reciprocal(y_)) return b_.binary(Op::mul, x_, r);
+        if (Value* r = exact_reciprocal(y_)) return uncontractible(b_.mul(x_, r));
         return nullptr;
       case Op::neg:
         if (Inst* inner = made_by(x_, Op::neg)) return inner->operand(0);
@@ -175,10 +175,16 @@ class Rules {
         if (Inst* inner = made_by(x_, Op::neg)) return b_.unary(Op::abs, inner->operand(0));
         return made_by(x_, Op::abs) ? x_ : nullptr;
       case Op::fma:
-        if (is_constant(y_, 1)) return b_.add(x_, inst_->operand(2));
-        return is_constant(x_, 1) ? b_.add(y_, inst_->operand(2)) : nullptr;
+        if (is_constant(y_, 1)) return uncontractible(b_.add(x_, inst_->operand(2)));
+        return is_constant(x_, 1) ? uncontractible(b_.add(y_, inst_->operand(2))) : nullptr;
       default: return nullptr;
     }
+  }
+
+  /// The program wrote no product, no sum: none may be rounded together with what is around it.
+  static Value* uncontractible(Value* made) {
+    made->inst->kind |= uncontracted;
+    return made;
   }
 
   static bool is_positive_zero(const Value* v) {

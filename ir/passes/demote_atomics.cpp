@@ -60,7 +60,7 @@ class Demoter {
       if (v->inst && (v->inst->is(Op::add) || v->inst->is(Op::sub)) &&
           constant_of(v->inst->operand(1))) {
         constant = to_signed(constant_of(v->inst->operand(1))->imm, v->type);
-        if (v->inst->is(Op::sub)) constant = -constant;
+        if (v->inst->is(Op::sub)) constant = int64_t(0 - Bits(constant));
         v = v->inst->operand(0);
       }
       if (v->region == task_.body && p[v->index].first == no_site) p[v->index] = {axis, constant};

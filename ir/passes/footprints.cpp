@@ -72,7 +72,7 @@ class Finder {
     const Inst* constant = constant_of(inst->operand(1));
     if (!constant || unwidened(inst->operand(0)) != task_.body->arg(axis)) return false;
     c = to_signed(constant->imm, index->type);
-    if (inst->is(Op::sub)) c = -c;
+    if (inst->is(Op::sub)) c = int64_t(0 - Bits(c));
     return inst->is(Op::add) || inst->is(Op::sub);
   }
 

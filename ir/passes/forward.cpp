@@ -185,7 +185,8 @@ class Forwarder {
     if (inst->is(Op::store)) {
       written(inst, rank);
       overwrite(inst, rank);
-      learn(inst, inst->operand(rank));
+      // In checked mode a store out of range stores nothing, and a load there gives 0.
+      if (!kernel_.modes.checked || rank == 0) learn(inst, inst->operand(rank));
       return;
     }
     if (inst->is(Op::atomic)) {

@@ -8,7 +8,8 @@
 // frame overlaps no field; components of one binding, and indices that differ by a constant, do
 // not overlap. Any other write, an atomic or a call ends what is known. Nothing is known on entry
 // to a parallel loop, and nothing of what a loop writes on entry to the loop. Values whose storage
-// is of another type are left alone.
+// is of another type are left alone; so are, in checked mode, a store that is overwritten and a
+// load of what was stored: the store may be out of range.
 // Linear times a small bound on the number of values kept per component.
 #include "quern/ir/ir.h"
 

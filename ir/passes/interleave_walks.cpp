@@ -12,7 +12,7 @@ namespace quern::ir {
 namespace {
 
 /// Inner loops of at most this many constant rounds are better unrolled.
-constexpr int64_t few_rounds = 16;
+constexpr uint64_t few_rounds = 16;
 
 bool is_straight(const Region* region, const Inst* but = nullptr) {
   for (const Inst* inst = region->first; inst; inst = inst->next) {
@@ -28,7 +28,7 @@ bool has_few_rounds(const Inst* loop) {
   const Inst *lo = constant_of(loop->operand(0)), *hi = constant_of(loop->operand(1));
   if (!lo || !hi) return false;
   Type t = loop->operand(0)->type;
-  return to_signed(hi->imm, t) - to_signed(lo->imm, t) <= few_rounds;
+  return truncate(hi->imm - lo->imm, t) <= few_rounds;
 }
 
 class Interleaver {

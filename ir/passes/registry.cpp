@@ -11,6 +11,7 @@
 #include "ir/passes/forward.h"
 #include "ir/passes/hoist.h"
 #include "ir/passes/inline_calls.h"
+#include "ir/passes/interleave_walks.h"
 #include "ir/passes/legalise.h"
 #include "ir/passes/lower_access.h"
 #include "ir/passes/lower_checks.h"
@@ -42,6 +43,12 @@ TargetTraits element_traits() {
   TargetTraits t;
   t.walk = Task::element;
   return t;
+}
+
+void interleave_walks_by_4(Kernel& kernel) {
+  TargetTraits t;
+  t.lanes = 4;
+  interleave_walks(kernel, t);
 }
 
 /// A target that has nothing but integers of 32 and 64 bits.
@@ -78,6 +85,7 @@ constexpr NamedPass all[] = {
     {"lower_access", lower_access},
     {"lower_loops", lower_loops},
     {"version_walks", version_walks},
+    {"interleave_walks.4", interleave_walks_by_4},
     {"legalise", [](Kernel& k) { legalise(k, {}); }},
     {"legalise.bare", [](Kernel& k) { legalise(k, bare_traits()); }},
 };

@@ -143,7 +143,7 @@ class Simplifier {
   /// What takes the place of `inst` fails at its site and is contracted or not as it was.
   static void inherit(Inst* made, const Inst* inst) {
     if (has(made->op, flag::may_fail)) made->site = inst->site;
-    if (is_flagged(made) && is_flagged(inst)) made->kind = inst->kind;
+    if (is_flagged(made) && is_flagged(inst)) made->kind |= inst->kind;
   }
   static bool is_flagged(const Inst* inst) {
     return info(inst->op).rule == OperandRule::same && is_float(inst->type());

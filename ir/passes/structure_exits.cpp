@@ -259,7 +259,8 @@ class Structurer {
     b.at_end(body);
     splice(b, loop->region(0));
     Value* next = b.add(index, step);
-    Value* more = b.binary(Op::bit_and, b.lt(next, hi), b.unary(Op::bit_not, b.get(broken)));
+    Value* unbroken = b.unary(Op::bit_not, b.get(broken));
+    Value* more = b.binary(Op::bit_and, b.lt(next, hi), unbroken);
     // With step 1 the sum cannot wrap: index < hi. Else a wrapped sum is not above the index.
     if (!is_one(step)) more = b.binary(Op::bit_and, more, b.lt(index, next));
     b.yield({next, more});

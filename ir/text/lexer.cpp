@@ -1,5 +1,7 @@
 #include "ir/text/lexer.h"
 
+#include <algorithm>
+
 namespace quern::ir::text {
 
 namespace {

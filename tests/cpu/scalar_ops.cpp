@@ -1,4 +1,5 @@
 // Every element-wise row at every type against ir::evaluate, vectorised loop and remainder alike.
+#include <algorithm>
 #include <random>
 
 #include "quern/ir/abi.h"

@@ -1,6 +1,7 @@
 // The scalar kernels of the surface, as users write them: they compile without a warning and run.
 #include <quern/quern.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 

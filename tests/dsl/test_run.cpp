@@ -2,6 +2,7 @@
 // Expected values are computed here by plain C++.
 #include <quern/quern.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>

@@ -1,4 +1,5 @@
 // Every construct of the scalar language on every device, against plain C++.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numeric>

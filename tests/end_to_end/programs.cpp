@@ -1,6 +1,7 @@
 // The example programs on every device, each against a number from mathematics or the literature.
 #include "examples/programs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>

@@ -1,4 +1,5 @@
 // Strict mode: whole programs give the same bits on every device.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

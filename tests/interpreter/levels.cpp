@@ -1,4 +1,5 @@
 // Kernels give what C++ computes, at every stage of the pipeline.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 

@@ -1,5 +1,6 @@
 #include "tests/passes/filetest.h"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>

@@ -52,6 +52,20 @@ TEST_CASE("QUERN_DEVICE chooses the standard device, and a wrong name is refused
     unsetenv("QUERN_DEVICE");
 }
 
+TEST_CASE("QUERN_THREADS that is no number of threads is refused") {
+  const char* old = std::getenv("QUERN_THREADS");
+  std::string kept = old ? old : "";
+  for (const char* wrong : {"many", "0", "-2", "3x", "1000000"}) {
+    setenv("QUERN_THREADS", wrong, 1);
+    CHECK_THAT(message([] { Device::open("cpu"); }), contains("QUERN_THREADS is '"));
+  }
+  if (old)
+    setenv("QUERN_THREADS", kept.c_str(), 1);
+  else
+    unsetenv("QUERN_THREADS");
+  CHECK(Device::open("cpu")->name() == "cpu");
+}
+
 TEST_CASE("storage is zeroed, sized in 64 bits, and refuses shapes that make no sense") {
   for (const char* name : {"cpu", "interpreter", "vulkan"}) {
     auto device = Device::open(name);

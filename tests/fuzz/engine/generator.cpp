@@ -96,8 +96,8 @@ class Generator {
       Type type = values_->type();
       program_.inputs[binding(Binding::scalar, 0, {type})].scalar = interesting(random_, type);
     }
-    const std::vector<int64_t> sizes = {1, 2, 3, 5, 7};
-    int64_t length = random_.chance(4) ? 1100 : random_.chance(50) ? 19 : random_.pick(sizes);
+    const std::vector<int64_t> sizes = {1, 2, 3, 5, 8, 13};
+    int64_t length = random_.chance(5) ? 2300 : random_.chance(50) ? 37 : random_.pick(sizes);
     large_ = length > 1000;
     const std::vector<int64_t> shapes[] = {
         {length},

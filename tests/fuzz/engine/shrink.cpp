@@ -1,5 +1,6 @@
 #include "tests/fuzz/engine/shrink.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 

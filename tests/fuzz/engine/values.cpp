@@ -1,5 +1,6 @@
 #include "tests/fuzz/engine/values.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace quern::fuzz {

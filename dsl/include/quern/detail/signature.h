@@ -97,6 +97,33 @@ Argument scalar_argument(T v) {
   __builtin_memcpy(&a.bits, &v, sizeof v);
   return a;
 }
+/// Throws Error where a parameter of this type cannot hold the host value.
+void expect_holds(Scalar type, int64_t v, Loc loc);
+void expect_holds(Scalar type, uint64_t v, Loc loc);
+void expect_holds(Scalar type, double v, Loc loc);
+
+/// What the host passes for a parameter of type T; as in a recording, a number must fit.
+template <class T>
+struct Passed {
+  T v;
+  template <class U>
+    requires std::is_convertible_v<const U&, T>
+  Passed(const U& u, Loc l = Loc::here()) : v(checked(u, l)) {}
+
+ private:
+  template <class U>
+  static T checked(const U& u, Loc l) {
+    if constexpr (std::is_arithmetic_v<U> && !std::is_same_v<U, T> && !std::is_same_v<T, bool>) {
+      if constexpr (std::is_floating_point_v<U>)
+        expect_holds(scalar_of<T>(), double(u), l);
+      else if constexpr (std::is_signed_v<U>)
+        expect_holds(scalar_of<T>(), int64_t(u), l);
+      else
+        expect_holds(scalar_of<T>(), uint64_t(u), l);
+    }
+    return static_cast<T>(u);
+  }
+};
 template <class T>
 T from_bits(uint64_t bits) {
   T v;
@@ -135,9 +162,9 @@ struct Parameter {
 template <DeviceScalar T>
 struct Parameter<Val<T>> {
   static Val<T> make(Loc l) { return value<T>(parameter(scalar_of<T>(), l)); }
-  using host = T;
+  using host = Passed<T>;
   using device = Arg<T>;
-  static Argument pass(T v) { return scalar_argument(v); }
+  static Argument pass(Passed<T> a) { return scalar_argument(a.v); }
 };
 template <class T>
 struct Parameter<Var<T>> {

@@ -29,7 +29,7 @@ class Device {
   /// The present device of the highest preference.
   static std::shared_ptr<Device> best();
   /// The device named by QUERN_DEVICE, else the best.
-  static std::shared_ptr<Device> standard();
+  static std::shared_ptr<Device> standard(Loc loc = {});
   /// One line for each back end: its devices, or why there are none.
   static std::string describe_all();
 
@@ -51,6 +51,9 @@ class Device {
   void upload(Address to, std::span<const std::byte> from);
   /// Zeroed memory. `what` names it in the error where there is not enough.
   Address allocate(uint64_t bytes, const std::string& what, Loc loc = {});
+  /// Gives memory back once everything submitted has run. For destructors: an error met on the way is
+  /// kept for the next collect.
+  void release(std::span<const Address> memory) noexcept;
 
   Address error_record() const { return error_; }
   Address print_ring() const { return ring_; }
@@ -76,6 +79,7 @@ class Device {
   std::shared_ptr<const Reporter> reporter_of(uint32_t launch) const;
   void print_lines();
   std::unique_ptr<Error> take_error();
+  void keep(const Error& error);
 
   std::string name_;
   std::unique_ptr<Driver> driver_;
@@ -84,6 +88,7 @@ class Device {
   std::deque<Launched> launched_;
   uint32_t next_launch_ = 0;
   std::atomic<bool> unread_{false};
+  std::unique_ptr<Error> kept_;  ///< met where nothing could be thrown
   std::atomic<uint32_t> seed_{0};
   ErrorHandler handler_;
 };

@@ -1,0 +1,112 @@
+// Defects that once were: each case failed before its fix.
+#include <climits>
+#include <string>
+
+#include "tests/end_to_end/devices.h"
+
+using namespace qn::lang;
+
+namespace {
+/// The text of the error that `f` throws, and its line; empty where it throws none.
+template <class F>
+std::string error_of(F f, int* line = nullptr) {
+  try {
+    f();
+  } catch (const qn::Error& e) {
+    if (line) *line = e.loc().line;
+    return e.what();
+  }
+  return "";
+}
+}  // namespace
+
+TEST_CASE("a loop under a false If may have any size") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {2}};
+    qn::Kernel too_many = [&](I32 n) {
+      x[1] = n;
+      If(n < 100) {
+        for (auto I : grid(n, n, n, n)) x[0] += I.x + 1;
+      }
+    };
+    CHECK(error_of([&] { too_many(INT_MAX); }) == "");
+    CHECK(x.at(0) == 0);
+    CHECK(x.at(1) == INT_MAX);
+    too_many(2);
+    CHECK(x.at(0) == 8 * 1 + 8 * 2);
+
+    qn::Kernel sum = [&](I32 n) {
+      Var<int> s = 5;
+      If(n < 100) {
+        for (auto I : grid(n, n, n)) s += I.x;
+      }
+      return s;
+    };
+    CHECK(int(sum(100'000)) == 5);
+    CHECK(int(sum(3)) == 5 + 9 * (0 + 1 + 2));
+  });
+}
+
+TEST_CASE("a kernel and fields that go before their failed launch was read leave its error") {
+  on_every_device([](qn::Device& device) {
+    const int rounds = 70'000;  // more than software Vulkan runs in one iteration
+    int line = 0;
+    auto run = [&] {
+      qn::Field<int> x{device, {4}};
+      qn::Kernel k = [&](I32 n) {
+        for (auto i : x) {
+          Var<int> v = i;
+          line = __LINE__ + 1;
+          for (auto j : range(n)) v = (v ^ j) + (v << 1);
+          x[i] = v;
+        }
+      };
+      k(rounds);
+    };
+    run();
+    int at = 0;
+    std::string text = error_of([&] { device.synchronize(); }, &at);
+    if (!text.empty()) {  // told, not lost, and not a crash
+      CHECK(text.find("65,535") != std::string::npos);
+      CHECK(at == line);
+    }
+    device.synchronize();
+    qn::Field<int> y{device, {4}};
+    qn::Kernel fill = [&](I32 v) {
+      for (auto i : y) y[i] = v;
+    };
+    fill(3);
+    CHECK(y.at(2) == 3);
+  });
+}
+
+TEST_CASE("an argument that its parameter cannot hold is an error with the caller's line") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {4}};
+    qn::Kernel k = [&](I32 n, U8 b, F32 f) {
+      x[0] = n;
+      x[1] = cast<int>(b);
+      x[2] = cast<int>(f);
+    };
+    auto refused = [&](auto n, auto b, auto f, const std::string& value) {
+      INFO(value);
+      int at = 0, line = __LINE__ + 1;
+      std::string text = error_of([&] { k(n, b, f); }, &at);
+      CHECK(text.find("host value " + value + " ") != std::string::npos);
+      CHECK(at == line);
+    };
+    refused(5'000'000'000, 1, 1, "5000000000");
+    refused(1, 300, 1, "300");
+    refused(1, -1, 1, "-1");
+    refused(~0ull, 1, 1, "18446744073709551615");
+    refused(1.5, 1, 1, "1.5");
+    refused(1e300, 1, 1, "1e+300");
+    refused(-0x1p63, 1, 1, "-9223372036854775808");
+    refused(1, 1, 1e300, "1e+300");
+    CHECK(x.at(0) == 0);
+    k(size_t(7), 255u, 2.5);
+    CHECK(qn::to_vector(x) == std::vector<int>{7, 255, 2, 0});
+    k(-3.0, true, 4);
+    CHECK(qn::to_vector(x) == std::vector<int>{-3, 1, 4, 0});
+  });
+}
