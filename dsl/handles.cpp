@@ -238,8 +238,7 @@ void expect_holds(Scalar scalar, double v, Loc loc) {
   bool to_float = ir::is_float(type_of_scalar(scalar));
   bool fits = to_float ? scalar == Scalar::f64 || !std::isfinite(v) || std::isfinite(float(v))
                        : v == std::trunc(v) && v >= -0x1p63 && v < 0x1p64;
-  if (!fits)
-    refuse_argument(scalar, runtime::format_value(ir::Type::f64, ir::bits_of(v)), loc);
+  if (!fits) refuse_argument(scalar, runtime::format_value(ir::Type::f64, ir::bits_of(v)), loc);
   if (to_float) return;
   if (v < 0)
     expect_holds(scalar, int64_t(v), loc);

@@ -51,8 +51,8 @@ class Device {
   void upload(Address to, std::span<const std::byte> from);
   /// Zeroed memory. `what` names it in the error where there is not enough.
   Address allocate(uint64_t bytes, const std::string& what, Loc loc = {});
-  /// Gives memory back once everything submitted has run. For destructors: an error met on the way is
-  /// kept for the next collect.
+  /// Gives memory back once everything submitted has run. For destructors: an error met on the way
+  /// is kept for the next collect.
   void release(std::span<const Address> memory) noexcept;
 
   Address error_record() const { return error_; }
