@@ -43,8 +43,9 @@ std::shared_ptr<Instance> Instance::create(const char* library, std::string& why
 }
 
 std::shared_ptr<Instance> Instance::shared(std::string& why) {
-  static std::string reason;
-  static const std::shared_ptr<Instance> instance = create("libvulkan.so.1", reason);
+  // Never destroyed: at exit drivers and layers may be gone before a static of this library.
+  static auto& reason = *new std::string;
+  static const auto& instance = *new std::shared_ptr<Instance>(create("libvulkan.so.1", reason));
   why = reason;
   return instance;
 }

@@ -11,14 +11,14 @@ using ir::Bits;
 using ir::Type;
 
 std::shared_ptr<vulkan::Instance> instance() {
-  static const std::shared_ptr<vulkan::Instance> made = [] {
+  static const auto& made = *new std::shared_ptr<vulkan::Instance>([] {
     std::string why;
     for (const char* validation : {"1", "0"}) {
       setenv("QUERN_VULKAN_VALIDATION", validation, 1);
       if (auto i = vulkan::Instance::create("libvulkan.so.1", why)) return i;
     }
     throw std::runtime_error("no Vulkan to test: " + why);
-  }();
+  }());
   return made;
 }
 
@@ -32,14 +32,15 @@ std::unique_ptr<runtime::Driver> make(bool staging) {
 }
 }  // namespace
 
+// Both live until the process ends: at exit the validation layer is gone before a static here.
 runtime::Driver& driver() {
-  static const std::unique_ptr<runtime::Driver> d = make(false);
-  return *d;
+  static runtime::Driver& d = *make(false).release();
+  return d;
 }
 
 runtime::Driver& staging_driver() {
-  static const std::unique_ptr<runtime::Driver> d = make(true);
-  return *d;
+  static runtime::Driver& d = *make(true).release();
+  return d;
 }
 
 Program::Program(const ir::Kernel& kernel, runtime::Driver& d)
