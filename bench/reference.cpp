@@ -116,7 +116,8 @@ void life(const int32_t* a, int32_t* b, int n) {
 
 namespace {
 constexpr int lanes = 16, chains = 12;
-}
+volatile float fma_sink;
+}  // namespace
 
 double fma_flops(int rounds) { return 2.0 * rounds * lanes * chains * omp_get_max_threads(); }
 
@@ -132,12 +133,12 @@ void fma_rounds(int rounds) {
       for (int l = 0; l < lanes; l++) v[c][l] = start * float(c * lanes + l);
     Vector a = Vector{} + start * 0.999f, b = Vector{} + start * 0.001f;
     for (int k = 0; k < rounds; k++)
-#pragma GCC unroll 12
       for (int c = 0; c < chains; c++) v[c] = v[c] * a + b;
-    Vector total = v[0];
-    for (int c = 1; c < chains; c++) total += v[c];
-    volatile Vector sink = total;
-    (void)sink;
+    float total = 0;
+    for (int c = 0; c < chains; c++)
+      for (int l = 0; l < lanes; l++) total += v[c][l];
+#pragma omp critical
+    fma_sink = total;
   }
 }
 

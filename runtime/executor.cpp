@@ -11,8 +11,11 @@ namespace {
 
 /// Fewer operations than this are not worth waking threads for.
 constexpr uint64_t inline_cost = 20'000;
-/// Chunks a thread gets where the runtime chooses: enough to even out uneven iterations.
-constexpr uint64_t chunks_per_worker = 8;
+/// Chunks a thread gets where the runtime chooses: more even out uneven iterations, fewer cost
+/// less.
+constexpr uint64_t most_chunks_per_worker = 8;
+/// Straight code of this many operations is worth a chunk of its own.
+constexpr uint64_t chunk_cost = 2'000'000;
 /// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
 constexpr uint64_t read_guard_from = 1ull << 30;
 
@@ -92,7 +95,7 @@ class Run {
     return e;
   }
 
-  void plan_chunks(Launch& launch, const Task& task, uint64_t cost, uint64_t row) {
+  void plan_chunks(Launch& launch, const Task& task, Effort effort, uint64_t row) {
     uint64_t total = launch.iterations;
     if (task.walk == Task::element || task.walk == Task::unlowered) {
       launch.grain = 1;
@@ -101,11 +104,17 @@ class Run {
     }
     uint64_t grain = task.grain;
     if (grain == 0) {
-      uint64_t workers = driver_.target().workers;
-      uint64_t wanted =
-          workers == 1 || total <= inline_cost / cost ? 1 : workers * chunks_per_worker;
-      grain = std::max({(total + wanted - 1) / wanted, wanted == 1 ? total : inline_cost / cost / 4,
-                        uint64_t(1)});
+      uint64_t workers = driver_.target().workers, cost = std::max<uint64_t>(1, effort.operations);
+      uint64_t wanted = 1;
+      if (workers > 1 && total > inline_cost / cost) {
+        // In floating point: the product may exceed 64 bits.
+        double share = double(total) * double(cost) / double(workers) / double(chunk_cost);
+        uint64_t even =
+            share < most_chunks_per_worker ? uint64_t(share) + 1 : most_chunks_per_worker;
+        wanted = workers * (effort.uneven ? most_chunks_per_worker : even);
+      }
+      grain = (total + wanted - 1) / wanted;
+      if (wanted > 1) grain = std::max(grain, inline_cost / cost / 4 + 1);
       // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
       uint64_t unit = grain >= row ? row : std::min<uint64_t>(grain, 64);
       grain = (grain + unit - 1) / unit * unit;
@@ -131,7 +140,7 @@ class Run {
     if (extent.total == 0)
       command.chunks = 0;
     else if (task.kind != Task::serial)
-      plan_chunks(command, task, plan.cost, extent.row);
+      plan_chunks(command, task, plan.effort, extent.row);
     if (!task.reductions.empty() && task.walk != Task::unlowered) prepare_scratch(command, task);
     if (extent.total > 0) commands_.push_back(command);
   }

@@ -179,7 +179,7 @@ std::string Program::listing(Device& device, Modes modes, std::string_view kind)
   Signature s;
   s.modes = modes;
   for (uint32_t k = 0; k < kernel_->bindings.size(); k++) s.fields.push_back({true, k});
-  std::unique_ptr<Kernel> prepared = prepare(*kernel_, s, device.target());
+  std::unique_ptr<Kernel> prepared = prepare(*kernel_, s, device.target()).kernel;
   return device.driver().compiler().listing(*prepared, device.target(), kind);
 }
 

@@ -7,23 +7,26 @@ namespace quern::runtime {
 using namespace ir;
 
 namespace {
-/// Operations of one run of a region; a loop counts as eight rounds.
-uint64_t cost_of(const Region* region) {
-  uint64_t cost = 0;
-  for (const Inst* inst = region->first; inst; inst = inst->next) {
+/// One run of a region; a loop counts as eight rounds.
+Effort effort_of(const Region* region) {
+  Effort sum{0, false};
+  for (const Inst* inst = region->first; inst && sum.operations < 1u << 20; inst = inst->next) {
     bool repeats = inst->op == Op::loop || inst->op == Op::while_;
-    cost += info(inst->op).library ? 16 : 1;
-    for (const Region* r : inst->regions) cost += cost_of(r) * (repeats ? 8 : 1);
-    if (cost > 1u << 20) return cost;
+    sum.operations += info(inst->op).library ? 16 : 1;
+    sum.uneven |= repeats;
+    for (const Region* r : inst->regions) {
+      Effort inside = effort_of(r);
+      sum.operations += inside.operations * (repeats ? 8 : 1);
+      sum.uneven |= inside.uneven;
+    }
   }
-  return cost;
+  return sum;
 }
 
 uint64_t aligned(uint64_t n) { return (n + 63) / 64 * 64; }
 }  // namespace
 
-std::unique_ptr<Kernel> prepare(const Kernel& kernel, const Signature& signature,
-                                const Target& target) {
+Prepared prepare(const Kernel& kernel, const Signature& signature, const Target& target) {
   if (signature.modes.strict) expect_ordered(kernel, signature);
   std::unique_ptr<Kernel> copy = clone(kernel);
   copy->modes = signature.modes;
@@ -31,8 +34,11 @@ std::unique_ptr<Kernel> prepare(const Kernel& kernel, const Signature& signature
     optimise(*copy);
   else
     split(*copy);
+  std::vector<Effort> efforts;
+  for (const Task& task : copy->tasks) efforts.push_back(effort_of(task.body));
   if (target.traits.walk != Task::unlowered) lower(*copy, signature, target.traits);
-  return copy;
+  efforts.resize(copy->tasks.size());  // lowering adds serial tasks at the end
+  return {std::move(copy), std::move(efforts)};
 }
 
 Variant::Variant(std::shared_ptr<Device> on, const Kernel& source, const Signature& signature)
@@ -41,15 +47,16 @@ Variant::Variant(std::shared_ptr<Device> on, const Kernel& source, const Signatu
   if (signature.modes.strict && !target.strict_refusal.empty())
     throw Error(source.loc, "strict mode cannot be kept on device " + device->name() + ": " +
                                 target.strict_refusal);
-  kernel = prepare(source, signature, target);
+  Prepared prepared = prepare(source, signature, target);
+  kernel = std::move(prepared.kernel);
   reporter = std::make_shared<Reporter>(Reporter{kernel->name, kernel->sites});
   layout = abi::layout(*kernel);
   frame_offset = uint32_t(aligned(layout.bytes));
   block_bytes = uint32_t(frame_offset + aligned(kernel->frame_bytes()));
-  for (const Task& task : kernel->tasks) {
-    Plan plan;
-    if (task.domain) plan.domain.emplace(*kernel, task.domain, layout);
-    plan.cost = std::max<uint64_t>(1, cost_of(task.body));
+  for (size_t k = 0; k < kernel->tasks.size(); k++) {
+    Plan plan{std::nullopt, prepared.efforts[k]};
+    if (const Region* domain = kernel->tasks[k].domain)
+      plan.domain.emplace(*kernel, domain, layout);
     plans.push_back(std::move(plan));
   }
   Driver& driver = device->driver();

@@ -20,6 +20,12 @@ struct Block {
   std::byte* args() { return host ? host : staging.data(); }
 };
 
+/// What an iteration of a task takes, estimated from its code.
+struct Effort {
+  uint64_t operations = 1;
+  bool uneven = false;  ///< it holds loops: iterations may differ much
+};
+
 /// A kernel compiled for one device, one set of modes and one pattern of overlapping arguments.
 struct Variant {
   Variant(std::shared_ptr<Device> device, const ir::Kernel& kernel, const ir::Signature& signature);
@@ -37,7 +43,7 @@ struct Variant {
   std::unique_ptr<Executable> executable;
   struct Plan {
     std::optional<HostExpression> domain;
-    uint64_t cost = 1;  ///< estimated operations of an iteration
+    Effort effort;
   };
   std::vector<Plan> plans;
 
@@ -48,8 +54,11 @@ struct Variant {
 };
 
 /// The kernel as it is compiled for a target: optimised, split and (where wanted) lowered.
-std::unique_ptr<ir::Kernel> prepare(const ir::Kernel& kernel, const ir::Signature& signature,
-                                    const Target& target);
+struct Prepared {
+  std::unique_ptr<ir::Kernel> kernel;
+  std::vector<Effort> efforts;  ///< of each task
+};
+Prepared prepare(const ir::Kernel& kernel, const ir::Signature& signature, const Target& target);
 
 /// Fills in the block's head and runs the schedule. Returns when everything is submitted.
 void execute(Variant& variant, Block& block, uint32_t launch_number);
