@@ -17,6 +17,11 @@ Layout layout(const Kernel& kernel) {
     }
     out.places.push_back(place);
   }
+  for (size_t k = 0; k < out.places.size(); k++) {
+    if (kernel.bindings[k].kind != Binding::field) continue;
+    out.places[k].firsts = at;
+    at += 2 * 8 * out.places[k].rank;
+  }
   out.bytes = at;
   return out;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <concepts>
 #include <limits>
+#include <string>
 #include <type_traits>
 
 #include "quern/error.h"

@@ -248,6 +248,9 @@ Value* Builder::param(uint32_t binding, Type type) {
 Value* Builder::extent(uint32_t binding, uint32_t axis, Type type) {
   return make(Op::extent, {type}, {}, pack(binding, axis))->result();
 }
+Value* Builder::first(uint32_t binding, uint32_t axis, Type type) {
+  return make(Op::first, {type}, {}, pack(binding, axis))->result();
+}
 
 Value* Builder::load(uint32_t binding, uint32_t component, Type elem,
                      std::span<Value* const> index) {

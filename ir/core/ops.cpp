@@ -9,9 +9,9 @@ namespace {
 struct Classes {
   bool b, i, f;
 };
-constexpr Classes class_i{false, true, false},
-    class_f{false, false, true}, class_bi{true, true, false}, class_nums{false, true, true},
-    class_bif{true, true, true}, class_any{true, true, true};
+constexpr Classes class_i{false, true, false}, class_f{false, false, true},
+    class_bi{true, true, false}, class_nums{false, true, true}, class_bif{true, true, true},
+    class_any{true, true, true};
 
 constexpr int operand_count(std::string_view name, OperandRule rule) {
   switch (rule) {
@@ -23,10 +23,11 @@ constexpr int operand_count(std::string_view name, OperandRule rule) {
     case OperandRule::same: break;
   }
   if (name == "fma") return 3;
-  for (std::string_view one : {"neg", "abs", "sqrt", "floor", "ceil", "trunc", "round", "bit_not",
-                               "sin", "cos", "exp", "log"})
-    if (name == one) return 1;
-  return 2;
+  for (std::string_view two :
+       {"add",     "sub",    "mul",     "div", "rem", "min",   "max", "fmin",  "fmax", "copysign",
+        "bit_and", "bit_or", "bit_xor", "shl", "shr", "atan2", "pow", "hypot", "fmod", "remainder"})
+    if (name == two) return 2;
+  return 1;
 }
 
 constexpr std::string_view printed(std::string_view name) {

@@ -32,31 +32,103 @@ inline constexpr double cos_f32[] = {
     -0x1.25242a3a17327p-22,
 };
 
-/// (exp r - 1 - r) / r²; error 2^-61.7
+/// (exp r - 1 - r) / r²; error 2^-56.1
 inline constexpr double exp_f64[] = {
-    0x1.0000000000000p-1,  0x1.5555555555557p-3,  0x1.5555555555556p-5,  0x1.11111111100bep-7,
-    0x1.6c16c16c162c3p-10, 0x1.a01a01abf85abp-13, 0x1.a01a01a6e1e2ap-16, 0x1.71de01fdbf9cap-19,
-    0x1.27e4db46cddd1p-22, 0x1.af4e554377204p-26, 0x1.1f7340dbc337ep-29,
+    0x1.0000000000001p-1,  0x1.5555555555556p-3,  0x1.5555555553d37p-5,  0x1.11111111109a6p-7,
+    0x1.6c16c1789d1d7p-10, 0x1.a01a01a7cebcdp-13, 0x1.a019b8ca26fcfp-16, 0x1.71de0d85293b8p-19,
+    0x1.2891d4ffbb0f9p-22, 0x1.af390ba7e6f47p-26,
 };
 
-/// the same for f32; error 2^-38.2
+/// the same for f32 through f64; error 2^-38.2
 inline constexpr double exp_f32[] = {
     0x1.0000000000000p-1,  0x1.555555676c1bbp-3,  0x1.5555555c910d6p-5,  0x1.1110c5ed7d6c9p-7,
     0x1.6c1685542fcb2p-10, 0x1.a152099da25bap-13, 0x1.a113930ccbff5p-16,
+};
+
+/// the same in f32 arithmetic; error 2^-30.8
+inline constexpr double exp_single[] = {
+    0x1.0000000000000p-1, 0x1.5555560000000p-3,  0x1.5554e80000000p-5,
+    0x1.1110e00000000p-7, 0x1.6d43b00000000p-10, 0x1.a1256c0000000p-13,
+};
+
+/// (2^r - 1 - r ln 2) / r²; error 2^-58.3
+inline constexpr double exp2_f64[] = {
+    0x1.ebfbdff82c58fp-3,  0x1.c6b08d704a0c2p-5,  0x1.3b2ab6fba4e78p-7,  0x1.5d87fe78a526dp-10,
+    0x1.430912f86bf4ep-13, 0x1.ffcbfc6712438p-17, 0x1.62c022401d5c2p-20, 0x1.b524fad88ed30p-24,
+    0x1.e4cf1cc5c8b02p-28, 0x1.e9d419696e0e9p-32, 0x1.c48f8c2305624p-36,
+};
+
+/// the same in f32 arithmetic; error 2^-31.2
+inline constexpr double exp2_single[] = {
+    0x1.ebfbe00000000p-3,  0x1.c6b08e0000000p-5,  0x1.3b2a520000000p-7,
+    0x1.5d87c00000000p-10, 0x1.4413a40000000p-13, 0x1.008a300000000p-16,
+};
+
+/// (cosh r - 1) / r², in z = r²; error 2^-64.7
+inline constexpr double cosh_f64[] = {
+    0x1.0000000000000p-1,  0x1.5555555555555p-5,  0x1.6c16c16c16c18p-10, 0x1.a01a01a0192cep-16,
+    0x1.27e4fb7c785a9p-22, 0x1.1eed70f498346p-29, 0x1.944cc8cd82b19p-37,
+};
+
+/// (sinh r / r - 1) / r², in z = r²; error 2^-59.6
+inline constexpr double sinh_f64[] = {
+    0x1.5555555555555p-3,  0x1.1111111111111p-7,  0x1.a01a01a01969bp-13,
+    0x1.71de3a5aaefb9p-19, 0x1.ae642c5c1fa33p-26, 0x1.61bff1c64f494p-33,
+};
+
+/// the first in f32 arithmetic; error 2^-31.4
+inline constexpr double cosh_single[] = {
+    0x1.0000000000000p-1,
+    0x1.5554e80000000p-5,
+    0x1.6d43b00000000p-10,
+};
+
+/// the second in f32 arithmetic; error 2^-30.7
+inline constexpr double sinh_single[] = {
+    0x1.5555560000000p-3,
+    0x1.1110e00000000p-7,
+    0x1.a1256c0000000p-13,
+};
+
+/// (tanh x / x - 1) / x² below 3/4, in z = x²; error 2^-56.0
+inline constexpr double tanh_f64[] = {
+    -0x1.5555555555555p-2,  0x1.1111111111103p-3,  -0x1.ba1ba1ba19ffap-5,  0x1.664f48822b9cbp-6,
+    -0x1.226e354278ef3p-7,  0x1.d6d3ca99100eep-9,  -0x1.7da2eec170ec8p-10, 0x1.3552470fbbd21p-11,
+    -0x1.f514457b7f4d4p-13, 0x1.93ddd86c8d8f6p-14, -0x1.3d7e78b822393p-15, 0x1.c8621cbe7832dp-17,
+    -0x1.013f9d1806683p-18, 0x1.414b77ffb40c2p-21,
+};
+
+/// the same in f32 arithmetic; error 2^-26.8
+inline constexpr double tanh_single[] = {
+    -0x1.5555540000000p-2, 0x1.1110420000000p-3,  -0x1.b9d7a80000000p-5,
+    0x1.6224f40000000p-6,  -0x1.03f8680000000p-7, 0x1.f4890a0000000p-10,
+};
+
+/// (log(1 + f) - f + f²/2) / f³ on [√½, √2) in f32 arithmetic; error 2^-28.5
+inline constexpr double log_single[] = {
+    0x1.5555540000000p-2,  -0x1.fffffc0000000p-3, 0x1.999d5a0000000p-3,
+    -0x1.555b4a0000000p-3, 0x1.23d21a0000000p-3,  -0x1.fcf4c60000000p-4,
+    0x1.dea2820000000p-4,  -0x1.d635bc0000000p-4, 0x1.1d8ea60000000p-4,
+};
+
+/// a first cube root on [1, 2]; error 2^-21.9
+inline constexpr double cbrt_f64[] = {
+    0x1.cb68f94b94beap-2,  0x1.e33114033c8b7p-1, -0x1.4f65258278179p-1, 0x1.8026ac948a766p-2,
+    -0x1.1d2e558db1d25p-3, 0x1.e346250683378p-6, -0x1.6254d5208eb99p-9,
+};
+
+/// the same for f32; error 2^-13.2
+inline constexpr double cbrt_single[] = {
+    0x1.1c90a20000000p-1,
+    0x1.2962140000000p-1,
+    -0x1.44f0d20000000p-3,
+    0x1.6ae2600000000p-6,
 };
 
 /// (2 atanh s / s - 2) / s², in z = s²; error 2^-60.7
 inline constexpr double log_f64[] = {
     0x1.5555555555555p-1, 0x1.9999999999a38p-2, 0x1.2492492476c87p-2, 0x1.c71c720160b47p-3,
     0x1.745cf901605f7p-3, 0x1.3b1c360763b8ap-3, 0x1.0fbe83c2cbcf3p-3, 0x1.0c04595972ab8p-3,
-};
-
-/// the same for f32; error 2^-35.8
-inline constexpr double log_f32[] = {
-    0x1.5555554bb1b2fp-1,
-    0x1.9999eb63e783dp-2,
-    0x1.245c40aecb50cp-2,
-    0x1.ddcf7101b6371p-3,
 };
 
 /// the same for pow in f32; error 2^-57.6
@@ -84,6 +156,99 @@ inline constexpr double atan_f64[] = {
 inline constexpr double atan_f32[] = {
     -0x1.55555555020aap-2, 0x1.9999982560b1bp-3, -0x1.2491c07b55c0bp-3, 0x1.c6f683c68ff3fp-4,
     -0x1.71d3963f586fcp-4, 0x1.24425ba99f811p-4, -0x1.4b348fe081416p-5,
+};
+
+/// (asin x / x - 1) / x² up to 1/2, in z = x²; error 2^-57.3
+inline constexpr double asin_f64[] = {
+    0x1.5555555555556p-3, 0x1.3333333332ec4p-4, 0x1.6db6db6e3292ep-5, 0x1.f1c71c1d4aa0dp-6,
+    0x1.6e8bb1d89492bp-6, 0x1.1c4d343fa57f6p-6, 0x1.c9cf3759fd8ffp-7, 0x1.78246f32d075cp-7,
+    0x1.524ea8b3aad31p-7, 0x1.653a8f8cfd43cp-8, 0x1.1d661531b222ep-6, -0x1.e7a24f548c99fp-7,
+    0x1.d78189767524ep-6,
+};
+
+/// the same in f32 arithmetic; error 2^-28.6
+inline constexpr double asin_single[] = {
+    0x1.5555540000000p-3, 0x1.3334320000000p-4, 0x1.6d5b8e0000000p-5,
+    0x1.fd921a0000000p-6, 0x1.18e1f60000000p-6, 0x1.14138c0000000p-5,
+};
+
+/// (erf x / x - 2/√π) / x² up to 1/2, in z = x²; error 2^-58.2
+inline constexpr double erf_f64[] = {
+    -0x1.812746b0379e7p-2,  0x1.ce2f21a042be2p-4,  -0x1.b82ce31288b13p-6,  0x1.565bcd0e6738ep-8,
+    -0x1.c02db3fdba119p-11, 0x1.f9a325cb67f8fp-14, -0x1.f4d2061b0dba6p-17, 0x1.b9d791f41c41fp-20,
+    -0x1.5dd2aa62eb12ep-23, 0x1.cac3adf531b41p-27,
+};
+
+/// the same in f32 arithmetic; error 2^-28.6
+inline constexpr double erf_single[] = {
+    -0x1.8127460000000p-2, 0x1.ce2f160000000p-4,   -0x1.b827240000000p-6,
+    0x1.5558b00000000p-8,  -0x1.9a939e0000000p-11,
+};
+
+/// (1 + 2x) exp(x²) erfc x - 5/4, in t = (x - 3) / (x + 3), for x up to 27.4; error 2^-56.4
+inline constexpr double erfc_f64[] = {
+    0x1.8a45afc930e74p-9,  -0x1.15c084bb9e8f0p-3,  -0x1.85a15c58aa718p-5,  0x1.098366a5b4533p-3,
+    -0x1.e88b803a46bf7p-4, 0x1.17ca2877f8d74p-4,   -0x1.8574c40cb6c73p-6,  0x1.4b884e31f02dfp-9,
+    0x1.ef1bddf818dbdp-10, -0x1.98db4e209f456p-11, -0x1.b912c28f17975p-14, 0x1.0659ec8023af7p-13,
+    0x1.4c3a40b430ee3p-18, -0x1.5131dcece4cf1p-16, -0x1.8a34e93161ebdp-21, 0x1.d14046ce3c0e7p-19,
+    0x1.838a5191330e8p-22, -0x1.454b4a00e08ecp-21, -0x1.363f85622912fp-23, 0x1.820e5bb4a62ccp-24,
+    0x1.63ca371e4b689p-25, -0x1.89a8bb2b74cd4p-28, -0x1.c2d52af1a750ap-28, -0x1.2e7a25688baedp-30,
+};
+
+/// the same in f32 arithmetic, for x up to 10.2; error 2^-26.1
+inline constexpr double erfc_single[] = {
+    0x1.8a45b60000000p-9,  -0x1.15c0860000000p-3,  -0x1.85a18c0000000p-5,  0x1.0983820000000p-3,
+    -0x1.e889620000000p-4, 0x1.17c87e0000000p-4,   -0x1.85bb1e0000000p-6,  0x1.4b57dc0000000p-9,
+    0x1.fe9e560000000p-10, -0x1.83e00c0000000p-11, -0x1.76eb9e0000000p-13, 0x1.364a360000000p-15,
+};
+
+/// w (log Γ(w) - (w - 1/2) log w + w - log √(2π)) from 10 on, in z = 1 / w²; absolute; error
+/// 2^-60.9
+inline constexpr double stirling[] = {
+    0x1.5555555555555p-4,  -0x1.6c16c16c16c0bp-9,  0x1.a01a01a00116ep-11, -0x1.381380e9c5b5dp-11,
+    0x1.b9516963cb8bap-11, -0x1.f677b5e471489p-10, 0x1.9e027768c8bd3p-8,  -0x1.80d9b6a8cce49p-6,
+};
+
+/// log Γ(x) / ((x - 1) (x - 2)) for x = t + 13/8 in [3/4, 5/2]; absolute; error 2^-55.1
+inline constexpr double lgamma_middle[] = {
+    0x1.dcfd339a88006p-2,   -0x1.0d79494357498p-3,  0x1.aebb0c81e50a8p-5,  -0x1.8c66d24dc2b9ep-6,
+    0x1.88f37b6d01796p-7,   -0x1.9755f44188582p-8,  0x1.b2cd23b6d675bp-9,  -0x1.d9b6039124c77p-10,
+    0x1.05f40ee52a4d6p-10,  -0x1.250cf1ec4b5c1p-11, 0x1.4ad1f1e09106dp-12, -0x1.7835dbb7caa68p-13,
+    0x1.ae70022a11ea1p-14,  -0x1.ef09a4703da1ap-15, 0x1.1e08724c964f8p-15, -0x1.4bb4a4f586535p-16,
+    0x1.80282869fb40ep-17,  -0x1.c04dfcaaddd9ap-18, 0x1.123f92767a8a8p-18, -0x1.420642cc72f35p-19,
+    0x1.07de781ac3e13p-20,  -0x1.34a6f93c9c0abp-21, 0x1.25743bcc775ddp-20, -0x1.5df1e7a8d7b69p-21,
+    -0x1.35e21844c0c6bp-21, 0x1.752cadc8cf1f7p-22,  0x1.629c1e4f50e53p-21, -0x1.a931353fb6ccbp-22,
+    -0x1.3276c0159264fp-22, 0x1.6fe14b1a32227p-23,  0x1.6f74271b24a16p-24, -0x1.b88c21564e14fp-25,
+};
+
+/// π to 106 bits
+inline constexpr double pi_pair[] = {
+    0x1.921fb54442d18p+1,
+    0x1.1a62633145c07p-53,
+};
+
+/// π/2 for f32 arithmetic
+inline constexpr double half_pi_single[] = {
+    0x1.921fb60000000p+0,
+    -0x1.777a5c0000000p-25,
+};
+
+/// 2/√π to 106 bits
+inline constexpr double two_over_root_pi[] = {
+    0x1.20dd750429b6dp+0,
+    0x1.1ae3a914fed80p-56,
+};
+
+/// the same for f32 arithmetic
+inline constexpr double two_over_root_pi_single[] = {
+    0x1.20dd760000000p+0,
+    -0x1.f7ac920000000p-25,
+};
+
+/// log √(2π) to 106 bits
+inline constexpr double log_root_two_pi[] = {
+    0x1.d67f1c864beb5p-1,
+    -0x1.65b5a1b7ff5dfp-55,
 };
 
 /// π/2 in three parts of 33 bits, whose products with n < 2^20 are exact, and the rest
@@ -119,6 +284,24 @@ inline constexpr double ln2_pow[] = {
     0x1.673007e5ed5e8p-81,
 };
 
+/// ln 2 for f32 arithmetic: 15 bits, whose products with an exponent are exact, and the rest
+inline constexpr double ln2_single[] = {
+    0x1.62e4000000000p-1,
+    0x1.7f7d1c0000000p-20,
+};
+
+/// log10 2: 40 bits, whose products with an exponent are exact, and the rest
+inline constexpr double log10_2[] = {
+    0x1.34413509f6000p-2,
+    0x1.9fef311f12b36p-42,
+};
+
+/// the same for f32 arithmetic
+inline constexpr double log10_2_single[] = {
+    0x1.3440000000000p-2,
+    0x1.3509f80000000p-18,
+};
+
 /// 1/3 to 106 bits
 inline constexpr double third[] = {
     0x1.5555555555555p-2,
@@ -131,6 +314,8 @@ inline constexpr double fifth[] = {
     -0x1.999999999999ap-57,
 };
 
+inline constexpr double ln2_nearest = 0x1.62e42fefa39efp-1;
+inline constexpr double log10_e_less_half = -0x1.0d213ab646bc7p-4;
 inline constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
 inline constexpr double log2_e = 0x1.71547652b82fep+0;
 inline constexpr double tan_eighth_pi = 0x1.a827999fcef32p-2;

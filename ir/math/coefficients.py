@@ -5,14 +5,19 @@ Each is the interpolant at Chebyshev nodes of a function on [0, top] or [-top, t
 small factor of the minimax polynomial; its relative error against the whole function stands beside it.
 Computed with 60 digits. Usage: coefficients.py | clang-format > coefficients.h
 """
-import sys
-from mpmath import mp, mpf, cos, sin, exp, log, atan, pi, atanh, sqrt, tan, matrix, lu_solve
+import struct
+from mpmath import mp, mpf, cos, sin, exp, log, atan, pi, atanh, sqrt, tan, tanh, sinh, cosh, cbrt, asin, erf, erfc, loggamma, matrix, lu_solve
 
 mp.dps = 60
 
 
 def double(v):
     return float(v).hex()
+
+
+def single(v):
+    """The f32 nearest to v, as a Python float."""
+    return struct.unpack("f", struct.pack("f", float(v)))[0]
 
 
 def fit(g, degree, low, high):
@@ -28,10 +33,11 @@ def fit(g, degree, low, high):
     return [v for v in lu_solve(a, b)]
 
 
-def emit(name, why, g, degree, low, high, weight):
-    """`weight(x)`: what an absolute error of g means relative to the whole function."""
-    c = fit(g, degree, low, high)
-    rounded = [mpf(float(v)) for v in c]
+def emit(name, why, g, degree, low, high, weight, to=float):
+    """`weight(x)`: what an absolute error of g means relative to the whole function. `to` rounds a
+    coefficient: float, or single for arithmetic in f32."""
+    c = [to(v) for v in fit(g, degree, low, high)]
+    rounded = [mpf(v) for v in c]
     worst = mpf(0)
     for k in range(2000):
         x = low + (high - low) * mpf(k) / 2000
@@ -52,6 +58,8 @@ def parts(name, why, value, bits):
     for b in bits:
         if b == 53:
             part = mpf(float(rest))
+        elif b == 24:
+            part = mpf(single(rest))
         else:
             e = mp.floor(log(abs(rest)) / log(2))
             unit = mpf(2) ** (e - b + 1)
@@ -82,14 +90,39 @@ emit("cos_f32", "the same for f32", cos_g, 3, mpf(0), top, lambda z: z * z)
 
 half = log(mpf(2)) / 2 * mpf("1.001")
 exp_g = lambda r: (exp(r) - 1 - r) / r**2 if abs(r) > mpf("1e-18") else mpf(1) / 2 + r / 6
-emit("exp_f64", "(exp r - 1 - r) / r²", exp_g, 10, -half, half, lambda r: r * r)
-emit("exp_f32", "the same for f32", exp_g, 6, -half, half, lambda r: r * r)
+emit("exp_f64", "(exp r - 1 - r) / r²", exp_g, 9, -half, half, lambda r: r * r)
+emit("exp_f32", "the same for f32 through f64", exp_g, 6, -half, half, lambda r: r * r)
+
+emit("exp_single", "the same in f32 arithmetic", exp_g, 5, -half, half, lambda r: r * r, single)
+exp2_g = lambda r: (mpf(2)**r - 1 - r * log(mpf(2))) / r**2 if abs(r) > mpf("1e-18") else log(mpf(2))**2 / 2
+unit = mpf("0.5001")
+emit("exp2_f64", "(2^r - 1 - r ln 2) / r²", exp2_g, 10, -unit, unit, lambda r: r * r)
+emit("exp2_single", "the same in f32 arithmetic", exp2_g, 5, -unit, unit, lambda r: r * r, single)
+
+cosh_g = lambda z: (cosh(sqrt(z)) - 1) / z
+sinh_g = lambda z: (sinh(sqrt(z)) / sqrt(z) - 1) / z
+emit("cosh_f64", "(cosh r - 1) / r², in z = r²", cosh_g, 6, mpf(0), half**2, lambda z: z)
+emit("sinh_f64", "(sinh r / r - 1) / r², in z = r²", sinh_g, 5, mpf(0), half**2, lambda z: z)
+emit("cosh_single", "the first in f32 arithmetic", cosh_g, 2, mpf(0), half**2, lambda z: z, single)
+emit("sinh_single", "the second in f32 arithmetic", sinh_g, 2, mpf(0), half**2, lambda z: z, single)
+tanh_g = lambda z: (tanh(sqrt(z)) / sqrt(z) - 1) / z
+tm = mpf("0.75") ** 2 * mpf("1.0001")
+emit("tanh_f64", "(tanh x / x - 1) / x² below 3/4, in z = x²", tanh_g, 13, mpf(0), tm, lambda z: z)
+emit("tanh_single", "the same in f32 arithmetic", tanh_g, 5, mpf(0), tm, lambda z: z, single)
+
+def log1p_g(f):
+    return mp.log1p(f) if abs(f) > mpf("1e-9") else f - f**2 / 2 + f**3 / 3 - f**4 / 4
+
+emit("log_single", "(log(1 + f) - f + f²/2) / f³ on [√½, √2) in f32 arithmetic",
+     lambda f: (log1p_g(f) - f + f * f / 2) / f**3, 8, sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1,
+     lambda f: f * f, single)
+emit("cbrt_f64", "a first cube root on [1, 2]", cbrt, 6, mpf(1), mpf(2), one)
+emit("cbrt_single", "the same for f32", cbrt, 3, mpf(1), mpf(2), one, single)
 
 zm = ((sqrt(mpf(2)) - 1) / (sqrt(mpf(2)) + 1)) ** 2 * mpf("1.0001")
 at_g = lambda z: atanh(sqrt(z)) / sqrt(z)
 emit("log_f64", "(2 atanh s / s - 2) / s², in z = s²", lambda z: 2 * (at_g(z) - 1) / z, 7, mpf(0), zm,
      lambda z: z / 2)
-emit("log_f32", "the same for f32", lambda z: 2 * (at_g(z) - 1) / z, 3, mpf(0), zm, lambda z: z / 2)
 emit("log_pow_f32", "the same for pow in f32", lambda z: 2 * (at_g(z) - 1) / z, 6, mpf(0), zm, lambda z: z / 2)
 emit("log_pow_f64", "(atanh s / s - 1 - z/3 - z²/5) / z³, in z = s²",
      lambda z: (at_g(z) - 1 - z / 3 - z * z / 5) / z**3, 8, mpf(0), zm, lambda z: z**3)
@@ -99,14 +132,65 @@ emit("atan_f64", "(atan q / q - 1) / q², in z = q²", lambda z: (atan(sqrt(z)) 
      lambda z: z)
 emit("atan_f32", "the same for f32", lambda z: (atan(sqrt(z)) / sqrt(z) - 1) / z, 6, mpf(0), am, lambda z: z)
 
+asin_g = lambda z: (asin(sqrt(z)) / sqrt(z) - 1) / z
+quarter_unit = mpf("0.2501")
+emit("asin_f64", "(asin x / x - 1) / x² up to 1/2, in z = x²", asin_g, 12, mpf(0), quarter_unit, lambda z: z)
+emit("asin_single", "the same in f32 arithmetic", asin_g, 5, mpf(0), quarter_unit, lambda z: z, single)
+
+erf_g = lambda z: (erf(sqrt(z)) / sqrt(z) - 2 / sqrt(pi)) / z
+emit("erf_f64", "(erf x / x - 2/√π) / x² up to 1/2, in z = x²", erf_g, 9, mpf(0), quarter_unit, lambda z: z)
+emit("erf_single", "the same in f32 arithmetic", erf_g, 4, mpf(0), quarter_unit, lambda z: z, single)
+
+
+def erfc_g(t):
+    x = 3 * (1 + t) / (1 - t)
+    return (1 + 2 * x) * exp(x * x) * erfc(x) - mpf(5) / 4
+
+
+emit("erfc_f64", "(1 + 2x) exp(x²) erfc x - 5/4, in t = (x - 3) / (x + 3), for x up to 27.4", erfc_g, 23, mpf(-1),
+     (mpf("27.4") - 3) / (mpf("27.4") + 3), one)
+emit("erfc_single", "the same in f32 arithmetic, for x up to 10.2", erfc_g, 11, mpf(-1),
+     (mpf("10.2") - 3) / (mpf("10.2") + 3), one, single)
+
+
+def stirling_g(z):
+    w = 1 / sqrt(z)
+    return w * (loggamma(w) - (w - mpf(1) / 2) * log(w) + w - log(2 * pi) / 2)
+
+
+emit("stirling", "w (log Γ(w) - (w - 1/2) log w + w - log √(2π)) from 10 on, in z = 1 / w²; absolute", stirling_g, 7,
+     mpf("1e-12"), mpf("0.01"), sqrt)
+
+
+def lgamma_g(t):
+    x = mpf("1.625") + t
+    if abs((x - 1) * (x - 2)) < mpf("1e-15"):
+        x += mpf("1e-20")
+    return loggamma(x) / ((x - 1) * (x - 2))
+
+
+emit("lgamma_middle", "log Γ(x) / ((x - 1) (x - 2)) for x = t + 13/8 in [3/4, 5/2]; absolute", lgamma_g, 31,
+     mpf("-0.875"), mpf("0.875"), one)
+
+parts("pi_pair", "π to 106 bits", pi, [53, 53])
+parts("half_pi_single", "π/2 for f32 arithmetic", pi / 2, [24, 24])
+parts("two_over_root_pi", "2/√π to 106 bits", 2 / sqrt(pi), [53, 53])
+parts("two_over_root_pi_single", "the same for f32 arithmetic", 2 / sqrt(pi), [24, 24])
+parts("log_root_two_pi", "log √(2π) to 106 bits", log(2 * pi) / 2, [53, 53])
 parts("half_pi", "π/2 in three parts of 33 bits, whose products with n < 2^20 are exact, and the rest", pi / 2,
       [33, 33, 33, 53])
 parts("half_pi_pair", "π/2 to 106 bits", pi / 2, [53, 53])
 parts("quarter_pi", "π/4: 50 bits, whose products with 0 … 4 are exact, and the rest", pi / 4, [50, 53])
 parts("ln2", "ln 2: 40 bits, whose products with an exponent are exact, and the rest", log(mpf(2)), [40, 53])
 parts("ln2_pow", "ln 2 in two parts of 40 bits and the rest", log(mpf(2)), [40, 40, 53])
+parts("ln2_single", "ln 2 for f32 arithmetic: 15 bits, whose products with an exponent are exact, and the rest",
+      log(mpf(2)), [15, 24])
+parts("log10_2", "log10 2: 40 bits, whose products with an exponent are exact, and the rest", mp.log10(2), [40, 53])
+parts("log10_2_single", "the same for f32 arithmetic", mp.log10(2), [15, 24])
 parts("third", "1/3 to 106 bits", mpf(1) / 3, [53, 53])
 parts("fifth", "1/5 to 106 bits", mpf(1) / 5, [53, 53])
+print("inline constexpr double ln2_nearest = %s;" % double(log(mpf(2))))
+print("inline constexpr double log10_e_less_half = %s;" % double(1 / log(mpf(10)) - mpf(1) / 2))
 print("inline constexpr double two_over_pi = %s;" % double(2 / pi))
 print("inline constexpr double log2_e = %s;" % double(1 / log(mpf(2))))
 print("inline constexpr double tan_eighth_pi = %s;\n" % double(tan(pi / 8)))

@@ -74,6 +74,7 @@ inline Expr operator!(Expr a) { return unary(Op::bit_not, a); }
 inline Expr abs(Expr a) { return unary(Op::abs, a); }
 inline Expr floor(Expr a) { return unary(Op::floor, a); }
 inline Expr sqrt(Expr a) { return unary(Op::sqrt, a); }
+inline Expr fma(Expr a, Expr b, Expr c) { return {a.w, a.w->builder.fma(a.v, b.v, c.v)}; }
 /// b < a ? b : a and a < b ? b : a: a NaN in the first operand passes.
 template <Number N>
 Expr min(Expr a, N b) {
@@ -148,6 +149,15 @@ std::vector<Expr> choose(Expr c, F&& then, G&& otherwise) {
   fill(inst->region(1), otherwise);
   std::vector<Expr> results;
   for (Value& v : inst->results) results.push_back({c.w, &v});
+  return results;
+}
+
+/// `choose` where `c` hardly ever holds and `otherwise` holds pure operations only: it may be run
+/// for every argument, and a back end vectorises what is around it.
+template <class F, class G>
+std::vector<Expr> choose_rarely(Expr c, F&& rare, G&& otherwise) {
+  std::vector<Expr> results = choose(c, rare, otherwise);
+  results[0].v->inst->kind = rarely;
   return results;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Double-double arithmetic: a number as an unevaluated sum hi + lo of two f64 with |lo| ≤
+// Double-word arithmetic: a number as an unevaluated sum hi + lo of two floats with |lo| ≤
 // ulp(hi)/2. Error-free transformations after Dekker (1971) and Knuth (TAOCP 2, 4.2.2), as in
 // Muller et al., Handbook of Floating-Point Arithmetic, chapter 4. All are kept out of contraction.
 #include "ir/math/expr.h"
@@ -24,19 +24,19 @@ inline Pair fast_two_sum(Expr a, Expr b) {
   return {s, b - (s - a)};
 }
 
-/// The 26 leading bits of `a` and the rest (27 bits), by masking: cannot overflow.
+/// The 26 leading bits of `a` and the rest (27 bits), or 12 and 12 in f32, by masking: cannot
+/// overflow.
 inline Pair halves(Expr a) {
   Uncontracted keep(a);
-  Expr hi = float_of(bits(a) & 0xfffffffff8000000u);
+  Expr hi = float_of(bits(a) & (a.type() == Type::f64 ? 0xfffffffff8000000u : 0xfffff000u));
   return {hi, a - hi};
 }
 
-/// a · b with an error below 2^-105 |a b| as long as it stays above the subnormals.
+/// a · b exactly, as long as it stays above the subnormals.
 inline Pair two_product(Expr a, Expr b) {
   Uncontracted keep(a);
-  Pair x = halves(a), y = halves(b);
   Expr p = a * b;
-  return {p, (((x.hi * y.hi - p) + x.hi * y.lo) + x.lo * y.hi) + x.lo * y.lo};
+  return {p, fma(a, b, -p)};
 }
 
 inline Pair operator*(Pair a, Pair b) {

@@ -4,6 +4,8 @@
 #include "ir/math/functions.h"
 #include "ir/math/pair.h"
 #include "ir/math/parts.h"
+#include "ir/math/trig_parts.h"
+#include "ir/math/wide.h"
 
 namespace quern::ir::math {
 
@@ -97,19 +99,13 @@ Reduced reduce_huge_f64(Expr x) {
   return {quadrant_of(p0, f0), {flip_sign(r.hi, sign), flip_sign(r.lo, sign)}};
 }
 
-/// sin and cos of hi + lo, |hi| ≤ π/4: the leading terms enter exactly.
 Expr sin_kernel(Pair r) {
-  Expr z = r.hi * r.hi;
-  Expr cube = z * r.hi;
-  Expr p = polynomial(z, table::sin_f64, 1);
-  return r.hi - ((z * (0.5 * r.lo - cube * p) - r.lo) - cube * table::sin_f64[0]);
+  Pair p = sin_pair(r);
+  return p.hi + p.lo;
 }
-
 Expr cos_kernel(Pair r) {
-  Expr z = r.hi * r.hi;
-  Expr half = 0.5 * z;
-  Expr lead = 1.0 - half;
-  return lead + (((1.0 - lead) - half) + (z * (z * polynomial(z, table::cos_f64)) - r.hi * r.lo));
+  Pair p = cos_pair(r);
+  return p.hi + p.lo;
 }
 
 Expr by_quadrant(Expr quadrant, Expr sine, Expr cosine) {
@@ -118,7 +114,7 @@ Expr by_quadrant(Expr quadrant, Expr sine, Expr cosine) {
 }
 
 Reduced reduce_f64(Expr ax) {
-  auto values = choose(
+  auto values = choose_rarely(
       ax >= huge,
       [&] {
         Reduced r = reduce_huge_f64(ax);
@@ -154,15 +150,22 @@ ReducedF32 reduce_f32(Expr ax) {
     Expr r = (ax - n.value * table::half_pi[0]) - n.value * (table::half_pi[1] + table::half_pi[2]);
     return std::vector{n.digits, r};
   };
-  auto values = choose(ax >= huge, large, small);
+  auto values = choose_rarely(ax >= huge, large, small);
   return {values[0], values[1]};
 }
 
-Expr f32_by_quadrant(Expr quadrant, Expr r) {
+struct SinCos {
+  Expr sine, cosine;
+};
+SinCos sin_cos_f32(Expr r) {
   Expr z = r * r;
-  Expr sine = r * (1.0 + z * polynomial(z, table::sin_f32));
-  Expr cosine = (1.0 - 0.5 * z) + (z * z) * polynomial(z, table::cos_f32);
-  return by_quadrant(quadrant, sine, cosine);
+  return {r * (1.0 + z * polynomial(z, table::sin_f32)),
+          (1.0 - 0.5 * z) + (z * z) * polynomial(z, table::cos_f32)};
+}
+
+Expr f32_by_quadrant(Expr quadrant, Expr r) {
+  SinCos s = sin_cos_f32(r);
+  return by_quadrant(quadrant, s.sine, s.cosine);
 }
 
 Expr finite_only(Expr ax, Expr result) { return select(ax < infinity, result, not_a_number); }
@@ -194,6 +197,25 @@ Expr cos_f32(Expr x) {
   ReducedF32 reduced = reduce_f32(ax);
   Expr result = f32_by_quadrant(reduced.quadrant + 1, reduced.r);
   return convert(finite_only(ax, result), Type::f32);
+}
+
+Expr tan_f64(Expr x) {
+  Expr ax = abs(x);
+  Reduced r = reduce_f64(ax);
+  Expr odd = (r.quadrant & 1) != 0;
+  Pair sine = sin_pair(r.r), cosine = cos_pair(r.r);
+  Pair quotient = select(odd, Pair{-cosine.hi, -cosine.lo}, sine) / select(odd, sine, cosine);
+  return finite_only(ax, flip_sign(quotient.hi + quotient.lo, sign_of(x)));
+}
+
+Expr tan_f32(Expr x) {
+  Expr wide = convert(x, Type::f64);
+  Expr ax = abs(wide);
+  ReducedF32 reduced = reduce_f32(ax);
+  SinCos s = sin_cos_f32(reduced.r);
+  Expr odd = (reduced.quadrant & 1) != 0;
+  Expr result = select(odd, -s.cosine, s.sine) / select(odd, s.sine, s.cosine);
+  return convert(finite_only(ax, flip_sign(result, sign_of(wide))), Type::f32);
 }
 
 }  // namespace quern::ir::math

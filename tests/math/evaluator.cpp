@@ -39,6 +39,15 @@ int Evaluator::compile(const Region* region) {
       block.steps.push_back(s);
       continue;
     }
+    if (inst->op == Op::loop) {
+      for (const Use& use : inst->operands) s.loop_operands.push_back(number(use.value));
+      for (Value& v : inst->region(0)->args) s.loop_arguments.push_back(number(&v));
+      s.operand = inst->operand(0)->type;
+      s.branch[0] = compile(inst->region(0));
+      for (Value& v : inst->results) s.results.push_back(number(&v));
+      block.steps.push_back(s);
+      continue;
+    }
     std::vector<Value*> operands;
     for (const Use& use : inst->operands) operands.push_back(use.value);
     if (!operands.empty()) s.operand = operands.back()->type;
@@ -79,6 +88,10 @@ void Evaluator::run(const Block& block) {
         values_[size_t(s.results[k])] = values_[size_t(taken.yields[k])];
       continue;
     }
+    if (s.op == Op::loop) {
+      run_loop(s);
+      continue;
+    }
     if (s.fused) {
       auto fma = [&](auto a, auto b, auto c) {
         return bits_of(std::fma(s.fused == 3 ? -a : a, b, s.fused == 2 ? -c : c));
@@ -90,6 +103,21 @@ void Evaluator::run(const Block& block) {
     }
     if (!evaluate(s.op, s.operand, s.result, {args, size_t(s.arguments)}, values_[size_t(s.out)]))
       throw std::logic_error("no meaning for " + std::string(info(s.op).name));
+  }
+}
+
+void Evaluator::run_loop(const Step& s) {
+  auto value = [&](int k) -> Bits& { return values_[size_t(k)]; };
+  auto integer = [&](int k) { return to_signed(value(s.loop_operands[size_t(k)]), s.operand); };
+  const int64_t lo = integer(0), hi = integer(1), step = integer(2);
+  for (size_t k = 0; k < s.results.size(); k++) value(s.results[k]) = value(s.loop_operands[k + 3]);
+  const Block& body = blocks_[size_t(s.branch[0])];
+  for (int64_t i = lo; i < hi; i += step) {
+    value(s.loop_arguments[0]) = truncate(Bits(i), s.operand);
+    for (size_t k = 0; k < s.results.size(); k++)
+      value(s.loop_arguments[k + 1]) = value(s.results[k]);
+    run(body);
+    for (size_t k = 0; k < s.results.size(); k++) value(s.results[k]) = value(body.yields[k]);
   }
 }
 

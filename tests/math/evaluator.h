@@ -22,8 +22,8 @@ class Evaluator {
     int arguments = 0;
     int out = -1;
     int fused = 0;  ///< 1: fma(a, b, c), 2: fma(a, b, -c), 3: fma(-a, b, c); arguments are a, b, c
-    int branch[2] = {-1, -1};  ///< blocks of an if
-    std::vector<int> results;  ///< of an if
+    int branch[2] = {-1, -1};                                 ///< blocks of an if
+    std::vector<int> results, loop_operands, loop_arguments;  ///< of an if
   };
   struct Block {
     std::vector<Step> steps;
@@ -31,6 +31,7 @@ class Evaluator {
   };
   int compile(const ir::Region* region);
   void run(const Block& block);
+  void run_loop(const Step& step);
   int number(const ir::Value* v);
 
   bool contract_;

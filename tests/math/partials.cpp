@@ -79,9 +79,22 @@ TEST_CASE("partials of float rows equal central differences") {
       {Op::sin, {{1.3}, {-0.4}}},
       {Op::cos, {{1.3}, {-0.4}}},
       {Op::atan2, {{1.3, -2.1}, {-0.2, 0.7}, {2.0, 0.1}}},
+      {Op::sinh, {{1.3}, {-0.2}}},
+      {Op::cosh, {{1.3}, {-0.2}}},
+      {Op::tanh, {{1.3}, {-0.2}, {3.0}}},
+      {Op::asinh, {{1.3}, {-0.2}, {40.0}}},
+      {Op::acosh, {{1.3}, {20.0}}},
+      {Op::atanh, {{0.7}, {-0.2}}},
       {Op::exp, {{1.3}, {-2.5}}},
+      {Op::exp2, {{1.3}, {-2.5}}},
+      {Op::expm1, {{1.3}, {-2.5}}},
       {Op::log, {{1.3}, {0.2}}},
+      {Op::log2, {{1.3}, {0.2}}},
+      {Op::log10, {{1.3}, {0.2}}},
+      {Op::log1p, {{1.3}, {-0.2}}},
       {Op::pow, {{1.3, -2.1}, {0.4, 3.0}, {5.0, 0.5}}},
+      {Op::cbrt, {{1.3}, {-0.2}}},
+      {Op::hypot, {{1.3, -2.1}, {-0.4, 0.3}}},
   };
   for (const Case& c : cases)
     for (const auto& point : c.points)
@@ -104,6 +117,10 @@ TEST_CASE("partials of float rows equal central differences") {
 }
 
 TEST_CASE("partials at kinks and singular points follow their stated convention") {
+  auto slope = [](Op op, double x) {
+    Row row(op, 0, {Type::f64}, Type::f64);
+    return f64_of(Evaluator(row.derivative)({bits_of(x)}));
+  };
   auto at = [](Op op, size_t k, double x, double y) {
     Row row(op, k, {Type::f64, Type::f64}, Type::f64);
     return f64_of(Evaluator(row.derivative)({bits_of(x), bits_of(y)}));
@@ -120,6 +137,10 @@ TEST_CASE("partials at kinks and singular points follow their stated convention"
   CHECK(at(Op::pow, 0, 0, 2) == 0);
   CHECK(at(Op::pow, 1, 0, 2) == 0);
   CHECK(at(Op::pow, 0, -2, 3) == Approx(12));
+  for (size_t k : {0, 1}) CHECK(at(Op::hypot, k, 0, 0) == 0);
+  CHECK(slope(Op::tanh, 400) == 0);
+  CHECK(slope(Op::cbrt, 0) == INFINITY);
+  CHECK(slope(Op::acosh, 1e200) == Approx(1e-200));
   CHECK(at(Op::atan2, 0, 3e-200, 4e-200) == Approx(4.0 / 25 * 1e200));
 }
 

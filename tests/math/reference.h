@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
+#include <string>
 
 #include "quern/ir/math.h"
 
@@ -24,13 +26,38 @@ class Reference {
   void compute(double a, double b) {
     mpfr_set_d(a_, a, MPFR_RNDN);
     mpfr_set_d(b_, b, MPFR_RNDN);
+    constexpr mpfr_rnd_t nearest = MPFR_RNDN;
     switch (op_) {
-      case ir::Op::sin: mpfr_sin(value_, a_, MPFR_RNDN); break;
-      case ir::Op::cos: mpfr_cos(value_, a_, MPFR_RNDN); break;
-      case ir::Op::exp: mpfr_exp(value_, a_, MPFR_RNDN); break;
-      case ir::Op::log: mpfr_log(value_, a_, MPFR_RNDN); break;
-      case ir::Op::atan2: mpfr_atan2(value_, a_, b_, MPFR_RNDN); break;
-      default: mpfr_pow(value_, a_, b_, MPFR_RNDN); break;
+      case ir::Op::sin: mpfr_sin(value_, a_, nearest); break;
+      case ir::Op::cos: mpfr_cos(value_, a_, nearest); break;
+      case ir::Op::tan: mpfr_tan(value_, a_, nearest); break;
+      case ir::Op::asin: mpfr_asin(value_, a_, nearest); break;
+      case ir::Op::acos: mpfr_acos(value_, a_, nearest); break;
+      case ir::Op::atan: mpfr_atan(value_, a_, nearest); break;
+      case ir::Op::sinh: mpfr_sinh(value_, a_, nearest); break;
+      case ir::Op::cosh: mpfr_cosh(value_, a_, nearest); break;
+      case ir::Op::tanh: mpfr_tanh(value_, a_, nearest); break;
+      case ir::Op::asinh: mpfr_asinh(value_, a_, nearest); break;
+      case ir::Op::acosh: mpfr_acosh(value_, a_, nearest); break;
+      case ir::Op::atanh: mpfr_atanh(value_, a_, nearest); break;
+      case ir::Op::exp: mpfr_exp(value_, a_, nearest); break;
+      case ir::Op::exp2: mpfr_exp2(value_, a_, nearest); break;
+      case ir::Op::expm1: mpfr_expm1(value_, a_, nearest); break;
+      case ir::Op::log: mpfr_log(value_, a_, nearest); break;
+      case ir::Op::log2: mpfr_log2(value_, a_, nearest); break;
+      case ir::Op::log10: mpfr_log10(value_, a_, nearest); break;
+      case ir::Op::log1p: mpfr_log1p(value_, a_, nearest); break;
+      case ir::Op::cbrt: mpfr_cbrt(value_, a_, nearest); break;
+      case ir::Op::erf: mpfr_erf(value_, a_, nearest); break;
+      case ir::Op::erfc: mpfr_erfc(value_, a_, nearest); break;
+      case ir::Op::tgamma: mpfr_gamma(value_, a_, nearest); break;
+      case ir::Op::lgamma: mpfr_lgamma(value_, &gamma_sign_, a_, nearest); break;
+      case ir::Op::atan2: mpfr_atan2(value_, a_, b_, nearest); break;
+      case ir::Op::pow: mpfr_pow(value_, a_, b_, nearest); break;
+      case ir::Op::hypot: mpfr_hypot(value_, a_, b_, nearest); break;
+      case ir::Op::fmod: mpfr_fmod(value_, a_, b_, nearest); break;
+      case ir::Op::remainder: mpfr_remainder(value_, a_, b_, nearest); break;
+      default: throw std::logic_error("no reference for " + std::string(ir::info(op_).name));
     }
   }
 
@@ -63,6 +90,7 @@ class Reference {
  private:
   ir::Op op_;
   mpfr_t value_, a_, b_;
+  int gamma_sign_ = 1;
 };
 
 /// SplitMix64 (Steele, Lea & Flood, 2014).

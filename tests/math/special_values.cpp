@@ -1,46 +1,9 @@
 // Special values after C11 Annex F.10 (sin, cos, atan2, exp, log, pow).
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "tests/catch.h"
-#include "tests/math/evaluator.h"
+#include "tests/math/special.h"
 
 using namespace quern;
 using namespace quern::ir;
 using namespace quern::test;
-
-namespace {
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-template <class T>
-T call(Op op, double a, double b) {
-  Evaluator run(math_function(op, sizeof(T) == 4 ? Type::f32 : Type::f64));
-  Bits x = bits_of(T(a)), y = bits_of(T(b));
-  Bits out = run.parameters() == 2 ? run({x, y}) : run({x});
-  return sizeof(T) == 4 ? T(f32_of(out)) : T(f64_of(out));
-}
-
-template <class T>
-void expect(Op op, double a, double b, double wanted) {
-  T got = call<T>(op, a, b);
-  INFO(info(op).name << " f" << sizeof(T) * 8 << "(" << a << ", " << b << ") = " << got
-                     << ", wanted " << wanted);
-  if (std::isnan(wanted)) {
-    CHECK(std::isnan(got));
-  } else {
-    CHECK(double(got) == double(T(wanted)));
-    CHECK(std::signbit(got) == std::signbit(wanted));
-  }
-}
-void both(Op op, double a, double b, double wanted) {
-  expect<float>(op, a, b, wanted);
-  expect<double>(op, a, b, wanted);
-}
-void both(Op op, double a, double wanted) { both(op, a, 0, wanted); }
-}  // namespace
 
 TEST_CASE("sin, cos, exp and log at zeros, infinities and NaN") {
   for (double s : {1.0, -1.0}) {

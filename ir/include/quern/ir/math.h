@@ -2,10 +2,11 @@
 // The math library: functions in IR.
 //
 // Each function is a Function whose body takes the operands as region arguments and ends in `yield
-// result`. Bodies hold + - × ÷ √, floor, integer operations, comparisons, selects, bitcasts and
-// conversions, and no loop, slot or memory access, so that they vectorise like any code; sin and
-// cos have one `if` whose first region reduces huge arguments. Legalise inlines them
-// (inline_region) where a target wants it.
+// result`. Bodies hold + - × ÷ √, fma, floor, trunc, round, integer operations, comparisons,
+// selects, bitcasts and conversions, and no slot or memory access, so that they vectorise like any
+// code. What hardly ever happens stands in an `if.rarely`, which may hold a loop: the reduction of
+// huge arguments of sin, cos and tan, quotients of more than 50 bits of fmod and remainder.
+// Legalise inlines the bodies (inline_region) where a target wants it.
 //
 // With strict arithmetic a function gives the same bits everywhere. In default mode a back end may
 // contract a × b + c: instructions that must not be are marked `uncontracted`, and the error bounds
