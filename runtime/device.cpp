@@ -151,9 +151,20 @@ Address Device::allocate(uint64_t bytes, const std::string& what, Loc loc) {
     throw Error(loc, "no memory on device " + name_ + " for " + what + " (" +
                          std::to_string(bytes) + " bytes): " + e.message());
   }
+  {
+    std::lock_guard lock(memory_mutex_);
+    memory_[address] = bytes;
+  }
   Command zero = Fill{address, bytes == 0 ? 4 : (bytes + 3) / 4 * 4, 0};
   driver_->submit({&zero, 1});
   return address;
+}
+
+uint64_t Device::allocated() const {
+  std::lock_guard lock(memory_mutex_);
+  uint64_t sum = 0;
+  for (const auto& [address, bytes] : memory_) sum += bytes;
+  return sum;
 }
 
 void Device::keep(const Error& error) {
@@ -173,7 +184,13 @@ void Device::release(std::span<const Address> memory) noexcept {
     }
   };
   attempt([&] { driver_->wait(driver_->submit({})); });
-  for (Address a : memory) attempt([&] { driver_->release(a); });
+  for (Address a : memory) {
+    {
+      std::lock_guard lock(memory_mutex_);
+      memory_.erase(a);
+    }
+    attempt([&] { driver_->release(a); });
+  }
 }
 
 uint32_t Device::begin_launch(const std::shared_ptr<const Reporter>& reporter) {

@@ -152,7 +152,7 @@ class Run {
     if (bytes > block_.scratch_bytes) {
       flush();
       driver_.wait(block_.last);
-      if (block_.scratch) driver_.release(block_.scratch);
+      if (block_.scratch) variant_.device->release({&block_.scratch, 1});
       block_.scratch = 0;
       block_.scratch_bytes = 0;
       block_.scratch =

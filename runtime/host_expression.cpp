@@ -29,6 +29,10 @@ HostExpression::HostExpression(const Kernel& kernel, const Region* region,
         step.source = argument;
         step.imm = layout.places[inst->binding()].extent(inst->axis());
         break;
+      case Op::first:
+        step.source = argument;
+        step.imm = layout.places[inst->binding()].first(inst->axis());
+        break;
       case Op::load:
         if (kernel.bindings[inst->binding()].kind != Binding::frame || inst->operand_count() != 0)
           throw InternalError("a task's domain reads a field: " + print(inst));

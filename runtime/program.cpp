@@ -14,32 +14,24 @@ std::string describe(const Binding& b, size_t index) {
   return b.name.empty() ? "argument " + std::to_string(index + 1) : b.name;
 }
 
-/// Fields that share memory get the class of the first of them.
+/// Fields that may share elements get the class of the first of them.
 Signature signature_of(const Kernel& kernel, std::span<const Argument> arguments, Modes modes) {
   Signature s;
   s.modes = modes;
   s.fields.resize(kernel.bindings.size());
-  struct Range {
-    Address from, to;
-    uint32_t binding;
-  };
-  std::vector<Range> ranges;
   auto root = [&](uint32_t k) {
     while (s.fields[k].alias_class != k) k = s.fields[k].alias_class;
     return k;
   };
   for (uint32_t k = 0; k < arguments.size(); k++) {
-    s.fields[k].alias_class = k;
     const Storage* storage = arguments[k].storage.get();
+    if (storage) s.fields[k] = storage->facts();
+    s.fields[k].alias_class = k;
     if (!storage) continue;
-    for (uint32_t c = 0; c < storage->components().size(); c++) {
-      Range mine{storage->base(c), storage->base(c) + storage->bytes(c), k};
-      for (const Range& other : ranges)
-        if (mine.from < other.to && other.from < mine.to) {
-          uint32_t a = root(other.binding), b = root(k);
-          s.fields[std::max(a, b)].alias_class = std::min(a, b);
-        }
-      ranges.push_back(mine);
+    for (uint32_t other = 0; other < k; other++) {
+      if (!arguments[other].storage || !storage->overlaps(*arguments[other].storage)) continue;
+      uint32_t a = root(other), b = root(k);
+      s.fields[std::max(a, b)].alias_class = std::min(a, b);
     }
   }
   for (uint32_t k = 0; k < s.fields.size(); k++)
@@ -47,11 +39,14 @@ Signature signature_of(const Kernel& kernel, std::span<const Argument> arguments
   return s;
 }
 
-std::string key_of(const Device& device, const Signature& s) {
+std::string key_of(const Device& device, const Signature& s, std::span<const Argument> arguments) {
   std::string key = device.name() + (s.modes.checked ? " c" : " -") + (s.modes.strict ? "s" : "-") +
                     (s.modes.contract ? "f" : "-");
-  for (const Signature::Field& f : s.fields)
-    key += (f.contiguous ? " " : " ~") + std::to_string(f.alias_class);
+  for (size_t k = 0; k < s.fields.size(); k++) {
+    key += ' ';
+    key += std::to_string(s.fields[k].alias_class);
+    if (k < arguments.size() && arguments[k].storage) key += arguments[k].storage->facts_key();
+  }
   return key;
 }
 
@@ -69,8 +64,11 @@ void fill_arguments(const Variant& variant, std::span<const Argument> arguments,
       for (uint32_t axis = 0; axis < place.rank; axis++)
         put(place.stride(c, axis), uint64_t(s->stride(c, axis)));
     }
-    for (uint32_t axis = 0; axis < place.rank; axis++)
+    for (uint32_t axis = 0; axis < place.rank; axis++) {
       put(place.extent(axis), uint64_t(s->shape()[axis]));
+      put(place.first(axis), uint64_t(s->first(axis)));
+      put(place.origin(axis), uint64_t(s->origin(axis)));
+    }
   }
 }
 }  // namespace
@@ -119,7 +117,13 @@ void Program::check_arguments(std::span<const Argument> arguments, Loc loc) cons
                            " axes, the kernel wants " + std::to_string(bindings[k].rank));
   }
   for (const NarrowExtent& n : narrow_) {
-    int64_t extent = arguments[n.binding].storage->shape()[n.axis];
+    const Storage& s = *arguments[n.binding].storage;
+    int64_t extent = s.shape()[n.axis], first = s.first(n.axis);
+    if (first > 0 && extent <= INT32_MAX && first + extent > INT32_MAX)
+      throw Error(n.loc, "the indices of axis " + std::to_string(n.axis) + " of " +
+                             describe(bindings[n.binding], n.binding) + " go from " +
+                             std::to_string(first) + " to " + std::to_string(first + extent - 1) +
+                             ", farther than a 32-bit index reaches; loop over x.wide()");
     if (extent > INT32_MAX)
       throw Error(n.loc, "axis " + std::to_string(n.axis) + " of " +
                              describe(bindings[n.binding], n.binding) + " has " +
@@ -149,8 +153,9 @@ std::shared_ptr<Device> Program::device_of(std::span<const Argument> arguments, 
 }
 
 std::shared_ptr<Variant> Program::variant(const std::shared_ptr<Device>& device,
-                                          const Signature& signature) {
-  std::string key = key_of(*device, signature);
+                                          const Signature& signature,
+                                          std::span<const Argument> arguments) {
+  std::string key = key_of(*device, signature, arguments);
   std::lock_guard lock(mutex_);
   std::shared_ptr<Variant>& v = variants_[key];
   if (!v || v->device != device) v = std::make_shared<Variant>(device, *kernel_, signature);
@@ -161,7 +166,7 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> arguments, Mo
                                          const std::shared_ptr<Device>& fallback) {
   check_arguments(arguments, loc);
   std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
-  std::shared_ptr<Variant> v = variant(device, signature_of(*kernel_, arguments, modes));
+  std::shared_ptr<Variant> v = variant(device, signature_of(*kernel_, arguments, modes), arguments);
   std::shared_ptr<Block> block = Variant::take_block(v);
   block->variant = v.get();
   fill_arguments(*v, arguments, block->args());

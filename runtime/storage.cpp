@@ -1,9 +1,38 @@
+// The memory of a field, and where its elements lie in it.
 #include "quern/runtime/storage.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
+
+#include "runtime/storage_memory.h"
 
 namespace quern::runtime {
+
+namespace {
+
+constexpr int64_t most_per_block = 1 << 30;
+constexpr int64_t farthest_first = 1 << 30;
+
+/// A C struct of the components.
+Element natural(std::span<const ir::Storage> components) {
+  Element e;
+  uint32_t align = 1;
+  for (const ir::Storage& s : components) {
+    uint32_t width = ir::byte_size(s.storage);
+    align = std::max(align, width);
+    e.offsets.push_back((e.bytes + width - 1) / width * width);
+    e.bytes = e.offsets.back() + width;
+  }
+  e.bytes = (e.bytes + align - 1) / align * align;
+  return e;
+}
+
+std::string numbers(const char* what, int count, size_t rank) {
+  return std::string("a layout with ") + what + " for " + std::to_string(count) +
+         (count == 1 ? " axis" : " axes") + ", of a field with " + std::to_string(rank);
+}
+
+}  // namespace
 
 std::string shape_text(std::span<const int64_t> shape) {
   std::string text = "(";
@@ -11,93 +40,55 @@ std::string shape_text(std::span<const int64_t> shape) {
   return text + ")";
 }
 
+void expect_firsts(std::span<const int64_t> firsts, size_t rank, Loc loc) {
+  if (firsts.size() != rank) throw Error(loc, numbers("offsets", int(firsts.size()), rank));
+  for (int64_t n : firsts)
+    if (n < -farthest_first || n > farthest_first)
+      throw Error(loc, "an offset of " + std::to_string(n) + "; indices start within ±2^30");
+}
+
+// ---- memory
+
+Storage::~Storage() = default;
+
 Storage::Storage(std::shared_ptr<Device> device, std::vector<ir::Storage> components,
-                 std::vector<int64_t> shape, Loc loc)
-    : device_(std::move(device)),
-      components_(std::move(components)),
-      shape_(std::move(shape)),
-      loc_(loc) {
-  if (shape_.size() > 8)
-    throw Error(loc, "a field has at most 8 axes, here " + std::to_string(shape_.size()));
-  for (int64_t n : shape_)
-    if (n < 0)
-      throw Error(loc, "a field of shape " + shape_text(shape_) + ": an extent is negative");
-  bool empty = false;
-  for (int64_t n : shape_) empty |= n == 0;
-  for (int64_t n : shape_) {
-    if (empty)
-      size_ = 0;
-    else if (__builtin_mul_overflow(size_, n, &size_) || size_ > INT64_MAX / 8)
-      throw Error(loc, "a field of shape " + shape_text(shape_) + " has more than 2^63 bytes");
-  }
-  std::string what = "a field of shape " + shape_text(shape_);
-  try {
-    for (uint32_t c = 0; c < components_.size(); c++)
-      bases_.push_back(device_->allocate(bytes(c), what, loc));
-  } catch (...) {
-    free();
-    throw;
-  }
+                 std::vector<int64_t> shape, Loc loc, const Layout& layout, Element element)
+    : Storage(Unallocated{}, std::move(device), std::move(components), std::move(shape), loc,
+              layout, std::move(element)) {
+  const std::string what = "a field of shape " + shape_text(shape_);
+  for (uint64_t bytes : memory_->bytes)
+    memory_->allocations.push_back(device_->allocate(bytes, what, loc));
 }
 
-Storage::~Storage() {
-  if (!released()) free();
-}
-
-void Storage::free() {
-  if (bases_.empty()) return;
-  device_->release(bases_);
-  bases_.clear();
-}
-
-uint64_t Storage::bytes(uint32_t component) const {
-  return uint64_t(size_) * ir::byte_size(components_[component].storage);
-}
-
-int64_t Storage::stride(uint32_t component, uint32_t axis) const {
-  int64_t stride = ir::byte_size(components_[component].storage);
-  for (size_t k = shape_.size(); --k > axis;) stride *= shape_[k];
-  return stride;
-}
-
-void Storage::upload(uint32_t component, std::span<const std::byte> from, uint64_t first) {
-  expect_alive({});
-  uint64_t width = ir::byte_size(components_[component].storage);
-  device_->upload(bases_[component] + first * width, from);
-}
-
-void Storage::download(uint32_t component, std::span<std::byte> to, uint64_t first) const {
-  expect_alive({});
-  uint64_t width = ir::byte_size(components_[component].storage);
-  device_->download(to, bases_[component] + first * width);
-}
-
-void Storage::fill(uint32_t component, uint64_t value) {
-  expect_alive({});
-  uint64_t width = ir::byte_size(components_[component].storage);
-  uint64_t total = bytes(component);
-  if (total == 0) return;
-  bool halves_equal = width < 8 || uint32_t(value) == uint32_t(value >> 32);
-  if (halves_equal) {
-    uint32_t pattern = uint32_t(value);
-    if (width == 1) pattern = uint32_t(value & 0xff) * 0x01010101u;
-    if (width == 2) pattern = uint32_t(value & 0xffff) * 0x00010001u;
-    // Allocations are whole words, so the last partial word may be filled too.
-    Command command = Fill{bases_[component], (total + 3) / 4 * 4, pattern};
-    device_->driver().submit({&command, 1});
-    return;
-  }
-  // 64-bit values of two different halves: a chunk is written and doubled by copies.
-  uint64_t seed[512];
-  for (uint64_t& v : seed) v = value;
-  uint64_t done = std::min<uint64_t>(sizeof seed, total);
-  device_->driver().upload(bases_[component], std::as_bytes(std::span(seed)).first(done));
-  while (done < total) {
-    uint64_t n = std::min(done, total - done);
-    Command command = Copy{bases_[component] + done, bases_[component], n};
-    device_->driver().submit({&command, 1});
-    done += n;
-  }
+std::shared_ptr<Storage> Storage::wrap(std::shared_ptr<Device> device,
+                                       std::vector<ir::Storage> components,
+                                       std::vector<int64_t> shape, void* memory, Loc loc,
+                                       const Layout& layout, Element element) {
+  if (!device->target().host_addresses)
+    throw Error(loc,
+                "device " + device->name() +
+                    " does not see the host's memory, so none can be wrapped; make a field and "
+                    "copy_from");
+  std::shared_ptr<Storage> s(new Storage(Unallocated{}, std::move(device), std::move(components),
+                                         std::move(shape), loc, layout, std::move(element)));
+  if (s->memory_->bytes.size() != 1)
+    throw Error(loc, "memory is wrapped as one array of elements: " +
+                         std::to_string(s->memory_->bytes.size()) +
+                         " components want the layout aos");
+  for (uint32_t axis = 0; axis < s->axes_.size(); axis++)
+    if (s->shape_[axis] % s->block(axis) != 0)
+      throw Error(loc, "memory is wrapped in whole blocks: extent " +
+                           std::to_string(s->shape_[axis]) + " of axis " + std::to_string(axis) +
+                           " is no multiple of " + std::to_string(s->block(axis)));
+  uint64_t address = reinterpret_cast<uint64_t>(memory);
+  if (!memory) throw Error(loc, "a null pointer is wrapped");
+  for (uint32_t c = 0; c < s->components_.size(); c++)
+    if (address % s->width(c) != 0)
+      throw Error(loc, "the memory wrapped is not aligned to the " + std::to_string(s->width(c)) +
+                           " bytes of its components");
+  s->memory_->foreign = true;
+  s->memory_->allocations = {address};
+  return s;
 }
 
 void Storage::swap(Storage& other, Loc loc) {
@@ -107,6 +98,8 @@ void Storage::swap(Storage& other, Loc loc) {
   if (device_ != other.device_)
     throw Error(loc, "swap of fields on different devices: " + device_->name() + " and " +
                          other.device_->name());
+  if (is_view_ || other.is_view_)
+    throw Error(loc, "swap exchanges the memory of whole fields, and this is a view of one");
   if (shape_ != other.shape_)
     throw Error(loc, "swap of fields of different shapes: " + shape_text(shape_) + " and " +
                          shape_text(other.shape_));
@@ -114,19 +107,310 @@ void Storage::swap(Storage& other, Loc loc) {
     if (components_.size() != other.components_.size() ||
         components_[c].storage != other.components_[c].storage)
       throw Error(loc, "swap of fields of different element types");
-  std::swap(bases_, other.bases_);
+  const ir::Placement &a = facts_.layout, &b = other.facts_.layout;
+  bool alike = a.levels == b.levels && a.step == b.step && a.group == b.group;
+  for (size_t k = 0; k < axes_.size(); k++) alike &= axes_[k].stride == other.axes_[k].stride;
+  for (size_t c = 0; c < places_.size(); c++)
+    alike &= places_[c].allocation == other.places_[c].allocation &&
+             places_[c].offset == other.places_[c].offset;
+  if (!alike) throw Error(loc, "swap of fields of different layouts");
+  std::swap(memory_->allocations, other.memory_->allocations);
+  std::swap(memory_->foreign, other.memory_->foreign);
 }
 
 void Storage::release(Loc loc) {
+  if (is_view_) throw Error(loc, "this is a view: the field it was made from gives memory back");
   if (released()) return;
-  free();
-  released_ = loc.line ? loc : Loc{"?", 1};
+  memory_->free();
+  memory_->released = loc.line ? loc : Loc{"?", 1};
 }
+
+bool Storage::released() const { return memory_->released.line != 0; }
 
 void Storage::expect_alive(Loc loc) const {
   if (!released()) return;
-  throw Error(loc, "this field was released at " + std::string(released_.file) + ":" +
-                       std::to_string(released_.line) + " and has no memory any more");
+  throw Error(loc, "this field was released at " + std::string(memory_->released.file) + ":" +
+                       std::to_string(memory_->released.line) + " and has no memory any more");
+}
+
+// ---- placing elements
+
+Storage::Storage(Unallocated, std::shared_ptr<Device> device, std::vector<ir::Storage> components,
+                 std::vector<int64_t> shape, Loc loc, const Layout& layout, Element element)
+    : device_(std::move(device)),
+      components_(std::move(components)),
+      element_(std::move(element)),
+      shape_(std::move(shape)),
+      axes_(shape_.size()),
+      loc_(loc) {
+  if (element_.offsets.empty()) element_ = natural(components_);
+  check_shape(layout);
+  memory_ = std::make_shared<Memory>(device_);
+  place_components(layout, place_elements(layout));
+  settle();
+}
+
+void Storage::check_shape(const Layout& layout) const {
+  const size_t rank = shape_.size();
+  if (rank > Layout::max_axes)
+    throw Error(loc_, "a field has at most 8 axes, here " + std::to_string(rank));
+  for (int64_t n : shape_)
+    if (n < 0)
+      throw Error(loc_, "a field of shape " + shape_text(shape_) + ": an extent is negative");
+  if (layout.level_count > Layout::max_levels)
+    throw Error(loc_,
+                "a layout has at most " + std::to_string(Layout::max_levels) + " levels of blocks");
+  for (int k = 0; k < layout.level_count; k++) {
+    const Layout::PerAxis& level = layout.levels[k];
+    if (level.count != int(rank)) throw Error(loc_, numbers("blocks", level.count, rank));
+    int64_t elements = 1;
+    for (int axis = 0; axis < level.count; axis++) {
+      if (level.n[axis] < 1)
+        throw Error(loc_, "blocks of " + std::to_string(level.n[axis]) + " elements along axis " +
+                              std::to_string(axis) + "; a block has at least 1");
+      if (__builtin_mul_overflow(elements, level.n[axis], &elements) || elements > most_per_block)
+        throw Error(loc_, "blocks of more than 2^30 elements");
+      if (layout.in_morton_order && k + 1 == layout.level_count &&
+          !std::has_single_bit(uint64_t(level.n[axis])))
+        throw Error(loc_, "blocks in Morton order of " + std::to_string(level.n[axis]) +
+                              " elements along axis " + std::to_string(axis) +
+                              "; that takes powers of two");
+    }
+  }
+  if (layout.in_morton_order && layout.level_count == 0)
+    throw Error(loc_, "Morton order is an order inside blocks: blocked(8, 8).morton()");
+  if (layout.components == Layout::Components::grouped && layout.level_count == 0)
+    throw Error(loc_, "aosoa groups components inside blocks: aosoa(8)");
+  if (layout.axes.count != 0 && layout.axes.count != int(rank))
+    throw Error(loc_, numbers("an order", layout.axes.count, rank));
+  uint32_t seen = 0;
+  for (int k = 0; k < layout.axes.count; k++)
+    if (layout.axes.n[k] >= 0 && layout.axes.n[k] < int(rank)) seen |= 1u << layout.axes.n[k];
+  if (std::popcount(seen) != layout.axes.count)
+    throw Error(
+        loc_, "the order of a layout names each axis once, from 0 to " + std::to_string(rank - 1));
+  if (layout.firsts.count != 0)
+    expect_firsts({layout.firsts.n, size_t(layout.firsts.count)}, rank, loc_);
+}
+
+/// The fastest first.
+std::vector<uint32_t> Storage::axes_by_speed(const Layout& layout) const {
+  std::vector<uint32_t> axes;
+  for (size_t k = shape_.size(); k-- > 0;)
+    axes.push_back(layout.axes.count ? uint32_t(layout.axes.n[k]) : uint32_t(k));
+  return axes;
+}
+
+/// Levels and strides; how many elements of a component there are, those that pad included.
+int64_t Storage::place_elements(const Layout& layout) {
+  const std::vector<uint32_t> axes = axes_by_speed(layout);
+  std::vector<ir::Placement::Level> levels;  // innermost first
+  int64_t unit = 1;
+  auto add_level = [&](auto&& extent_of) {
+    ir::Placement::Level level;
+    for (uint32_t axis : axes) {
+      level.extent[axis] = extent_of(axis);
+      level.stride[axis] = uint32_t(unit);
+      unit *= level.extent[axis];
+      if (unit > most_per_block) throw Error(loc_, "blocks of more than 2^30 elements");
+    }
+    bool blocks = false;
+    for (uint32_t n : level.extent) blocks |= n > 1;
+    if (blocks) levels.push_back(level);
+  };
+  for (int k = layout.level_count; k-- > 0;) {
+    const int64_t* extents = layout.levels[k].n;
+    if (layout.in_morton_order && k + 1 == layout.level_count) {
+      int64_t most = *std::max_element(extents, extents + shape_.size());
+      for (int64_t n = 1; n < most; n *= 2)
+        add_level([&](uint32_t axis) { return extents[axis] > n ? 2u : 1u; });
+    } else {
+      add_level([&](uint32_t axis) { return uint32_t(extents[axis]); });
+    }
+    if (k + 1 == layout.level_count && layout.components == Layout::Components::grouped)
+      facts_.layout.group = uint32_t(unit);
+  }
+  facts_.layout.levels.assign(levels.rbegin(), levels.rend());
+
+  bool empty = false, overflows = false;
+  for (uint32_t axis : axes) {
+    axes_[axis].extent = shape_[axis];
+    if (layout.firsts.count) axes_[axis].first = layout.firsts.n[axis];
+    axes_[axis].stride = unit;
+    int64_t blocks = (shape_[axis] - 1) / block(axis) + 1;
+    empty |= shape_[axis] == 0;
+    overflows |= __builtin_mul_overflow(unit, std::max<int64_t>(blocks, 1), &unit);
+    if (overflows) unit = 1;
+  }
+  if (!empty && (overflows || unit > INT64_MAX / 8))
+    throw Error(loc_, "a field of shape " + shape_text(shape_) + " has more than 2^63 bytes");
+  return empty ? 0 : unit;
+}
+
+void Storage::place_components(const Layout& layout, int64_t total) {
+  using Components = Layout::Components;
+  const bool single = components_.size() == 1 && element_.bytes == width(0);
+  ir::Placement& placement = facts_.layout;
+  places_.resize(components_.size());
+  if (layout.components == Components::apart || single) {
+    placement.group = 0;
+    for (uint32_t c = 0; c < components_.size(); c++) {
+      places_[c].allocation = c;
+      memory_->bytes.push_back(uint64_t(total) * width(c));
+    }
+    return;
+  }
+  int64_t bytes = 0, count = total;
+  if (layout.components == Components::together) {
+    placement.step = element_.bytes;
+    bytes = element_.bytes;
+    for (uint32_t c = 0; c < components_.size(); c++) {
+      if (element_.offsets[c] % width(c) || element_.bytes % width(c))
+        throw Error(loc_, "an element of " + std::to_string(element_.bytes) +
+                              " bytes has a component of " + std::to_string(width(c)) +
+                              " bytes at byte " + std::to_string(element_.offsets[c]) +
+                              ", not aligned: it cannot be laid out as aos");
+      places_[c].offset = element_.offsets[c];
+    }
+  } else {
+    int64_t align = 1;
+    for (uint32_t c = 0; c < components_.size(); c++) {
+      int64_t w = width(c);
+      align = std::max(align, w);
+      places_[c].offset = (bytes + w - 1) / w * w;
+      bytes = places_[c].offset + w * placement.group;
+    }
+    bytes = (bytes + align - 1) / align * align;
+    if (bytes > INT32_MAX) throw Error(loc_, "blocks of more than 2^31 bytes");
+    placement.group_bytes = uint32_t(bytes);
+    count = total / placement.group;
+  }
+  int64_t all = 0;
+  if (__builtin_mul_overflow(count, bytes, &all))
+    throw Error(loc_, "a field of shape " + shape_text(shape_) + " has more than 2^63 bytes");
+  memory_->bytes.push_back(uint64_t(all));
+}
+
+/// Everything that follows from axes, levels and places.
+void Storage::settle() {
+  const uint32_t rank = uint32_t(axes_.size());
+  shape_.clear();
+  for (const Axis& a : axes_) shape_.push_back(a.extent);
+  size_ = 1;
+  bool empty = false;
+  for (int64_t n : shape_) empty |= n == 0;
+  for (int64_t n : shape_) size_ = empty ? 0 : size_ * n;
+
+  ir::Placement& placement = facts_.layout;
+  std::erase_if(placement.levels, [&](const ir::Placement::Level& l) {
+    return std::ranges::all_of(l.extent, [](uint32_t n) { return n == 1; });
+  });
+  facts_.zero_based = true;
+  placement.shifted = false;
+  is_dense_ = placement.levels.empty() && !placement.group;
+  int64_t dense = 1;
+  for (uint32_t k = rank; k-- > 0;) {
+    facts_.zero_based &= axes_[k].first == 0;
+    placement.shifted |= has_blocks(k) && origin(k) != 0;
+    if (shape_[k] != 1) is_dense_ &= axes_[k].stride == dense;
+    dense *= shape_[k];
+  }
+  placement.offsets.clear();
+  if ((placement.step || placement.group) && places_.size() > 1)
+    for (const Component& c : places_)
+      placement.offsets.push_back(int32_t(c.offset - places_[0].offset));
+
+  // A component in groups has neighbours one element apart only inside them.
+  facts_.contiguous = rank == 0;
+  placement.fast = 0;
+  for (uint32_t k = 0; k < rank && placement.levels.empty() && !placement.group; k++) {
+    if (axes_[rank - 1 - k].stride != 1) continue;
+    facts_.contiguous = true;
+    placement.fast = uint8_t(k);
+    break;
+  }
+
+  facts_key_.clear();
+  auto add = [&](char what, uint64_t n) {
+    facts_key_ += what;
+    facts_key_ += std::to_string(n);
+  };
+  if (!facts_.contiguous) facts_key_ += '~';
+  if (!facts_.zero_based) facts_key_ += 'o';
+  if (placement.shifted) facts_key_ += '+';
+  if (placement.fast) add('f', placement.fast);
+  if (placement.step) add('s', placement.step);
+  if (placement.group) {
+    add('g', placement.group);
+    add('b', placement.group_bytes);
+  }
+  for (int32_t n : placement.offsets) {
+    facts_key_ += ',';
+    facts_key_ += std::to_string(n);
+  }
+  for (const ir::Placement::Level& l : placement.levels)
+    for (uint32_t k = 0; k < rank; k++) {
+      add(k ? 'x' : 'l', l.extent[k]);
+      add(':', l.stride[k]);
+    }
+}
+
+uint32_t Storage::width(uint32_t component) const {
+  return ir::byte_size(components_[component].storage);
+}
+
+/// Elements along an axis in an outermost block.
+int64_t Storage::block(uint32_t axis) const {
+  int64_t n = 1;
+  for (const ir::Placement::Level& l : facts_.layout.levels) n *= l.extent[axis];
+  return n;
+}
+
+// ---- what a launch needs
+
+Address Storage::base(uint32_t component) const {
+  int64_t at = places_[component].offset;
+  for (uint32_t k = 0; k < axes_.size(); k++)
+    if (!has_blocks(k)) at -= axes_[k].first * stride(component, k);
+  return memory_->allocations[places_[component].allocation] + uint64_t(at);
+}
+
+int64_t Storage::stride(uint32_t component, uint32_t axis) const {
+  return facts_.layout.bytes(axes_[axis].stride, width(component));
+}
+
+int64_t Storage::origin(uint32_t axis) const { return axes_[axis].origin - axes_[axis].first; }
+
+/// Bytes of its allocation that a component's elements lie in.
+Storage::Range Storage::range(uint32_t component) const {
+  Range r{places_[component].offset, places_[component].offset + int64_t(width(component))};
+  for (uint32_t k = 0; k < axes_.size(); k++) {
+    const Axis& a = axes_[k];
+    int64_t first = has_blocks(k) ? a.origin / block(k) : 0;
+    int64_t last = has_blocks(k) ? (a.origin + a.extent - 1) / block(k) : a.extent - 1;
+    int64_t from = first * stride(component, k), to = last * stride(component, k);
+    r.from += std::min(from, to);
+    r.to += std::max(from, to);
+    for (const ir::Placement::Level& l : facts_.layout.levels)
+      r.to += facts_.layout.bytes(l.stride[k], width(component)) * (l.extent[k] - 1);
+  }
+  return r;
+}
+
+bool Storage::overlaps(const Storage& other) const {
+  const Memory &a = *memory_, &b = *other.memory_;
+  if (&a != &b && !a.foreign && !b.foreign) return false;
+  if (size_ == 0 || other.size_ == 0) return false;
+  for (uint32_t c = 0; c < places_.size(); c++) {
+    Range mine = range(c);
+    Address at = a.allocations[places_[c].allocation];
+    for (uint32_t d = 0; d < other.places_.size(); d++) {
+      Range theirs = other.range(d);
+      int64_t apart = int64_t(b.allocations[other.places_[d].allocation] - at);
+      if (mine.from < theirs.to + apart && theirs.from + apart < mine.to) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace quern::runtime

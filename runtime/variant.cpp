@@ -1,7 +1,5 @@
 #include "runtime/variant.h"
 
-#include <cstdio>
-
 namespace quern::runtime {
 
 using namespace ir;
@@ -36,7 +34,10 @@ Prepared prepare(const Kernel& kernel, const Signature& signature, const Target&
     split(*copy);
   std::vector<Effort> efforts;
   for (const Task& task : copy->tasks) efforts.push_back(effort_of(task.body));
-  if (target.traits.walk != Task::unlowered) lower(*copy, signature, target.traits);
+  if (target.traits.walk != Task::unlowered)
+    lower(*copy, signature, target.traits);
+  else
+    bind(*copy, signature);
   efforts.resize(copy->tasks.size());  // lowering adds serial tasks at the end
   return {std::move(copy), std::move(efforts)};
 }

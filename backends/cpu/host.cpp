@@ -64,6 +64,7 @@ runtime::Target host_target() {
   target.workers = uint32_t(worker_count());
   target.traits.lanes = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
   target.max_allocation = memory_bytes();
+  target.host_addresses = true;
   return target;
 }
 

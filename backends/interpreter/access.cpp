@@ -24,6 +24,20 @@ Bits Machine::cell_address(uint64_t cell) const {
   return read_at<Bits>(args_, abi::frame_address) + 8 * cell;
 }
 
+namespace {
+/// Bytes from the start of the innermost block to a position on an axis; the position becomes the
+/// number of the outermost block.
+uint64_t within_block(const Placement& layout, uint32_t axis, uint32_t width, uint64_t& at) {
+  uint64_t bytes = 0;
+  for (size_t k = layout.levels.size(); k-- > 0;) {
+    const Placement::Level& level = layout.levels[k];
+    bytes += at % level.extent[axis] * uint64_t(layout.bytes(level.stride[axis], width));
+    at /= level.extent[axis];
+  }
+  return bytes;
+}
+}  // namespace
+
 bool Machine::locate_cell(const Step& s, size_t indices, Location& to) {
   uint64_t cell = s.inst->component();
   if (indices) cell += position(operand(s, 0), s.inst->operand(0)->type);
@@ -42,15 +56,23 @@ bool Machine::locate(const Step& s, size_t indices, Location& to) {
   for (uint32_t axis = 0; axis < place.rank; axis++) {
     uint64_t at = position(operand(s, axis), s.inst->operand(axis)->type);
     uint64_t extent = read_at<uint64_t>(args_, place.extent(axis));
-    if (at >= extent) {
-      const Bits values[] = {at, axis, extent};
-      out_of_range(s, values,
-                   "index " + std::to_string(int64_t(at)) + " on axis " + std::to_string(axis) +
-                       " of " + (binding.name.empty() ? "a field" : binding.name) +
-                       " is out of range: the extent is " + std::to_string(extent));
+    uint64_t first = read_at<uint64_t>(args_, place.first(axis));
+    if (at - first >= extent) {
+      const Bits values[] = {at, axis, extent, first};
+      std::string what = "index " + std::to_string(int64_t(at)) + " on axis " +
+                         std::to_string(axis) + " of " +
+                         (binding.name.empty() ? "a field" : binding.name) +
+                         " is out of range: the extent is " + std::to_string(extent);
+      if (first != 0) what += ", the first index " + std::to_string(int64_t(first));
+      out_of_range(s, std::span(values).first(binding.zero_based ? 3 : 4), what);
       return false;
     }
-    address += at * read_at<uint64_t>(args_, place.stride(component, axis));
+    uint64_t stride = read_at<uint64_t>(args_, place.stride(component, axis));
+    if (binding.layout.has_blocks(axis)) {
+      at += read_at<uint64_t>(args_, place.origin(axis));
+      address += within_block(binding.layout, axis, byte_size(stored(storage.storage)), at);
+    }
+    address += at * stride;
   }
   to = {address, storage.value, stored(storage.storage)};
   return true;

@@ -108,6 +108,7 @@ std::vector<runtime::Target> probe(std::string&) {
   target.backend = "interpreter";
   target.isa = "ir";
   target.device = "reference interpreter";
+  target.host_addresses = true;
   target.key = 1;
   target.traits.walk = ir::Task::unlowered;
   target.optimise = false;

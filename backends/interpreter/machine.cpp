@@ -91,6 +91,11 @@ Flow Machine::step(const Step& s) {
       set(s, truncate(read_at<Bits>(args_, place.extent(s.inst->axis())), s.type));
       break;
     }
+    case Op::first: {
+      const abi::Place& place = code_.layout.places[s.inst->binding()];
+      set(s, truncate(read_at<Bits>(args_, place.first(s.inst->axis())), s.type));
+      break;
+    }
     case Op::load: load(s); break;
     case Op::store: store(s); break;
     case Op::atomic: atomic(s); break;

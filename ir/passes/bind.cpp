@@ -1,6 +1,34 @@
 #include "ir/passes/bind.h"
 
+#include "quern/ir/builder.h"
+
 namespace quern::ir {
+
+namespace {
+
+/// The first index is 0; what is added to it is the sum.
+void replace_by_zero(Kernel& kernel, Inst* first) {
+  for (Use* use = first->result()->uses; use;) {
+    Inst* user = use->user;
+    use = use->next;
+    if (!user->is(Op::add)) continue;
+    Value* other = user->operand(user->operand(0) == first->result() ? 1 : 0);
+    if (other == first->result()) continue;
+    user->result()->replace_with(other);
+    user->erase();
+  }
+  if (first->used())
+    first->result()->replace_with(Builder(kernel).before(first).integer(first->type(), 0));
+  first->erase();
+}
+
+void tell_first_index(Site& site) {
+  if (site.values.size() != 3) return;  // told already
+  site.text += ", the first index {}";
+  site.values.push_back(Type::i64);
+}
+
+}  // namespace
 
 void bind(Kernel& kernel, const Signature& signature) {
   kernel.modes = signature.modes;
@@ -9,9 +37,20 @@ void bind(Kernel& kernel, const Signature& signature) {
     if (b.kind != Binding::field) continue;
     if (k >= signature.fields.size())
       throw InternalError("the signature of kernel '" + kernel.name + "' lacks a binding");
-    b.contiguous = signature.fields[k].contiguous;
-    b.alias_class = signature.fields[k].alias_class + 1;
+    const Signature::Field& field = signature.fields[k];
+    b.contiguous = field.contiguous;
+    b.alias_class = field.alias_class + 1;
+    b.zero_based = field.zero_based;
+    b.layout = field.layout;
   }
+  std::vector<Inst*> firsts;
+  walk(kernel, [&](Inst* inst) {
+    if (inst->is(Op::first) && kernel.bindings[inst->binding()].zero_based) firsts.push_back(inst);
+    bool access = inst->is(Op::load) || inst->is(Op::store) || inst->is(Op::atomic);
+    if (access && inst->site != no_site && !kernel.bindings[inst->binding()].zero_based)
+      tell_first_index(kernel.sites[inst->site]);
+  });
+  for (Inst* first : firsts) replace_by_zero(kernel, first);
 }
 
 }  // namespace quern::ir

@@ -2,11 +2,9 @@
 // Applies the facts of a launch.
 //
 // Expects: level split; the signature has an entry for each binding but the frame.
-// Guarantees: modes are the signature's; each field knows whether its innermost stride is one
-// element, and its alias class: the signature's plus one (0 is reserved for "may be any field").
-// Linear in bindings.
+// Guarantees: modes are the signature's; each field knows its layout, and its alias class: the
+// signature's plus one (0 is reserved for "may be any field"). No `first` of a field that starts at
+// 0 is left: the code is as if it had been written with 0. What the bounds sites of other fields
+// say ends in their first index.
+// Linear.
 #include "quern/ir/lower.h"
-
-namespace quern::ir {
-void bind(Kernel& kernel, const Signature& signature);
-}

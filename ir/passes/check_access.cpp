@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "ir/passes/facts.h"
 #include "ir/passes/guarded_access.h"
@@ -48,15 +49,32 @@ bool is_extent(const Value* v, uint32_t binding, uint32_t axis) {
          v->inst->axis() == axis;
 }
 
-bool provable(const Value* index, uint32_t binding, uint32_t axis) {
+bool is_first(const Value* v, uint32_t binding, uint32_t axis) {
+  return v->inst && v->inst->is(Op::first) && v->inst->binding() == binding &&
+         v->inst->axis() == axis;
+}
+
+/// first + extent, in either order?
+bool is_end(const Value* v, uint32_t binding, uint32_t axis) {
+  if (!v->inst || !v->inst->is(Op::add)) return false;
+  const Value *a = v->inst->operand(0), *b = v->inst->operand(1);
+  if (is_extent(a, binding, axis)) std::swap(a, b);
+  return is_first(a, binding, axis) && is_extent(b, binding, axis);
+}
+
+bool provable(const Value* index, uint32_t binding, uint32_t axis, bool zero_based) {
   if (bit_width(index->type) < 32) return false;
   Sum at = decompose(index);
   const Value *lo = nullptr, *hi = nullptr;
-  if (!loop_bounds(at.base, lo, hi) || !constant_of(lo)) return false;
+  if (!loop_bounds(at.base, lo, hi)) return false;
+  Sum begin = decompose(lo), end = decompose(hi);
+  if (end.offset + at.offset > 0) return false;
+  if (!zero_based)
+    return is_first(begin.base, binding, axis) && begin.offset + at.offset >= 0 &&
+           is_end(end.base, binding, axis);
+  if (!constant_of(lo)) return false;
   int64_t first = to_signed(constant_of(lo)->imm, lo->type);
-  Sum end = decompose(hi);
-  return first >= 0 && first + at.offset >= 0 && is_extent(end.base, binding, axis) &&
-         end.offset + at.offset <= 0;
+  return first >= 0 && first + at.offset >= 0 && is_extent(end.base, binding, axis);
 }
 
 /// What must hold of a loop for accesses in one region of it to be in range in every round: the
@@ -95,23 +113,24 @@ class Checker {
 
   /// The loop whose rounds decide whether this index is in range, where one test before it can
   /// tell: null for other indices.
-  static Inst* deciding_loop(const Value* index, Sum& sum) {
+  static Inst* deciding_loop(const Value* index, Sum& sum, bool zero_based) {
     if (!is_signed(index->type) || bit_width(index->type) < 32) return nullptr;
     sum = decompose(index);
     const Value *lo = nullptr, *hi = nullptr;
     if (!loop_bounds(sum.base, lo, hi)) return nullptr;
     if (index->type == Type::i64 && sum.offset != 0) return nullptr;
-    if (constant_of(lo) && to_signed(constant_of(lo)->imm, lo->type) + sum.offset < 0)
+    if (zero_based && constant_of(lo) && to_signed(constant_of(lo)->imm, lo->type) + sum.offset < 0)
       return nullptr;
     return sum.base->region->parent;
   }
 
   void collect(Inst* inst) {
-    for (uint32_t axis = 0; axis < kernel_.bindings[inst->binding()].rank; axis++) {
+    const Binding& binding = kernel_.bindings[inst->binding()];
+    for (uint32_t axis = 0; axis < binding.rank; axis++) {
       const Value* index = inst->operand(axis);
       Sum sum{};
-      Inst* loop = deciding_loop(index, sum);
-      if (!loop || provable(index, inst->binding(), axis)) continue;
+      Inst* loop = deciding_loop(index, sum, binding.zero_based);
+      if (!loop || provable(index, inst->binding(), axis, binding.zero_based)) continue;
       std::vector<Span>& spans = spans_[{inst->parent, loop}];
       auto same = std::find_if(spans.begin(), spans.end(), [&](const Span& s) {
         return s.index == sum.base && s.binding == inst->binding() && s.axis == axis;
@@ -134,11 +153,16 @@ class Checker {
       loop_bounds(s.index, first, last);
       Value* lo = b_.convert(const_cast<Value*>(first), Type::i64);
       Value* hi = b_.convert(const_cast<Value*>(last), Type::i64);
+      Value* begin = b_.integer(Type::i64, 0);
       Value* limit = b_.extent(s.binding, s.axis, Type::i64);
+      if (!kernel_.bindings[s.binding].zero_based) {
+        begin = b_.first(s.binding, s.axis, Type::i64);  // within ±2^30
+        limit = b_.add(begin, limit);
+      }
       if (s.index->type == Type::i32)
         limit = b_.binary(Op::min, limit, b_.integer(Type::i64, int64_t(INT32_MAX) + 1));
       Value* least = b_.add(lo, b_.integer(Type::i64, s.lo));
-      Value* above = b_.binary(Op::ge, least, b_.integer(Type::i64, 0));
+      Value* above = b_.binary(Op::ge, least, begin);
       Value* below = b_.binary(Op::le, b_.add(hi, b_.integer(Type::i64, s.hi)), limit);
       Value* both = b_.binary(Op::bit_and, above, below);
       known = known ? b_.binary(Op::bit_and, known, both) : both;
@@ -151,15 +175,16 @@ class Checker {
 
   void field(Inst* inst) {
     b_.before(inst).at(inst->loc);
+    const bool zero_based = kernel_.bindings[inst->binding()].zero_based;
     uint32_t rank = kernel_.bindings[inst->binding()].rank;
-    Value *ok = nullptr, *at = nullptr, *axis = nullptr, *extent = nullptr;
+    Value *ok = nullptr, *at = nullptr, *axis = nullptr, *extent = nullptr, *first = nullptr;
     Value* known = nullptr;
     bool all_known = true;
     for (uint32_t k = rank; k-- > 0;) {
       Value* index = inst->operand(k);
-      if (provable(index, inst->binding(), k)) continue;
+      if (provable(index, inst->binding(), k, zero_based)) continue;
       Sum sum{};
-      if (Inst* loop = deciding_loop(index, sum)) {
+      if (Inst* loop = deciding_loop(index, sum, zero_based)) {
         Value* holds_here = holds(inst->parent, loop);
         if (!known) known = holds_here;
         if (known != holds_here) known = b_.binary(Op::bit_and, known, holds_here);
@@ -168,17 +193,21 @@ class Checker {
       }
       Value* size = b_.extent(inst->binding(), k, Type::i64);
       Value* wide = b_.convert(index, Type::i64);
-      Value* inside = in_range(b_, wide, size);
+      Value* begin = zero_based ? nullptr : b_.first(inst->binding(), k, Type::i64);
+      Value* inside = in_range(b_, begin ? b_.sub(wide, begin) : wide, size);
       Value* number = b_.integer(Type::i32, k);
       at = ok ? b_.select(inside, at, wide) : wide;
       axis = ok ? b_.select(inside, axis, number) : number;
       extent = ok ? b_.select(inside, extent, size) : size;
+      if (begin) first = ok ? b_.select(inside, first, begin) : begin;
       ok = ok ? b_.binary(Op::bit_and, ok, inside) : inside;
     }
     if (!ok) return;
     // The form `known or …` lets the back end keep a copy of the loop without checks.
     if (known && all_known) ok = b_.binary(Op::bit_or, known, ok);
-    guard_access(b_, inst, ok, {at, axis, extent});
+    std::vector<Value*> told = {at, axis, extent};
+    if (first) told.push_back(first);
+    guard_access(b_, inst, ok, told);
   }
 
   Kernel& kernel_;

@@ -1,11 +1,10 @@
 #include "ir/passes/interleave_walks.h"
 
-#include <algorithm>
 #include <optional>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "ir/passes/facts.h"
-#include "quern/ir/builder.h"
+#include "ir/passes/walk_blocks.h"
 
 namespace quern::ir {
 
@@ -31,22 +30,16 @@ bool has_few_rounds(const Inst* loop) {
   return truncate(hi->imm - lo->imm, t) <= few_rounds;
 }
 
-class Interleaver {
+class Interleaver : WalkBlocks {
  public:
-  Interleaver(Kernel& kernel, Inst* walk, int64_t lanes)
-      : b_(kernel), walk_(walk), body_(walk->region(0)), lanes_(lanes) {}
+  Interleaver(Kernel& kernel, Inst* walk, int64_t lanes) : WalkBlocks(kernel, walk, lanes) {}
 
   /// Changes the walk where it has the form; it is gone then.
   void run() {
     if (!has_form()) return;
     b_.before(walk_).at(walk_->loc);
     make_slots();
-    Value* block = integer(lanes_);
-    Inst* blocks = b_.loop(walk_->operand(0), walk_->operand(1), block);
-    b_.at_end(blocks->region(0));
-    base_ = blocks->region(0)->arg(0);
-    Value* left = b_.sub(walk_->operand(1), base_);
-    count_ = b_.binary(Op::min, left, block);
+    begin_blocks();
     before();
     rounds();
     after();
@@ -55,12 +48,6 @@ class Interleaver {
   }
 
  private:
-  Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
-
-  bool is_shared(const Value* v) const {
-    return !encloses(body_, v->inst ? v->inst->parent : v->region);
-  }
-
   bool has_form() {
     if (walk_->operand_count() != 3 || !is_constant(walk_->operand(2), 1)) return false;
     for (Inst* inst : *body_) {
@@ -119,37 +106,17 @@ class Interleaver {
 
   // ---- what crosses from one part to the next
 
-  /// Does the value come from memory? Else it follows from the index and is computed again.
-  bool from_memory(const Value* v) {
-    if (is_shared(v) || !v->inst) return false;
-    auto [at, is_new] = from_memory_.try_emplace(v, !is_pure(v->inst->op));
-    if (!is_new || at->second) return at->second;
-    bool any = false;
-    for (const Use& use : v->inst->operands) any |= from_memory(use.value);
-    return from_memory_[v] = any;
-  }
-
-  /// Slots for the values of the first part that the other parts need.
-  void keep(Value* v) {
-    if (is_shared(v) || !v->inst || v->inst->parent != body_ || v->inst == inner_) return;
-    if (is_after_inner(v->inst) || slots_.contains(v) || !from_memory(v)) return;
-    if (v->type == Type::address) {
-      for (const Use& use : v->inst->operands) keep(use.value);
-      return;
-    }
-    slots_[v] = b_.slot(v->type, uint64_t(lanes_));
-    kept_.push_back(v);
-  }
-
-  bool is_after_inner(const Inst* inst) const {
-    return std::find(tail_.begin(), tail_.end(), inst) != tail_.end();
+  bool is_before_inner(const Value* v) const {
+    return v->inst && v->inst->parent == body_ && head_.contains(v->inst);
   }
 
   void make_slots() {
+    for (Inst* inst = body_->first; inst != inner_; inst = inst->next) head_.insert(inst);
     for (Inst* inst = inner_->next; inst != body_->last; inst = inst->next) tail_.push_back(inst);
     for (const Value& v : inner_->results) carried_.push_back(b_.slot(v.type, uint64_t(lanes_)));
     auto operands = [&](const Inst* inst) {
-      for (const Use& use : inst->operands) keep(use.value);
+      for (const Use& use : inst->operands)
+        if (is_before_inner(use.value)) keep(use.value);
     };
     for (Inst* inst : *inner_->region(0)) operands(inst);
     for (Inst* inst : tail_) operands(inst);
@@ -159,33 +126,11 @@ class Interleaver {
 
   /// A loop over the block; `fill` makes its body.
   template <class F>
-  void each(F&& fill) {
-    Value* first = integer(0);
-    Inst* loop = b_.loop(first, count_, integer(1));
-    loop->kind = parallel_walk;
-    Region* around = b_.region();
-    b_.at_end(loop->region(0));
-    lane_ = loop->region(0)->arg(0);
-    map_.clear();
-    map_[body_->arg(0)] = b_.add(base_, lane_);
-    fill();
-    b_.yield();
-    b_.at_end(around);
-  }
-
-  Value* need(Value* v) {
-    auto found = map_.find(v);
-    if (found != map_.end()) return found->second;
-    if (is_shared(v)) return v;
-    auto slot = slots_.find(v);
-    if (slot != slots_.end()) return map_[v] = b_.get(slot->second, lane_);
-    copy(v->inst);
-    return map_.at(v);
-  }
-
-  void copy(const Inst* inst) {
-    for (const Use& use : inst->operands) need(use.value);
-    clone_inst(b_, inst, map_);
+  void lanes(F&& fill) {
+    each(parallel_walk, {}, [&](std::span<Value>) {
+      fill();
+      return std::vector<Value*>();
+    });
   }
 
   void put_carried(const Inst* from, size_t first) {
@@ -194,7 +139,7 @@ class Interleaver {
   }
 
   void before() {
-    each([&] {
+    lanes([&] {
       for (const Inst* inst = body_->first; inst != inner_; inst = inst->next)
         clone_inst(b_, inst, map_);
       for (Value* v : kept_) b_.put(slots_.at(v), lane_, map_.at(v));
@@ -207,7 +152,7 @@ class Interleaver {
     Region* around = b_.region();
     const Region* round = inner_->region(0);
     b_.at_end(loop->region(0));
-    each([&] {
+    lanes([&] {
       map_[round->arg(0)] = loop->region(0)->arg(0);
       for (size_t k = 0; k < carried_.size(); k++)
         map_[round->arg(k + 1)] = b_.get(carried_[k], lane_);
@@ -220,25 +165,18 @@ class Interleaver {
 
   void after() {
     if (tail_.empty()) return;
-    each([&] {
+    lanes([&] {
       for (size_t k = 0; k < carried_.size(); k++)
         map_[inner_->result(k)] = b_.get(carried_[k], lane_);
       for (const Inst* inst : tail_) copy(inst);
     });
   }
 
-  Builder b_;
-  Inst* walk_;
-  Region* body_;
-  int64_t lanes_;
   Inst* inner_ = nullptr;
+  std::unordered_set<const Inst*> head_;
   std::vector<Inst*> tail_;
-  std::vector<Value*> carried_, kept_;
-  std::unordered_map<const Value*, Value*> slots_;
-  std::unordered_map<const Value*, bool> from_memory_;
+  std::vector<Value*> carried_;
   std::unordered_map<const Value*, std::optional<int64_t>> strides_;
-  Value *base_ = nullptr, *count_ = nullptr, *lane_ = nullptr;
-  ValueMap map_;
 };
 
 }  // namespace

@@ -1,5 +1,10 @@
 #include "ir/passes/lower_access.h"
 
+#include <bit>
+#include <cstdlib>
+#include <unordered_set>
+#include <utility>
+
 #include "ir/passes/facts.h"
 #include "ir/passes/task_args.h"
 
@@ -19,6 +24,11 @@ class Lowering {
         case Op::param: return replace(inst, param(*inst));
         case Op::extent:
           return replace(inst, args_.get(place(*inst).extent(inst->axis()), inst->type()));
+        case Op::first: {
+          Value* first = args_.get(place(*inst).first(inst->axis()), inst->type());
+          firsts_.insert(first);
+          return replace(inst, first);
+        }
         case Op::load: return replace(inst, load(*inst));
         case Op::store: store(*inst); return inst->erase();
         case Op::atomic: return replace(inst, atomic(*inst));
@@ -72,14 +82,64 @@ class Lowering {
     if (binding.kind == Binding::frame) return cell(inst);
     const Storage& s = binding.components[inst.component()];
     Type storage = s.storage == Type::b1 ? Type::u8 : s.storage;
-    Value* address = args_.get(place(inst).base(inst.component()), Type::address);
-    for (uint32_t axis = 0; axis < binding.rank; axis++) {
-      bool unit = binding.contiguous && axis + 1u == binding.rank;
-      Value* stride = unit ? b_.integer(Type::i64, byte_size(storage))
-                           : args_.get(place(inst).stride(inst.component(), axis), Type::i64);
-      address = b_.offset(address, b_.mul(wide(inst.operand(axis)), stride));
-    }
+    const Placement& layout = binding.layout;
+    // Components side by side share an address; each is a constant away.
+    const uint32_t component = layout.offsets.empty() ? inst.component() : 0;
+    Value* address = args_.get(place(inst).base(component), Type::address);
+    uint32_t fast = binding.rank - 1u - layout.fast;
+    Value* within_block = nullptr;
+    auto move_along = [&](uint32_t axis) {
+      Value* at = layout.has_blocks(axis) ? block_of(inst, axis, byte_size(storage), within_block)
+                                          : wide(inst.operand(axis));
+      bool unit = binding.contiguous && axis == fast;
+      Value* stride = unit ? b_.integer(Type::i64, layout.bytes(1, byte_size(storage)))
+                           : args_.get(place(inst).stride(component, axis), Type::i64);
+      address = b_.offset(address, b_.mul(at, stride));
+    };
+    for (uint32_t axis = 0; axis < binding.rank; axis++)
+      if (axis != fast) move_along(axis);
+    if (binding.rank > 0) move_along(fast);
+    if (within_block) address = b_.offset(address, within_block);
+    if (!layout.offsets.empty() && layout.offsets[inst.component()] != 0)
+      address = b_.offset(address, b_.integer(Type::i64, layout.offsets[inst.component()]));
     return {address, s.value, storage, binding.alias_class};
+  }
+
+  /// The number of the whole block that an index of an axis with blocks lies in; the way from the
+  /// block's start is added to `within`.
+  Value* block_of(const Inst& inst, uint32_t axis, uint32_t width, Value*& within) {
+    const Placement& layout = kernel_.bindings[inst.binding()].layout;
+    Value* index = inst.operand(axis);
+    Value* at = nullptr;
+    if (layout.shifted) {
+      Value* origin = args_.get(place(inst).origin(axis), Type::i64);
+      at = b_.convert(b_.add(wide(index), origin), Type::u64);
+    } else {
+      // A position is never negative. Divisions of 32 bits are several times faster.
+      at = b_.convert(index, bit_width(index->type) <= 32 ? Type::u32 : Type::u64);
+    }
+    for (size_t k = layout.levels.size(); k-- > 0;) {
+      const Placement::Level& level = layout.levels[k];
+      if (level.extent[axis] <= 1) continue;
+      auto [rest, digit] = divide(at, level.extent[axis]);
+      Value* stride = b_.integer(Type::i64, layout.bytes(level.stride[axis], width));
+      Value* bytes = b_.mul(b_.convert(digit, Type::i64), stride);
+      within = within ? b_.add(within, bytes) : bytes;
+      at = rest;
+    }
+    return b_.convert(at, Type::i64);
+  }
+
+  /// Quotient and remainder of an unsigned value.
+  std::pair<Value*, Value*> divide(Value* v, uint32_t by) {
+    Value* n = b_.integer(v->type, by);
+    if (std::has_single_bit(by)) {
+      Value* shift = b_.integer(v->type, std::countr_zero(by));
+      Value* mask = b_.integer(v->type, by - 1);
+      return {b_.binary(Op::shr, v, shift), b_.binary(Op::bit_and, v, mask)};
+    }
+    Value* quotient = b_.div(v, n);
+    return {quotient, b_.sub(v, b_.mul(quotient, n))};
   }
 
   Target cell(const Inst& inst) {
@@ -100,23 +160,28 @@ class Lowering {
     if (index->type == Type::i32 && inst && (inst->is(Op::add) || inst->is(Op::sub))) {
       Value *x = inst->operand(0), *c = inst->operand(1);
       if (inst->is(Op::add) && constant_of(x)) std::swap(x, c);
-      if (never_negative(x) && constant_of(c)) {
-        Value* a = b_.convert(x, Type::i64);
-        Value* n = b_.integer(Type::i64, to_signed(constant_of(c)->imm, Type::i32));
-        return b_.binary(inst->op, a, n);
+      if (starts_in_range(x) && constant_of(c)) {
+        int64_t n = to_signed(constant_of(c)->imm, Type::i32);
+        if (std::abs(n) <= 1 << 30) {
+          Value* a = b_.convert(x, Type::i64);
+          return b_.binary(inst->op, a, b_.integer(Type::i64, n));
+        }
       }
     }
     return b_.convert(index, Type::i64);
   }
 
-  /// Is `v` the index of a loop that starts at a constant from 0 on?
-  static bool never_negative(const Value* v) {
+  /// Is `v` the index of a loop that starts at a constant from 0 on or at a field's first index,
+  /// which lies within ±2^30?
+  bool starts_in_range(const Value* v) const {
     if (!v->region || !v->region->parent) return false;
     const Inst* loop = v->region->parent;
     const Value* lo = nullptr;
     if (loop->is(Op::parallel)) lo = loop->operand(2 * v->index);
     if (loop->is(Op::loop) && v->index == 0) lo = loop->operand(0);
-    return lo && constant_of(lo) && to_signed(constant_of(lo)->imm, lo->type) >= 0;
+    if (!lo) return false;
+    if (firsts_.contains(lo)) return true;
+    return constant_of(lo) && to_signed(constant_of(lo)->imm, lo->type) >= 0;
   }
 
   Kernel& kernel_;
@@ -124,6 +189,7 @@ class Lowering {
   Task& task_;
   Builder b_;
   TaskArgs args_;
+  std::unordered_set<const Value*> firsts_;  ///< values that are a field's first index
 };
 
 }  // namespace

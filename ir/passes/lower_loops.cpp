@@ -1,5 +1,7 @@
 #include "ir/passes/lower_loops.h"
 
+#include <algorithm>
+
 #include "ir/passes/open_tasks.h"
 #include "quern/ir/builder.h"
 
@@ -11,11 +13,16 @@ class Walker {
  public:
   Walker(Kernel& kernel, Task& task) : b_(kernel), loop_(parallel_of(task)) {
     b_.before(loop_).at(task.loc);
-    for (size_t k = 0; k < loop_->operand_count(); k += 2) {
-      Value* lo = b_.convert(loop_->operand(k), Type::i64);
-      Value* hi = b_.convert(loop_->operand(k + 1), Type::i64);
+    const uint32_t rank = uint32_t(loop_->operand_count() / 2);
+    const uint32_t fast = task.reductions.empty() ? fast_axis(kernel, rank) : rank - 1;
+    for (uint32_t k = 0; k < rank; k++)
+      if (k != fast) axes_.push_back(k);
+    axes_.push_back(fast);
+    for (uint32_t axis : axes_) {
+      Value* lo = b_.convert(loop_->operand(2 * axis), Type::i64);
+      Value* hi = b_.convert(loop_->operand(2 * axis + 1), Type::i64);
       lo_.push_back(lo);
-      extent_.push_back(k == 0 ? nullptr : b_.sub(hi, lo));
+      extent_.push_back(axis == 0 && !reordered() ? nullptr : b_.sub(hi, lo));
     }
   }
 
@@ -42,12 +49,35 @@ class Walker {
     b_.at_end(body);
     std::vector<Value*> at = narrow ? recover_short(linear, narrow) : recover(linear);
     for (size_t k = 0; k < at.size(); k++) at[k] = b_.add(lo_[k], at[k]);
-    fill(at, linear);
+    fill(at, uses_iteration() && reordered() ? number(at) : linear);
     loop_->erase();
   }
 
  private:
   Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
+
+  /// The axis along which most fields of this rank have neighbours side by side in memory.
+  static uint32_t fast_axis(const Kernel& kernel, uint32_t rank) {
+    uint32_t votes[Placement::max_axes] = {}, best = 0;
+    for (const Binding& b : kernel.bindings)
+      if (b.kind == Binding::field && b.rank == rank && b.contiguous) votes[b.layout.fast]++;
+    for (uint32_t fast = 1; fast < rank; fast++)
+      if (votes[fast] > votes[best]) best = fast;
+    return rank - 1 - best;
+  }
+
+  bool reordered() const { return axes_.back() + 1 != axes_.size(); }
+
+  /// The row-major number of an iteration, from its index in the order of the walk.
+  Value* number(std::span<Value* const> index) {
+    Value* linear = nullptr;
+    for (uint32_t axis = 0; axis < axes_.size(); axis++) {
+      size_t k = size_t(std::find(axes_.begin(), axes_.end(), axis) - axes_.begin());
+      Value* at = b_.sub(index[k], lo_[k]);
+      linear = linear ? b_.add(b_.mul(linear, extent_[k]), at) : at;
+    }
+    return linear;
+  }
 
   /// `recover` with 32-bit divisions where `narrow` says that all iterations' numbers have 32 bits:
   /// a 64-bit division takes a GPU many times longer.
@@ -66,7 +96,8 @@ class Walker {
     return at;
   }
 
-  /// Position along each axis, counted from 0, of the iteration with this number, in its type.
+  /// Position along each axis in the order of the walk, counted from 0, of the iteration with this
+  /// number, in its type.
   std::vector<Value*> recover(Value* linear) {
     std::vector<Value*> at(lo_.size());
     for (size_t k = lo_.size(); k-- > 1;) {
@@ -123,7 +154,9 @@ class Walker {
     Inst* behind = b_.point();
     b_.at_end(loop->region(0));
     outer.push_back(loop->region(0)->arg(0));
-    fill(outer, uses_iteration() ? b_.add(outer.back(), shift) : nullptr);
+    Value* linear = nullptr;
+    if (uses_iteration()) linear = reordered() ? number(outer) : b_.add(outer.back(), shift);
+    fill(outer, linear);
     b_.at_end(around);
     if (behind) b_.before(behind);
   }
@@ -139,7 +172,7 @@ class Walker {
   /// Moves the iteration's code to the builder's point.
   void fill(std::span<Value* const> index, Value* linear) {
     Region* body = loop_->region(0);
-    for (size_t k = 0; k < index.size(); k++) bind(body->arg(k), index[k]);
+    for (size_t k = 0; k < index.size(); k++) bind(body->arg(axes_[k]), index[k]);
     walk(body, [&](Inst* inst) {
       if (!inst->is(Op::builtin) || inst->builtin() != Builtin::iteration) return;
       inst->result()->replace_with(linear);
@@ -166,7 +199,8 @@ class Walker {
 
   Builder b_;
   Inst* loop_;
-  std::vector<Value*> lo_, extent_;
+  std::vector<uint32_t> axes_;       ///< in the order of the walk, the innermost last
+  std::vector<Value*> lo_, extent_;  ///< of these axes
 };
 
 }  // namespace

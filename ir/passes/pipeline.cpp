@@ -7,6 +7,7 @@
 #include "ir/passes/bind.h"
 #include "ir/passes/check_access.h"
 #include "ir/passes/check_arithmetic.h"
+#include "ir/passes/defer_rare_branches.h"
 #include "ir/passes/demote_atomics.h"
 #include "ir/passes/drop_unused_snapshots.h"
 #include "ir/passes/footprints.h"
@@ -123,6 +124,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("version_walks", version_walks);
   run.may("simplify", simplify);
   run.may("interleave_walks", [&](Kernel& k) { interleave_walks(k, target); });
+  run.may("defer_rare_branches", [&](Kernel& k) { defer_rare_branches(k, target); });
   run.may("simplify", simplify);
   run.may("hoist", hoist);
 }

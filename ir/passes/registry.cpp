@@ -5,6 +5,7 @@
 #include "ir/passes/check_access.h"
 #include "ir/passes/check_arithmetic.h"
 #include "ir/passes/dead_code.h"
+#include "ir/passes/defer_rare_branches.h"
 #include "ir/passes/demote_atomics.h"
 #include "ir/passes/drop_unused_snapshots.h"
 #include "ir/passes/footprints.h"
@@ -45,10 +46,10 @@ TargetTraits element_traits() {
   return t;
 }
 
-void interleave_walks_by_4(Kernel& kernel) {
+TargetTraits four_lanes() {
   TargetTraits t;
   t.lanes = 4;
-  interleave_walks(kernel, t);
+  return t;
 }
 
 /// A target that has nothing but integers of 32 and 64 bits.
@@ -85,7 +86,8 @@ constexpr NamedPass all[] = {
     {"lower_access", lower_access},
     {"lower_loops", lower_loops},
     {"version_walks", version_walks},
-    {"interleave_walks.4", interleave_walks_by_4},
+    {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, four_lanes()); }},
+    {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, four_lanes()); }},
     {"legalise", [](Kernel& k) { legalise(k, {}); }},
     {"legalise.bare", [](Kernel& k) { legalise(k, bare_traits()); }},
 };

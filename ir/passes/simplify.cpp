@@ -165,7 +165,7 @@ class Simplifier {
       return true;
     }
     Value* condition = inst->operand(0);
-    if (condition->inst && condition->inst->is(Op::bit_not)) {
+    if (inst->kind != rarely && condition->inst && condition->inst->is(Op::bit_not)) {
       inst->set_operand(0, condition->inst->operand(0));
       std::swap(inst->regions[0], inst->regions[1]);
       changed_ = true;

@@ -203,8 +203,42 @@ class Parser {
     b.name = string("a type or the binding's name in quotes");
     if (accept("class")) b.alias_class = attribute<uint32_t>("an alias class");
     b.contiguous = !accept("strided");
+    b.zero_based = !accept("based");
+    b.layout = layout(b.rank);
     b.loc = location();
     kernel_->bindings.push_back(std::move(b));
+  }
+
+  Placement layout(uint8_t rank) {
+    Placement l;
+    if (accept("fast")) l.fast = attribute<uint8_t>("an axis");
+    if (accept("step")) l.step = attribute<uint32_t>("a number of bytes");
+    if (accept("group")) {
+      l.group = attribute<uint32_t>("a number of elements");
+      expect("bytes");
+      l.group_bytes = attribute<uint32_t>("a number of bytes");
+    }
+    if (accept("offsets")) {
+      expect("(");
+      do l.offsets.push_back(integer<int32_t>("a number of bytes"));
+      while (accept(","));
+      expect(")");
+    }
+    l.shifted = accept("shifted");
+    while (accept("blocks")) {
+      Placement::Level level;
+      if (rank > Placement::max_axes) lexer_.expected("no more than 8 axes");
+      expect("(");
+      for (uint8_t k = 0; k < rank; k++) {
+        if (k) expect(",");
+        level.extent[k] = integer<uint32_t>("an extent");
+        expect(":");
+        level.stride[k] = integer<uint32_t>("a stride");
+      }
+      expect(")");
+      l.levels.push_back(level);
+    }
+    return l;
   }
 
   void site() {

@@ -214,8 +214,25 @@ class Printer {
     out_ += " " + quoted(b.name);
     if (b.alias_class) out_ += number(" class=", b.alias_class);
     if (!b.contiguous) out_ += " strided";
+    if (!b.zero_based) out_ += " based";
+    layout(b.layout, b.rank);
     at(b.loc);
     out_ += "\n";
+  }
+
+  void layout(const Placement& l, uint8_t rank) {
+    if (l.fast) out_ += number(" fast=", l.fast);
+    if (l.step) out_ += number(" step=", l.step);
+    if (l.group) out_ += number(" group=", l.group) + number(" bytes=", l.group_bytes);
+    if (!l.offsets.empty())
+      out_ += " offsets(" + joined(l.offsets, [](int32_t n) { return std::to_string(n); }) + ")";
+    if (l.shifted) out_ += " shifted";
+    for (const Placement::Level& level : l.levels) {
+      out_ += " blocks(";
+      for (uint8_t k = 0; k < rank; k++)
+        out_ += number(k ? ", " : "", level.extent[k]) + number(":", level.stride[k]);
+      out_ += ")";
+    }
   }
 
   void site(const Site& s) {

@@ -503,6 +503,7 @@ constexpr Rule rules[] = {
     {Op::constant, all, constant},
     {Op::param, bodies | stage_domain, param},
     {Op::extent, bodies | stage_domain, extent},
+    {Op::first, bodies | stage_domain, extent},
     {Op::load, bodies | stage_domain, load},
     {Op::store, bodies, store},
     {Op::atomic, bodies, atomic},
@@ -578,6 +579,7 @@ bool kind_is_sound(const Inst& inst, Stage stage) {
     case Op::reduce: return inst.kind <= uint8_t(AtomicOp::load);
     case Op::builtin: return inst.kind <= uint8_t(Builtin::iteration);
     case Op::parallel: return true;
+    case Op::if_: return inst.kind <= rarely;
     case Op::loop: return inst.kind == 0 || (inst.kind == parallel_walk && (stage & low) != 0);
     default: return inst.kind == 0 || info(inst.op).rule != OperandRule::special;
   }

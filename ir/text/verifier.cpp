@@ -185,6 +185,13 @@ class Verifier {
     if (b.kind == Binding::field)
       require(!b.components.empty() && b.rank <= 8,
               what + ": a field has components and at most 8 axes");
+    const Placement& layout = b.layout;
+    require(layout.offsets.empty() || layout.offsets.size() == b.components.size(),
+            what + ": another number of offsets than of components");
+    require(layout.fast == 0 || layout.fast < b.rank, what + ": its fast axis does not exist");
+    for (const Placement::Level& level : layout.levels)
+      for (uint32_t extent : level.extent)
+        require(extent > 0, what + ": blocks of no element");
   }
 
   void task(const Task& t, const std::string& what) {

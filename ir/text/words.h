@@ -52,6 +52,7 @@ constexpr ImmUse imm_use(Op op) {
     case Op::constant: return ImmUse::bits;
     case Op::param: return ImmUse::binding;
     case Op::extent:
+    case Op::first:
     case Op::load:
     case Op::store:
     case Op::atomic: return ImmUse::access;
@@ -76,9 +77,13 @@ struct Flag {
 inline constexpr Flag arithmetic_flags[] = {{"reassociate", reassociate},
                                             {"uncontracted", uncontracted}};
 inline constexpr Flag loop_flags[] = {{"parallel_walk", parallel_walk}};
+inline constexpr Flag if_flags[] = {{"rarely", rarely}};
 constexpr std::span<const Flag> flags_of(Op op) {
-  return op == Op::loop ? std::span<const Flag>(loop_flags)
-                        : std::span<const Flag>(arithmetic_flags);
+  switch (op) {
+    case Op::loop: return loop_flags;
+    case Op::if_: return if_flags;
+    default: return arithmetic_flags;
+  }
 }
 
 }  // namespace quern::ir::text

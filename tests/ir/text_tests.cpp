@@ -411,3 +411,32 @@ TEST_CASE("damaged text parses, or is an error: never anything else") {
     }
   }
 }
+
+TEST_CASE("how a field lies in memory prints and parses") {
+  const std::string text = R"(quern 1
+kernel @k level=lowered
+binding field rank=1 f32, u8 "a" class=1 based step=8 offsets(0, 4)
+binding field rank=2 f32, f64 "b" class=2 strided group=6 bytes=72 offsets(0, 24) shifted blocks(2:6, 4:12) blocks(3:2, 2:1)
+binding field rank=2 f32 "c" class=3 fast=1
+)";
+  auto k = parse(text);
+  CHECK(print(*k) == text);
+  const Binding &a = k->bindings[0], &b = k->bindings[1];
+  CHECK_FALSE(a.zero_based);
+  CHECK(a.layout.step == 8);
+  CHECK(a.layout.offsets == std::vector<int32_t>{0, 4});
+  CHECK(b.layout.levels.size() == 2);
+  CHECK(b.layout.levels[0].extent[1] == 4);
+  CHECK(b.layout.levels[0].stride[1] == 12);
+  CHECK(b.layout.group_bytes == 72);
+  CHECK(b.layout.shifted);
+  CHECK(k->bindings[2].layout.fast == 1);
+  auto wrong = parse(
+      "quern 1\nkernel @k level=split\nbinding field rank=1 f32 \"x\" fast=1 "
+      "offsets(0, 4) blocks(0:1)\n");
+  const std::vector<std::string> found = verify(*wrong);
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].find("another number of offsets") != std::string::npos);
+  CHECK(found[1].find("fast axis does not exist") != std::string::npos);
+  CHECK(found[2].find("blocks of no element") != std::string::npos);
+}

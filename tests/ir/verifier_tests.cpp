@@ -294,7 +294,7 @@ binding field rank=1 f32 "x"
 )";
   const Rule rules[] = {
       {"%r = arg<4> : u32", "no entry of the argument block lies there"},
-      {"%r = arg<4096> : u32", "no entry of the argument block lies there (88 bytes)"},
+      {"%r = arg<4096> : u32", "no entry of the argument block lies there (104 bytes)"},
       {"%r = arg<0> : slot", "which no value has"},
       {"%r = offset %b, %i : address", "operand 1 is i32, expected i64"},
       {"%r = offset %z, %z : address", "operand 0 is i64, expected address"},

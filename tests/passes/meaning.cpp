@@ -24,6 +24,7 @@ Bits small_value(Type t, std::mt19937_64& random) {
 
 struct Component {
   std::vector<std::byte> memory;
+  size_t owner = 0;  ///< the component in whose memory this one lies
   uint64_t base = 0, count = 0, width = 0, step = 0;
 };
 
@@ -50,7 +51,7 @@ class Run {
     for (const Component& c : components_) {
       for (uint64_t k = 0; k < c.count; k++) {
         Bits v = 0;
-        std::memcpy(&v, c.memory.data() + c.base + k * c.step, c.width);
+        std::memcpy(&v, components_[c.owner].memory.data() + c.base + k * c.step, c.width);
         out.push_back(v);
       }
     }
@@ -75,18 +76,38 @@ class Run {
     for (uint32_t k = 0; k < b.components.size(); k++) {
       Component c;
       c.width = byte_size(b.components[k].storage);
-      c.step = c.width * (b.contiguous ? 1 : 2);
-      uint64_t stride = c.step;
-      for (uint32_t axis = b.rank; axis-- > 0; stride *= extents[axis])
+      c.step = b.layout.step ? b.layout.step : c.width * (b.contiguous ? 1 : 2);
+      uint64_t stride = c.step, block[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+      for (const Placement::Level& level : b.layout.levels)
+        for (uint32_t axis = 0; axis < b.rank; axis++) {
+          block[axis] *= level.extent[axis];
+          stride *= level.extent[axis];
+        }
+      auto place_axis = [&](uint32_t axis) {
         set(place.stride(k, axis), stride);
+        stride *= (extents[axis] + block[axis] - 1) / block[axis];
+      };
+      const uint32_t fast = b.rank - 1u - b.layout.fast;
+      if (b.rank > 0) place_axis(fast);
+      for (uint32_t axis = b.rank; axis-- > 0;)
+        if (axis != fast) place_axis(axis);
       c.count = stride / c.step;
       c.base = margin * c.step;
-      c.memory.resize(stride + 2 * margin * c.step);
+      c.owner = components_.size();
+      const std::vector<int32_t>& offsets = b.layout.offsets;
+      if (k > 0 && !offsets.empty()) {
+        c.owner -= k;
+        c.base += uint64_t(offsets[k]);
+      } else {
+        c.memory.resize(stride + 2 * margin * c.step);
+      }
+      std::byte* memory =
+          c.owner < components_.size() ? components_[c.owner].memory.data() : c.memory.data();
       for (uint64_t e = 0; e < c.count; e++) {
         const Bits v = small_value(b.components[k].value, random);
-        std::memcpy(c.memory.data() + c.base + e * c.step, &v, c.width);
+        std::memcpy(memory + c.base + e * c.step, &v, c.width);
       }
-      set(place.base(k), reinterpret_cast<uint64_t>(c.memory.data()) + c.base);
+      set(place.base(k), reinterpret_cast<uint64_t>(memory) + c.base);
       storage_.push_back(b.components[k].storage);
       components_.push_back(std::move(c));
     }

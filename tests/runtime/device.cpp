@@ -74,12 +74,12 @@ TEST_CASE("storage is zeroed, sized in 64 bits, and refuses shapes that make no 
     CHECK(s.stride(0, 0) == 20);
     CHECK(s.stride(0, 1) == 4);
     std::vector<float> v(15, 1.0f);
-    s.download(0, std::as_writable_bytes(std::span(v)));
+    s.read(v.data(), 0, 15);
     CHECK(v == std::vector<float>(15, 0.0f));
     v[7] = 3;
-    s.upload(0, std::as_bytes(std::span(v)));
+    s.write(v.data(), 0, 15);
     float one = 0;
-    s.download(0, std::as_writable_bytes(std::span(&one, 1)), 7);
+    s.read(&one, 7, 1);
     CHECK(one == 3.0f);
     Storage none(device, floats, {0, 5}, here);
     CHECK(none.size() == 0);
@@ -103,11 +103,9 @@ TEST_CASE("fill writes every element of every width") {
     auto check = [&]<class T>(ir::Type type, T value) {
       for (int n : {0, 1, 3, 1000, 70001}) {
         Storage s(device, {{type, type}}, {n}, here);
-        uint64_t bits = 0;
-        std::memcpy(&bits, &value, sizeof value);
-        s.fill(0, bits);
+        s.fill(&value);
         std::vector<T> v(static_cast<size_t>(n));
-        s.download(0, std::as_writable_bytes(std::span(v)));
+        s.read(v.data(), 0, n);
         CHECK(v == std::vector<T>(static_cast<size_t>(n), value));
       }
     };
@@ -123,10 +121,11 @@ TEST_CASE("swap exchanges memory only between equals; a released storage names t
   auto device = Device::open("cpu");
   Storage a(device, floats, {4}, here), b(device, floats, {4}, here), c(device, floats, {5}, here);
   Storage d(device, {{ir::Type::i32, ir::Type::i32}}, {4}, here);
-  a.fill(0, ir::bits_of(1.0f));
+  const float one = 1;
+  a.fill(&one);
   a.swap(b, here);
   float v = 0;
-  b.download(0, std::as_writable_bytes(std::span(&v, 1)));
+  b.read(&v, 0, 1);
   CHECK(v == 1.0f);
   CHECK_THAT(message([&] { a.swap(c, here); }), contains("(4) and (5)"));
   CHECK_THAT(message([&] { a.swap(d, here); }), contains("element types"));

@@ -28,7 +28,10 @@ inline constexpr uint64_t error_class = 0x10002;
 inline constexpr uint64_t print_class = 0x10003;
 
 /// Where a binding's entries lie: scalar: one entry, the value. Field: per component a base address
-/// and `rank` byte strides (i64), then `rank` extents (i64). Frame, image, raw: none.
+/// and `rank` byte strides (i64), then `rank` extents (i64); behind the entries of all bindings its
+/// `rank` first indices and `rank` origins (i64). The base is where index 0 of the axes without
+/// blocks and position 0 of the others lead to, inside the field's memory or not; strides are those
+/// of an index, or of whole blocks. Frame, image, raw: none.
 struct Place {
   uint32_t offset = 0;
   uint8_t rank = 0;
@@ -38,6 +41,9 @@ struct Place {
   }
   uint32_t extents = 0;  ///< offset of the first extent
   uint32_t extent(uint32_t axis) const { return extents + axis * 8; }
+  uint32_t firsts = 0;  ///< offset of the first index of axis 0
+  uint32_t first(uint32_t axis) const { return firsts + axis * 8; }
+  uint32_t origin(uint32_t axis) const { return firsts + (rank + axis) * 8; }
   uint32_t value() const { return offset; }
 };
 
@@ -47,9 +53,9 @@ struct Layout {
 };
 Layout layout(const Kernel& kernel);
 
-/// The first failed check of a stream. A failing thread claims it by compare-and-swap of `state` from 0
-/// to the claim of its task, then fills in the rest. The claim lets the task's other chunks go on,
-/// while every later task does nothing.
+/// The first failed check of a stream. A failing thread claims it by compare-and-swap of `state`
+/// from 0 to the claim of its task, then fills in the rest. The claim lets the task's other chunks
+/// go on, while every later task does nothing.
 constexpr uint32_t claim(uint32_t launch, uint32_t task) {
   return (launch * 256 + task + 1) | 0x80000000u;
 }

@@ -16,6 +16,7 @@
 
 #include "quern/error.h"
 #include "quern/ir/ops.h"
+#include "quern/ir/placement.h"
 #include "quern/ir/type.h"
 
 namespace quern::ir {
@@ -65,7 +66,7 @@ struct Inst {
   Type type() const { return results.empty() ? Type::none : results[0].type; }
   Region* region(size_t k) const { return regions[k]; }
 
-  // load, store, atomic, param, extent: imm packs binding and component (or axis)
+  // load, store, atomic, param, extent, first: imm packs binding and component (or axis)
   uint32_t binding() const { return uint32_t(imm >> 16); }
   uint32_t component() const { return uint32_t(imm & 0xffff); }
   uint32_t axis() const { return component(); }
@@ -82,8 +83,9 @@ constexpr uint64_t pack(uint32_t binding, uint32_t component) {
   return uint64_t(binding) << 16 | component;
 }
 
-/// What a parallel loop's imm says besides its ordinal (bits 32 to 63): bit 0 deterministic, bits 1 to 16
-/// the iterations that are kept together (a GPU's block, a multiple of it in a CPU's chunk); 0: any.
+/// What a parallel loop's imm says besides its ordinal (bits 32 to 63): bit 0 deterministic, bits 1
+/// to 16 the iterations that are kept together (a GPU's block, a multiple of it in a CPU's chunk);
+/// 0: any.
 constexpr uint64_t parallel_imm(uint32_t ordinal, uint32_t block, bool deterministic) {
   return uint64_t(ordinal) << 32 | uint64_t(block) << 1 | uint64_t(deterministic);
 }
@@ -133,8 +135,10 @@ struct Binding {
   std::string name;  ///< for messages: "parameter 1" or the field's name
   Loc loc;
   // filled in at bind, see Signature
-  bool contiguous = true;    ///< innermost stride is one element
+  bool contiguous = true;    ///< neighbours along Placement::fast are the next elements in memory
   uint32_t alias_class = 0;  ///< bindings of different classes never overlap
+  bool zero_based = true;    ///< the first index of every axis is 0
+  Placement layout;
 };
 
 /// A place that can fail or report: what the host needs to make the message. Not part of the code.
@@ -177,7 +181,7 @@ struct Task {
   uint8_t rank = 0;
   bool deterministic = false;
   uint32_t ordinal = ~0u;  ///< names its random numbers: parallel loop in program order; serial ~0
-  uint64_t grain = 0;  ///< iterations per chunk; 0: the runtime chooses (chunked)
+  uint64_t grain = 0;      ///< iterations per chunk; 0: the runtime chooses (chunked)
   uint32_t block_size[3] = {0, 0, 0};
   uint32_t shared_bytes = 0;
   Region* domain = nullptr;  ///< null for a serial task

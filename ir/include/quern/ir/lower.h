@@ -25,6 +25,8 @@ struct Signature {
   struct Field {
     bool contiguous = true;
     uint32_t alias_class = 0;
+    bool zero_based = true;
+    Placement layout = {};
     bool operator==(const Field&) const = default;
   };
   std::vector<Field> fields;  ///< one per binding (scalars: defaults)
@@ -38,6 +40,8 @@ using PassHook = std::function<void(std::string_view pass, const Kernel&)>;
 void finish_recording(Kernel& kernel, const PassHook& hook = {});
 /// Splits into tasks and nothing more, for a target that runs level `split` as it was written.
 void split(Kernel& kernel, const PassHook& hook = {});
+/// Pass 11 alone, for such a target.
+void bind(Kernel& kernel, const Signature& signature);
 /// Passes 5–9 and 17: optimises independently of a target, then splits into tasks.
 void optimise(Kernel& kernel, const PassHook& hook = {});
 /// Passes 11–20: binds to a signature and lowers for a target.

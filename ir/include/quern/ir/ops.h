@@ -59,6 +59,9 @@ enum class Builtin : uint8_t { chunk, begin, end, thread, threads, iteration };
 inline constexpr uint8_t reassociate = 1;
 /// Kind of a `loop` that walks the innermost axis of a parallel loop: its rounds are iterations.
 inline constexpr uint8_t parallel_walk = 1;
+/// Kind of an `if_` whose first region hardly ever runs; the second holds pure operations only and
+/// may be run where the first is.
+inline constexpr uint8_t rarely = 1;
 inline constexpr uint8_t uncontracted = 2;
 
 struct OpInfo {

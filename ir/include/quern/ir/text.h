@@ -6,6 +6,8 @@
 //   binding scalar f32 "a"
 //   binding field rank=1 f32 "x"                 ; components, `value:storage` where they differ
 //   binding field rank=2 b1:u8 "m" class=1 strided
+//   binding field rank=1 f32, f32 "p" based step=12      ; a Binding's zero_based and layout, where
+//   binding field rank=2 f32 "u" blocks(8:8, 8:1)        ; not the usual; blocks(extent:stride, …)
 //   frame f32, i64                               ; types of the frame's cells
 //   site check "saxpy.cpp":12 "negative at {}" (i32)   ; file and line only with locations
 //   function @smoothstep(%e0: f32, %x: f32) -> (f32) {

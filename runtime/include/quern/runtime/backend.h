@@ -24,6 +24,7 @@ struct Target {
   bool optimise = true;     ///< run the machine-independent optimiser (the oracle does not)
   uint32_t workers = 1;     ///< threads that run chunks of a task
   uint64_t max_allocation = ~0ull;  ///< bytes
+  bool host_addresses = false;      ///< addresses are the host's, of any memory it has
   std::string strict_refusal;  ///< why strict kernels cannot be compiled for it; empty: they can
 };
 

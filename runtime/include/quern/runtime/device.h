@@ -2,6 +2,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -55,6 +56,9 @@ class Device {
   /// is kept for the next collect.
   void release(std::span<const Address> memory) noexcept;
 
+  /// Bytes that allocate has given and release not taken back yet.
+  uint64_t allocated() const;
+
   Address error_record() const { return error_; }
   Address print_ring() const { return ring_; }
   /// The number of a new launch; remembers whom to ask about what it reports.
@@ -84,6 +88,8 @@ class Device {
   std::string name_;
   std::unique_ptr<Driver> driver_;
   Address error_ = 0, ring_ = 0;
+  mutable std::mutex memory_mutex_;
+  std::map<Address, uint64_t> memory_;  ///< bytes of each allocation
   std::mutex mutex_;
   std::deque<Launched> launched_;
   uint32_t next_launch_ = 0;

@@ -54,7 +54,8 @@ class Program {
   std::shared_ptr<Device> device_of(std::span<const Argument> arguments, Loc loc,
                                     const std::shared_ptr<Device>& fallback) const;
   std::shared_ptr<Variant> variant(const std::shared_ptr<Device>& device,
-                                   const ir::Signature& signature);
+                                   const ir::Signature& signature,
+                                   std::span<const Argument> arguments);
 
   struct NarrowExtent {
     uint32_t binding, axis;

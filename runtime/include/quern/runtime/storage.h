@@ -1,55 +1,157 @@
 #pragma once
 #include <vector>
 
+#include "quern/layout.h"
 #include "quern/runtime/device.h"
 
 namespace quern::runtime {
 
-/// Dense memory of a field: per component a row-major array of its own. Extents may be 0; sizes are
-/// counted in 64 bits. Host access waits for the launches that use it.
+/// How the host has an element in memory: its size, and where each scalar component lies in it.
+struct Element {
+  uint32_t bytes = 0;
+  std::vector<uint32_t> offsets;
+};
+
+/// A field's elements on a device, or a view of some of them: shape, layout and where they lie.
+/// Views name the memory of the field they were made from: they see what is written through it, its
+/// swap and its release. Extents may be 0; sizes are counted in 64 bits. Host access waits for
+/// everything submitted to the device. Errors carry the Loc given.
 class Storage {
  public:
-  /// Throws Error with `loc` for a negative extent, more than 8 axes, or sizes past 2^63 bytes.
-  /// The memory is zero.
+  /// Zeroed memory. `element` says what host copies look like and how `Layout::aos` lays elements
+  /// out; the default is a C struct of the components. Throws Error for a negative extent, more
+  /// than 8 axes, sizes past 2^63 bytes, no memory, and a layout that does not fit the shape.
   Storage(std::shared_ptr<Device> device, std::vector<ir::Storage> components,
-          std::vector<int64_t> shape, Loc loc);
+          std::vector<int64_t> shape, Loc loc, const Layout& layout = {}, Element element = {});
+  /// The caller's memory, read and written in place; it must outlive the storage and its views, the
+  /// last of which waits for the launches submitted. The layout keeps all components in one array
+  /// (aos, aosoa, or one component) and fills whole blocks. Throws Error for a null or misaligned
+  /// pointer, and on a device that does not see the host's memory.
+  static std::shared_ptr<Storage> wrap(std::shared_ptr<Device> device,
+                                       std::vector<ir::Storage> components,
+                                       std::vector<int64_t> shape, void* memory, Loc loc,
+                                       const Layout& layout = {}, Element element = {});
   ~Storage();
-  Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
+
+  // ---- views: each is a storage of its own on the same memory
+  /// Every step-th index from lo to below hi along an axis, numbered from 0. An axis with blocks
+  /// takes steps of 1 only.
+  std::shared_ptr<Storage> slice(uint32_t axis, int64_t lo, int64_t hi, int64_t step,
+                                 Loc loc) const;
+  /// The elements of one index along an axis, without that axis.
+  std::shared_ptr<Storage> select(uint32_t axis, int64_t index, Loc loc) const;
+  /// Axis k of the view is axis order[k].
+  std::shared_ptr<Storage> transposed(std::span<const int64_t> order, Loc loc) const;
+  /// The last index of an axis first; not for an axis with blocks.
+  std::shared_ptr<Storage> flipped(uint32_t axis, Loc loc) const;
+  /// The same elements with other first indices.
+  std::shared_ptr<Storage> rebased(std::span<const int64_t> firsts, Loc loc) const;
+  /// Components [from, from + element.offsets.size()) alone.
+  std::shared_ptr<Storage> part(uint32_t from, Element element, Loc loc) const;
 
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
   const std::vector<ir::Storage>& components() const { return components_; }
   const std::vector<int64_t>& shape() const { return shape_; }
+  int64_t first(uint32_t axis) const { return axes_[axis].first; }
   int64_t size() const { return size_; }
-  uint64_t bytes(uint32_t component) const;
   Loc loc() const { return loc_; }
-  Address base(uint32_t component) const { return bases_[component]; }
-  /// Bytes between neighbours along an axis.
-  int64_t stride(uint32_t component, uint32_t axis) const;
 
-  /// Elements of one component in row-major order, as stored (bool: one byte each).
-  void upload(uint32_t component, std::span<const std::byte> from, uint64_t first = 0);
-  void download(uint32_t component, std::span<std::byte> to, uint64_t first = 0) const;
-  /// Every element of a component becomes `value` (bits of its storage type).
-  void fill(uint32_t component, uint64_t value);
-  /// Exchanges memory in O(1); both keep their identity. Throws Error unless shape, types and
-  /// device agree.
+  // ---- what a launch needs
+  /// What code is specialised for: contiguous, zero_based, layout.
+  const ir::Signature::Field& facts() const { return facts_; }
+  /// Equal for equal facts; empty for the usual layout.
+  const std::string& facts_key() const { return facts_key_; }
+  /// The entries of quern/ir/abi.h.
+  Address base(uint32_t component) const;
+  int64_t stride(uint32_t component, uint32_t axis) const;
+  int64_t origin(uint32_t axis) const;
+  /// May an element of one be an element of the other?
+  bool overlaps(const Storage& other) const;
+
+  // ---- host access, in row-major order of the indices
+  /// `count` elements from the first-th on, from and to an array of host elements.
+  void write(const void* elements, int64_t first, int64_t count);
+  void read(void* elements, int64_t first, int64_t count) const;
+  /// Every element becomes the host element given.
+  void fill(const void* element);
+
+  /// Exchanges memory in O(1); both keep their identity. Throws Error unless shape, types, layout
+  /// and device agree, and for views.
   void swap(Storage& other, Loc loc);
-  /// Gives the memory back at once; using it afterwards is an error that names `loc`.
+  /// Gives the memory back at once (wrapped memory: forgets it); using it afterwards, through views
+  /// too, is an error that names `loc`. Throws Error for a view.
   void release(Loc loc);
-  bool released() const { return released_.line != 0; }
+  bool released() const;
   /// Throws Error naming both places where the memory was released.
   void expect_alive(Loc loc) const;
 
  private:
-  void free();
+  struct Memory;
+  struct Axis {
+    int64_t extent = 0;
+    int64_t first = 0;
+    int64_t stride = 0;  ///< elements between neighbouring indices, or whole blocks
+    int64_t origin = 0;  ///< with blocks: the position of the first index
+  };
+  struct Component {
+    uint32_t allocation = 0;
+    int64_t offset = 0;  ///< bytes from the allocation to the first element
+  };
+  /// What is copied as one: a component, or a whole element that lies as on the host.
+  struct Piece {
+    uint32_t allocation = 0, width = 0, host_offset = 0;
+    int64_t offset = 0;
+  };
+  /// Elements that follow each other on the host and are `stride` elements apart on the device; the
+  /// first is `outer` (whole groups) plus `inner` elements behind the field's first.
+  struct Run {
+    int64_t host = 0, outer = 0, inner = 0, count = 0, stride = 0;
+  };
+  struct Range {
+    int64_t from = 0, to = 0;
+  };
+  enum class Direction { to_device, to_host };
+  struct Unallocated {};
+
+  Storage(Unallocated, std::shared_ptr<Device>, std::vector<ir::Storage>, std::vector<int64_t>, Loc,
+          const Layout&, Element);
+  Storage(const Storage&) = default;  // for views
+  void check_shape(const Layout& layout) const;
+  std::vector<uint32_t> axes_by_speed(const Layout& layout) const;
+  int64_t place_elements(const Layout& layout);
+  void place_components(const Layout& layout, int64_t total);
+  std::shared_ptr<Storage> view(Loc loc) const;
+  void expect_axis(uint32_t axis, Loc loc) const;
+  void move_start(int64_t elements);
+  void settle();
+
+  uint32_t width(uint32_t component) const;
+  bool has_blocks(uint32_t axis) const { return facts_.layout.has_blocks(axis); }
+  int64_t block(uint32_t axis) const;
+  Range range(uint32_t component) const;
+
+  std::vector<Piece> pieces() const;
+  Run run_at(int64_t first, int64_t count) const;
+  void copy(Direction, std::span<const Piece>, std::byte* host, int64_t host_step, int64_t first,
+            int64_t count) const;
+  void copy_runs(Direction, std::span<const Piece>, std::byte* device, int64_t origin,
+                 std::byte* host, int64_t host_step, int64_t first, int64_t count) const;
+  void fill_allocation(uint32_t allocation, std::span<const std::byte> unit);
+
   std::shared_ptr<Device> device_;
   std::vector<ir::Storage> components_;
+  Element element_;
   std::vector<int64_t> shape_;
+  std::vector<Axis> axes_;
   int64_t size_ = 1;
-  std::vector<Address> bases_;
-  Loc loc_, released_;
+  bool is_view_ = false, is_dense_ = false;
+  std::vector<Component> places_;
+  std::shared_ptr<Memory> memory_;
+  ir::Signature::Field facts_;
+  std::string facts_key_;
+  Loc loc_;
 };
 
 std::string shape_text(std::span<const int64_t> shape);

@@ -1,0 +1,61 @@
+#pragma once
+// A walk cut into blocks of iterations that are taken through its body part by part: what the
+// passes share that put other loops between the parts.
+//
+// What one part makes and a later one needs crosses in slot arrays, one element an iteration, or,
+// where it follows from the index alone, is made again.
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "quern/ir/builder.h"
+
+namespace quern::ir {
+
+class WalkBlocks {
+ protected:
+  WalkBlocks(Kernel& kernel, Inst* walk, int64_t lanes)
+      : b_(kernel), walk_(walk), body_(walk->region(0)), lanes_(lanes) {}
+
+  Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
+
+  /// Do all iterations of the walk share the value?
+  bool is_shared(const Value* v) const {
+    return !encloses(body_, v->inst ? v->inst->parent : v->region);
+  }
+
+  /// Calls `use` for each value from outside that the instruction or its regions use.
+  static void outer_operands(const Inst* inst, const std::function<void(Value*)>& use);
+
+  /// A slot array for a value of an earlier part, unless a later part can make it again.
+  void keep(Value* v);
+
+  /// The loop over blocks, with these carried values; the builder moves into its body.
+  Inst* begin_blocks(std::span<Value* const> init = {});
+
+  /// A loop over the iterations of the block: `fill` makes its body and gives the next carried
+  /// values. The builder stands behind it afterwards; the last ones come back.
+  using Fill = std::function<std::vector<Value*>(std::span<Value> carried)>;
+  std::vector<Value*> each(uint8_t kind, std::span<Value* const> init, const Fill& fill);
+
+  /// The value in the part being made; kept ones are read, others made again.
+  Value* need(Value* v);
+  /// Repeats the instruction in the part being made.
+  void copy(const Inst* inst);
+
+  Builder b_;
+  Inst* walk_;
+  Region* body_;
+  int64_t lanes_;
+  Value *base_ = nullptr, *count_ = nullptr, *lane_ = nullptr;
+  std::unordered_map<const Value*, Value*> slots_;
+  std::vector<Value*> kept_;  ///< the values of slots_, in the order they were met
+  ValueMap map_;              ///< of the part being made
+
+ private:
+  /// Does the value come from memory? Else it follows from the index.
+  bool from_memory(const Value* v);
+  std::unordered_map<const Value*, bool> from_memory_;
+};
+
+}  // namespace quern::ir

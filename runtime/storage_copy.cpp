@@ -1,0 +1,223 @@
+// Host access to the elements of a field, whatever their layout.
+#include <algorithm>
+#include <cstring>
+
+#include "quern/runtime/storage.h"
+#include "runtime/storage_memory.h"
+
+namespace quern::runtime {
+
+namespace {
+
+/// Elements of `width` bytes from one strided array to another.
+void copy_strided(std::byte* to, int64_t to_step, const std::byte* from, int64_t from_step,
+                  int64_t count, uint32_t width) {
+  if (to_step == width && from_step == width) {
+    std::memcpy(to, from, size_t(count) * width);
+    return;
+  }
+  auto each = [&](auto size) {
+    for (int64_t k = 0; k < count; k++, to += to_step, from += from_step)
+      std::memcpy(to, from, size);
+  };
+  switch (width) {
+    case 1: return each(std::integral_constant<size_t, 1>{});
+    case 2: return each(std::integral_constant<size_t, 2>{});
+    case 4: return each(std::integral_constant<size_t, 4>{});
+    case 8: return each(std::integral_constant<size_t, 8>{});
+    default: return each(size_t(width));
+  }
+}
+
+}  // namespace
+
+/// Components that lie as on the host are one piece.
+std::vector<Storage::Piece> Storage::pieces() const {
+  std::vector<Piece> all;
+  bool as_host = facts_.layout.step == element_.bytes;
+  for (uint32_t c = 0; c < places_.size(); c++) {
+    as_host &= places_[c].offset - places_[0].offset ==
+               int64_t(element_.offsets[c]) - int64_t(element_.offsets[0]);
+    all.push_back({places_[c].allocation, width(c), element_.offsets[c], places_[c].offset});
+  }
+  if (as_host)
+    return {{places_[0].allocation, element_.bytes, 0,
+             places_[0].offset - int64_t(element_.offsets[0])}};
+  return all;
+}
+
+/// The longest run from the first-th element on, `count` elements at most.
+Storage::Run Storage::run_at(int64_t first, int64_t count) const {
+  if (is_dense_) return {first, first, 0, count, 1};
+  Run run{first, 0, 0, std::min<int64_t>(count, 1), 0};
+  int64_t rest = first;
+  for (size_t axis = axes_.size(); axis-- > 0;) {
+    const Axis& a = axes_[axis];
+    int64_t at = rest % a.extent, left = a.extent - at;
+    rest /= a.extent;
+    const bool last = axis + 1 == axes_.size(), blocks = has_blocks(uint32_t(axis));
+    if (last) run.stride = a.stride;
+    if (blocks) {
+      at += a.origin;
+      const std::vector<ir::Placement::Level>& levels = facts_.layout.levels;
+      bool innermost = true;
+      for (size_t k = levels.size(); k-- > 0;) {
+        const int64_t extent = levels[k].extent[axis], stride = levels[k].stride[axis];
+        if (extent == 1) continue;
+        if (last && innermost) {
+          run.stride = stride;
+          left = std::min(left, extent - at % extent);
+        }
+        innermost = false;
+        const int64_t elements = at % extent * stride;
+        const bool in_group = facts_.layout.group && stride < facts_.layout.group;
+        (in_group ? run.inner : run.outer) += elements;
+        at /= extent;
+      }
+    }
+    run.outer += at * a.stride;
+    if (last) run.count = std::min(count, left);
+  }
+  return run;
+}
+
+/// `device` is the host's view of the pieces' allocation from byte `origin` on.
+void Storage::copy_runs(Direction direction, std::span<const Piece> pieces, std::byte* device,
+                        int64_t origin, std::byte* host, int64_t host_step, int64_t first,
+                        int64_t count) const {
+  const ir::Placement& placement = facts_.layout;
+  for (int64_t done = 0; done < count;) {
+    const Run run = run_at(first + done, count - done);
+    for (const Piece& p : pieces) {
+      std::byte* there = device + (p.offset - origin) + placement.bytes(run.outer, p.width) +
+                         placement.bytes(run.inner, p.width);
+      std::byte* here = host + done * host_step + p.host_offset;
+      const int64_t step = placement.bytes(run.stride, p.width);
+      if (direction == Direction::to_device)
+        copy_strided(there, step, here, host_step, run.count, p.width);
+      else
+        copy_strided(here, host_step, there, step, run.count, p.width);
+    }
+    done += run.count;
+  }
+}
+
+void Storage::copy(Direction direction, std::span<const Piece> pieces, std::byte* host,
+                   int64_t host_step, int64_t first, int64_t count) const {
+  if (count == 0) return;
+  const ir::Placement& placement = facts_.layout;
+  const Piece& piece = pieces[0];
+  const Address start = memory_->allocations[piece.allocation];
+  const int64_t step = placement.bytes(1, piece.width);
+  if (pieces.size() == 1 && is_dense_ && step == piece.width && host_step == piece.width) {
+    const Address at = start + uint64_t(piece.offset + first * step);
+    const size_t bytes = size_t(count * step);
+    if (direction == Direction::to_device)
+      device_->upload(at, {host, bytes});
+    else
+      device_->download({host, bytes}, at);
+    return;
+  }
+  if (device_->target().host_addresses) {
+    device_->synchronize();
+    copy_runs(direction, pieces, reinterpret_cast<std::byte*>(start), 0, host, host_step, first,
+              count);
+    return;
+  }
+  // The bytes from the first to the last one meant go through a buffer of the host.
+  int64_t from = INT64_MAX, to = INT64_MIN, meant = 0;
+  for (int64_t done = 0; done < count;) {
+    const Run run = run_at(first + done, count - done);
+    for (const Piece& p : pieces) {
+      int64_t at =
+          p.offset + placement.bytes(run.outer, p.width) + placement.bytes(run.inner, p.width);
+      int64_t last = at + placement.bytes(run.stride, p.width) * (run.count - 1);
+      from = std::min({from, at, last});
+      to = std::max({to, at + p.width, last + p.width});
+      meant += run.count * p.width;
+    }
+    done += run.count;
+  }
+  std::vector<std::byte> buffer(size_t(to - from));
+  const Address at = start + uint64_t(from);
+  if (direction == Direction::to_host || meant < to - from) device_->download(buffer, at);
+  copy_runs(direction, pieces, buffer.data(), from, host, host_step, first, count);
+  if (direction == Direction::to_device) device_->upload(at, buffer);
+}
+
+void Storage::write(const void* elements, int64_t first, int64_t count) {
+  expect_alive({});
+  auto* host = static_cast<std::byte*>(const_cast<void*>(elements));  // only read
+  const std::vector<Piece> all = pieces();
+  for_each_allocation<Piece>(all, [&](std::span<const Piece> some) {
+    copy(Direction::to_device, some, host, element_.bytes, first, count);
+  });
+}
+
+void Storage::read(void* elements, int64_t first, int64_t count) const {
+  expect_alive({});
+  const std::vector<Piece> all = pieces();
+  for_each_allocation<Piece>(all, [&](std::span<const Piece> some) {
+    copy(Direction::to_host, some, static_cast<std::byte*>(elements), element_.bytes, first, count);
+  });
+}
+
+void Storage::fill(const void* element) {
+  expect_alive({});
+  auto* host = static_cast<std::byte*>(const_cast<void*>(element));  // only read
+  if (is_view_ || memory_->foreign) {
+    // Component by component: what lies between them belongs to someone else.
+    for (uint32_t c = 0; c < places_.size(); c++) {
+      const Piece piece{places_[c].allocation, width(c), element_.offsets[c], places_[c].offset};
+      copy(Direction::to_device, {&piece, 1}, host, 0, 0, size_);
+    }
+    return;
+  }
+  // Elements that pad blocks may be filled too. A unit is repeated through each allocation.
+  for (uint32_t a = 0; a < memory_->allocations.size(); a++) {
+    const ir::Placement& placement = facts_.layout;
+    std::vector<std::byte> unit(placement.group ? placement.group_bytes : placement.step);
+    for (uint32_t c = 0; c < places_.size(); c++) {
+      if (places_[c].allocation != a) continue;
+      if (unit.empty()) unit.resize(width(c));
+      const uint32_t copies = std::max(1u, placement.group);
+      for (uint32_t k = 0; k < copies; k++)
+        std::memcpy(unit.data() + places_[c].offset + k * width(c), host + element_.offsets[c],
+                    width(c));
+    }
+    fill_allocation(a, unit);
+  }
+}
+
+void Storage::fill_allocation(uint32_t allocation, std::span<const std::byte> unit) {
+  const uint64_t total = memory_->bytes[allocation];
+  const Address start = memory_->allocations[allocation];
+  if (total == 0) return;
+  Driver& driver = device_->driver();
+  // One word that repeats: a fill. Allocations are whole words, so the last may be filled too.
+  std::byte word[4];
+  for (size_t k = 0; k < 4; k++) word[k] = unit[k % unit.size()];
+  bool repeats = unit.size() <= 4 || unit.size() % 4 == 0;
+  for (size_t k = 0; k < unit.size(); k++) repeats &= unit[k] == word[k % 4];
+  if (repeats && unit.size() != 3) {
+    uint32_t pattern;
+    std::memcpy(&pattern, word, 4);
+    Command command = Fill{start, (total + 3) / 4 * 4, pattern};
+    driver.submit({&command, 1});
+    return;
+  }
+  // A chunk is written and doubled by copies.
+  std::vector<std::byte> chunk;
+  do chunk.insert(chunk.end(), unit.begin(), unit.end());
+  while (chunk.size() < 4096);
+  uint64_t done = std::min<uint64_t>(chunk.size(), total);
+  driver.upload(start, std::span(chunk).first(done));
+  while (done < total) {
+    uint64_t n = std::min(done, total - done);
+    Command command = Copy{start + done, start, n};
+    driver.submit({&command, 1});
+    done += n;
+  }
+}
+
+}  // namespace quern::runtime
