@@ -1,4 +1,5 @@
 // Devices, fields and kernels behind their handles.
+#include <algorithm>
 #include <climits>
 #include <cmath>
 #include <cstdlib>
@@ -62,13 +63,9 @@ runtime::Storage& storage_of(FieldObject* field, Loc loc) {
   return *field->storage;
 }
 
-uint64_t scalar_bytes(const FieldObject* field) {
-  return ir::byte_size(type_of_scalar(field->type.scalar));
-}
-
 /// The first element meant.
-uint64_t first_of(FieldObject* field, int64_t first, int64_t count, Loc loc) {
-  if (first != all_elements) return uint64_t(first);
+int64_t first_of(FieldObject* field, int64_t first, int64_t count, Loc loc) {
+  if (first != all_elements) return first;
   if (count != field->storage->size())
     throw Error(loc, std::to_string(count) + " elements are copied to or from a field of " +
                          std::to_string(field->storage->size()) + ", shape " +
@@ -76,12 +73,10 @@ uint64_t first_of(FieldObject* field, int64_t first, int64_t count, Loc loc) {
   return 0;
 }
 
-/// Splits elements of `components` scalars each into one array per component, and back.
-void gather(std::byte* to, const std::byte* from, int64_t count, uint64_t width, uint64_t stride) {
-  for (int64_t k = 0; k < count; k++, to += width, from += stride) std::memcpy(to, from, width);
-}
-void scatter(std::byte* to, const std::byte* from, int64_t count, uint64_t width, uint64_t stride) {
-  for (int64_t k = 0; k < count; k++, to += stride, from += width) std::memcpy(to, from, width);
+/// What the host has in memory for one element.
+runtime::Element element_of(const FieldType& type) {
+  const ElementType& e = type.element;
+  return {uint32_t(e.bytes), std::vector<uint32_t>(e.offsets, e.offsets + e.count)};
 }
 
 }  // namespace
@@ -91,25 +86,97 @@ void wrong_axes(int wanted, int found, Loc loc) {
                        std::to_string(found) + " extents or indices");
 }
 
-FieldObject* make_field(DeviceObject* device, FieldType type, const int64_t* shape, Loc loc) {
+void wrong_component(int found, int count, Loc loc) {
+  throw Error(loc, "component " + std::to_string(found) + " of vectors of " +
+                       std::to_string(count) + ", numbered from 0");
+}
+
+namespace {
+FieldObject* field_of(FieldType type, std::shared_ptr<runtime::Storage> storage, Loc loc) {
   auto field = std::make_unique<FieldObject>();
   field->type = type;
   field->loc = loc;
-  ir::Type value = type_of_scalar(type.scalar);
-  ir::Type storage = value == ir::Type::b1 ? ir::Type::u8 : value;
-  field->storage = std::make_shared<runtime::Storage>(
-      device ? device->device : runtime::Device::standard(loc),
-      std::vector<ir::Storage>(size_t(type.components), {value, storage}),
-      std::vector<int64_t>(shape, shape + type.rank), loc);
+  field->storage = std::move(storage);
   return field.release();
 }
 
+/// A view of `field`, of the same elements.
+FieldObject* view_of(FieldObject* field, std::shared_ptr<runtime::Storage> storage, Loc loc) {
+  FieldType type = field->type;
+  type.rank = int(storage->shape().size());
+  return field_of(type, std::move(storage), loc);
+}
+
+std::shared_ptr<runtime::Device> device_or_standard(DeviceObject* device, Loc loc) {
+  return device ? device->device : runtime::Device::standard(loc);
+}
+
+void expect_axis(FieldObject* field, int axis, const char* what, Loc loc) {
+  size_t rank = storage_of(field, loc).shape().size();
+  if (axis < 0 || axis >= int(rank))
+    throw Error(loc, what + ("(" + std::to_string(axis)) + ") of a field with " +
+                         std::to_string(rank) + " axes, numbered from 0");
+}
+}  // namespace
+
+FieldObject* make_field(DeviceObject* device, FieldType type, const int64_t* shape,
+                        const Layout& layout, Loc loc) {
+  return field_of(type,
+                  std::make_shared<runtime::Storage>(device_or_standard(device, loc), stored(type),
+                                                     std::vector<int64_t>(shape, shape + type.rank),
+                                                     loc, layout, element_of(type)),
+                  loc);
+}
+
+FieldObject* wrap_field(DeviceObject* device, FieldType type, void* memory, const int64_t* shape,
+                        const Layout& layout, Loc loc) {
+  return field_of(type,
+                  runtime::Storage::wrap(device_or_standard(device, loc), stored(type),
+                                         std::vector<int64_t>(shape, shape + type.rank), memory,
+                                         loc, layout, element_of(type)),
+                  loc);
+}
+
+FieldObject* slice_field(FieldObject* field, int axis, int64_t lo, int64_t hi, int64_t step,
+                         Loc loc) {
+  return view_of(field, storage_of(field, loc).slice(uint32_t(axis), lo, hi, step, loc), loc);
+}
+
+FieldObject* select_field(FieldObject* field, int axis, int64_t index, Loc loc) {
+  return view_of(field, storage_of(field, loc).select(uint32_t(axis), index, loc), loc);
+}
+
+FieldObject* transposed_field(FieldObject* field, const int64_t* order, int count, Loc loc) {
+  return view_of(field, storage_of(field, loc).transposed({order, size_t(count)}, loc), loc);
+}
+
+FieldObject* flipped_field(FieldObject* field, int axis, Loc loc) {
+  return view_of(field, storage_of(field, loc).flipped(uint32_t(axis), loc), loc);
+}
+
+FieldObject* rebased_field(FieldObject* field, const int64_t* firsts, int count, Loc loc) {
+  return view_of(field, storage_of(field, loc).rebased({firsts, size_t(count)}, loc), loc);
+}
+
+FieldObject* part_of_field(FieldObject* field, uint32_t offset, ElementType part, Loc loc) {
+  const runtime::Storage& storage = storage_of(field, loc);
+  const ElementType& whole = field->type.element;
+  FieldType type{part, field->type.rank};
+  const uint32_t* at = std::find(whole.offsets, whole.offsets + whole.count, offset);
+  uint32_t from = uint32_t(at - whole.offsets);
+  if (int(from) + part.count > whole.count)
+    throw InternalError("a part of a field's elements that they do not have");
+  return field_of(type, storage.part(from, element_of(type), loc), loc);
+}
+
 int64_t field_extent(FieldObject* field, int axis, Loc loc) {
-  const auto& shape = storage_of(field, loc).shape();
-  if (axis < 0 || axis >= int(shape.size()))
-    throw Error(loc, "shape(" + std::to_string(axis) + ") of a field with " +
-                         std::to_string(shape.size()) + " axes, numbered from 0");
-  return shape[size_t(axis)];
+  expect_axis(field, axis, "shape", loc);
+  return field->storage->shape()[size_t(axis)];
+}
+
+int64_t field_first(FieldObject* field, int axis, Loc loc) {
+  expect_axis(field, axis, "offset", loc);
+  return field->storage->first(uint32_t(axis));
 }
 
 int64_t field_size(FieldObject* field, Loc loc) { return storage_of(field, loc).size(); }
@@ -123,50 +190,34 @@ void release_field(FieldObject* field, Loc loc) { storage_of(field, loc).release
 void write_field(FieldObject* field, const void* from, int64_t first, int64_t count, Loc loc) {
   runtime::Storage& storage = storage_of(field, loc);
   storage.expect_alive(loc);
-  uint64_t from_element = first_of(field, first, count, loc);
-  uint64_t width = scalar_bytes(field), n = uint64_t(field->type.components);
-  const auto* bytes = static_cast<const std::byte*>(from);
-  if (n == 1) return storage.upload(0, {bytes, size_t(count) * width}, from_element);
-  std::vector<std::byte> part(size_t(count) * width);
-  for (uint64_t c = 0; c < n; c++) {
-    gather(part.data(), bytes + c * width, count, width, n * width);
-    storage.upload(uint32_t(c), part, from_element);
-  }
+  storage.write(from, first_of(field, first, count, loc), count);
 }
 
 void read_field(FieldObject* field, void* to, int64_t first, int64_t count, Loc loc) {
   runtime::Storage& storage = storage_of(field, loc);
   storage.expect_alive(loc);
-  uint64_t from_element = first_of(field, first, count, loc);
-  uint64_t width = scalar_bytes(field), n = uint64_t(field->type.components);
-  auto* bytes = static_cast<std::byte*>(to);
-  if (n == 1) return storage.download(0, {bytes, size_t(count) * width}, from_element);
-  std::vector<std::byte> part(size_t(count) * width);
-  for (uint64_t c = 0; c < n; c++) {
-    storage.download(uint32_t(c), part, from_element);
-    scatter(bytes + c * width, part.data(), count, width, n * width);
-  }
+  storage.read(to, first_of(field, first, count, loc), count);
 }
 
 void fill_field(FieldObject* field, const void* value, Loc loc) {
   runtime::Storage& storage = storage_of(field, loc);
   storage.expect_alive(loc);
-  uint64_t width = scalar_bytes(field);
-  for (int c = 0; c < field->type.components; c++) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, static_cast<const std::byte*>(value) + uint64_t(c) * width, width);
-    storage.fill(uint32_t(c), bits);
-  }
+  storage.fill(value);
 }
 
 int64_t field_position(FieldObject* field, const int64_t* index, Loc loc) {
-  const auto& shape = storage_of(field, loc).shape();
+  const runtime::Storage& storage = storage_of(field, loc);
+  const auto& shape = storage.shape();
   int64_t at = 0;
   for (size_t k = 0; k < shape.size(); k++) {
-    if (index[k] < 0 || index[k] >= shape[k])
-      throw Error(loc, "index " + std::to_string(index[k]) + " on axis " + std::to_string(k) +
-                           " of a field of shape " + runtime::shape_text(shape));
-    at = at * shape[k] + index[k];
+    const int64_t first = storage.first(uint32_t(k));
+    if (index[k] < first || index[k] >= first + shape[k]) {
+      std::string text = "index " + std::to_string(index[k]) + " on axis " + std::to_string(k) +
+                         " of a field of shape " + runtime::shape_text(shape);
+      if (first != 0) text += ", where indices start at " + std::to_string(first);
+      throw Error(loc, text);
+    }
+    at = at * shape[k] + index[k] - first;
   }
   return at;
 }
@@ -181,11 +232,15 @@ bool environment(const char* name, bool otherwise) {
 }
 }  // namespace
 
+bool is_checked(Choice option, bool debugging) {
+  return environment("QUERN_CHECKED", option.state < 0 ? debugging : option.state == 1);
+}
+
 void set_modes(KernelObject* kernel, const Options& options, bool checked) {
   auto chosen = [](Choice c, bool otherwise) { return c.state < 0 ? otherwise : c.state == 1; };
   ir::Modes& modes = kernel->modes;
   modes.strict = chosen(options.strict, environment("QUERN_STRICT", false));
-  modes.checked = environment("QUERN_CHECKED", chosen(options.checked, checked));
+  modes.checked = checked;
   modes.contract = !modes.strict && chosen(options.contract, true);
 }
 

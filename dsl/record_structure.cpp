@@ -64,9 +64,8 @@ void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
   }
   if (frame.parallel) {
     std::vector<ir::Type> types(size_t(spec.rank), bounds[0]->type);
-    frame.inst =
-        b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds,
-               ir::parallel_imm(0, uint32_t(spec.block), spec.deterministic));
+    frame.inst = b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds,
+                        ir::parallel_imm(0, uint32_t(spec.block), spec.deterministic));
     frame.inst->kind = uint8_t(spec.rank);
     ir::Region* body = b.make_region(std::span<const ir::Type>(types));
     b.set_regions(frame.inst, {body});
@@ -153,13 +152,13 @@ void break_(Loc loc) {
   if (loop->parallel)
     return r.fail(loc,
                   "Break() in a parallel loop: its iterations have no order; Continue() ends one");
-  r.exit(ir::Op::break_, {}, uint64_t(loop->loops), loc);
+  r.leave(ir::Op::break_, {}, uint64_t(loop->loops), loc);
 }
 
 void continue_(Loc loc) {
   Recording& r = recording(loc);
   if (r.failed()) return;
-  if (target(r, "Continue()", loc)) r.exit(ir::Op::continue_, {}, 0, loc);
+  if (target(r, "Continue()", loc)) r.leave(ir::Op::continue_, {}, 0, loc);
 }
 
 Position position() {

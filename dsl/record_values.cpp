@@ -1,4 +1,4 @@
-// Values, variables and storage: quern/detail/record.h on the recording of this thread.
+// Values and storage: quern/detail/record.h on the recording of this thread.
 #include <cmath>
 #include <limits>
 
@@ -35,49 +35,19 @@ Id make_constant(Recording& r, ir::Type type, ir::Bits bits, Loc loc) {
   return r.add(r.at(loc).constant(type, bits));
 }
 
-/// The scalar operation of an atomic or a reduction, for code that runs it plainly.
-ir::Op plain(ir::AtomicOp op, ir::Type type) {
-  switch (op) {
-    case ir::AtomicOp::add: return ir::Op::add;
-    case ir::AtomicOp::mul: return ir::Op::mul;
-    case ir::AtomicOp::min: return ir::is_float(type) ? ir::Op::fmin : ir::Op::min;
-    case ir::AtomicOp::max: return ir::is_float(type) ? ir::Op::fmax : ir::Op::max;
-    case ir::AtomicOp::bit_and: return ir::Op::bit_and;
-    case ir::AtomicOp::bit_or: return ir::Op::bit_or;
-    case ir::AtomicOp::bit_xor: return ir::Op::bit_xor;
-    default: throw InternalError("an atomic without a plain operation updates a variable");
-  }
-}
-
-void reduce(Recording& r, ir::AtomicOp op, ir::Value* slot, ir::Value* v, Loc loc) {
-  Outer& outer = r.outer(slot);
-  if (outer.read)
-    return r.fail(loc,
-                  "a variable that this parallel loop reduces into is read inside the loop (at " +
-                      place(outer.read_at) + ")");
-  if (outer.reduced && *outer.reduced != op)
-    return r.fail(loc, "a parallel loop reduces into one variable with two operators: " +
-                           std::string(ir::name(*outer.reduced)) + " at " +
-                           place(outer.reduced_at) + " and " + std::string(ir::name(op)) + " here");
-  if (!outer.reduced) outer.reduced_at = loc.line ? loc : r.last;
-  outer.reduced = op;
-  ir::Inst* inst = r.at(loc).make(ir::Op::reduce, {}, {slot, v});
-  inst->kind = uint8_t(op);
-  inst->elem = v->type;
-}
-
-/// Shifts of narrow integers count in the promoted type, as in C++.
-ir::Value* shifted(ir::Builder& b, ir::Op op, ir::Value* v, ir::Value* count) {
-  ir::Type type = v->type;
-  if (ir::bit_width(type) >= 32) return b.binary(op, v, count);
-  ir::Value* wide = b.convert(v, ir::Type::i32);
-  ir::Value* by = b.convert(count, ir::Type::i32);
-  return b.convert(b.binary(op, wide, by), type);
-}
-
 }  // namespace
 
 void fail(Loc loc, const char* message) { recording(loc).fail(loc, message); }
+
+Placed::Placed(Loc loc) {
+  Recording& r = recording(loc);
+  if (r.placed.line) return;
+  r.placed = loc;
+  recording_ = &r;
+}
+Placed::~Placed() {
+  if (recording_) recording_->placed = {};
+}
 
 // ---- values
 
@@ -144,6 +114,23 @@ void binary(Op op, Scalar compute, const Id* a, int a_count, const Id* b, int b_
   }
 }
 
+void product(Scalar compute, const Id* a, const Id* b, int rows, int inner, int columns, Id* out,
+             Loc loc) {
+  for (int r = 0; r < rows; r++)
+    for (int c = 0; c < columns; c++) {
+      Id sum;
+      for (int k = 0; k < inner; k++) {
+        Id term;
+        binary(Op::mul, compute, &a[r * inner + k], 1, &b[k * columns + c], 1, &term, loc);
+        if (k == 0)
+          sum = term;
+        else
+          binary(Op::add, compute, &sum, 1, &term, 1, &sum, loc);
+      }
+      out[r * columns + c] = sum;
+    }
+}
+
 Id unary(Op op, Id id, Loc loc) {
   Recording& r = recording(loc);
   ir::Value* v = r.value(id, loc);
@@ -165,80 +152,47 @@ Id random_word(Loc loc, Id first) {
   return r.add(word);
 }
 
-// ---- variables
+// ---- components chosen by the device
 
-Id slot(Id init, Loc loc) {
+Id in_range(Id index, int count, Loc loc, const char* what) {
   Recording& r = recording(loc);
-  ir::Value* v = r.value(init, loc);
-  if (!v) return {};
+  ir::Value* v = r.value(index, loc);
+  if (!v || !r.checked) return index;
   ir::Builder& b = r.at(loc);
-  ir::Value* s = b.slot(v->type);
-  b.put(s, v);
-  return r.add(s);
+  ir::Value* low = b.binary(ir::Op::ge, v, b.integer(v->type, 0));
+  ir::Value* high = b.binary(ir::Op::lt, v, b.integer(v->type, count));
+  Id inside = r.add(b.binary(ir::Op::bit_and, low, high));
+  std::string text = std::string("index {} of ") + what + "; there are " + std::to_string(count) +
+                     ", numbered from 0";
+  Reported reported = {"{}", &index, 1};
+  check(inside, text.c_str(), &reported, 1, loc);
+  return index;
 }
 
-Id get(Id id, Loc loc) {
+Id row_major(Id row, int columns, Id column, Loc loc) {
+  Id width = constant(Scalar::i32, int64_t(columns), loc), out;
   Recording& r = recording(loc);
-  ir::Value* s = r.value(id, loc);
-  if (!s) return {};
-  if (r.crosses(s)) {
-    Outer& outer = r.outer(s);
-    if (outer.reduced) {
-      r.fail(loc, "a variable that this parallel loop reduces into (at " + place(outer.reduced_at) +
-                      ") is read inside the loop");
-      return {};
-    }
-    if (!outer.read) outer.read_at = loc.line ? loc : r.last;
-    outer.read = true;
+  ir::Value *x = r.value(row, loc), *y = r.value(column, loc);
+  if (!x || !y) return {};
+  bool wide = x->type == ir::Type::i64 || y->type == ir::Type::i64;
+  Scalar type = wide ? Scalar::i64 : Scalar::i32;
+  binary(Op::mul, type, &row, 1, &width, 1, &out, loc);
+  binary(Op::add, type, &out, 1, &column, 1, &out, loc);
+  return out;
+}
+
+Id pick(const Id* parts, int count, bool slots, Id index, Loc loc) {
+  auto part = [&](int k) { return slots ? get(parts[k], loc) : parts[k]; };
+  Id chosen = part(count - 1);
+  Recording& r = recording(loc);
+  for (int k = count - 2; k >= 0; k--) {
+    ir::Value* at = r.value(index, loc);
+    if (!at) return {};
+    ir::Builder& b = r.at(loc);
+    Id here = r.add(b.binary(ir::Op::eq, at, b.integer(at->type, k)));
+    chosen = ternary(Op::select, here, part(k), chosen, loc);
   }
-  return r.add(r.at(loc).get(s));
-}
-
-void put(Id id, Id v, Loc loc) {
-  Recording& r = recording(loc);
-  ir::Value *s = r.value(id, loc), *x = r.value(v, loc);
-  if (!s || !x) return;
-  if (r.crosses(s))
-    return r.fail(loc,
-                  "a variable declared outside a parallel loop (at " + place(s->inst->loc) +
-                      ") is assigned inside it, so iterations race; use +=, atomic_min(v, x), ... "
-                      "or declare it inside");
-  r.at(loc).put(s, x);
-}
-
-void update(Op op, Id id, Id v, Loc loc) {
-  Recording& r = recording(loc);
-  ir::Value *s = r.value(id, loc), *x = r.value(v, loc);
-  if (!s || !x) return;
-  ir::Builder& b = r.at(loc);
-  if (r.crosses(s)) {
-    switch (op) {
-      case Op::add: return reduce(r, ir::AtomicOp::add, s, x, loc);
-      case Op::sub: return reduce(r, ir::AtomicOp::add, s, b.unary(ir::Op::neg, x), loc);
-      case Op::mul: return reduce(r, ir::AtomicOp::mul, s, x, loc);
-      case Op::bit_and: return reduce(r, ir::AtomicOp::bit_and, s, x, loc);
-      case Op::bit_or: return reduce(r, ir::AtomicOp::bit_or, s, x, loc);
-      case Op::bit_xor: return reduce(r, ir::AtomicOp::bit_xor, s, x, loc);
-      default:
-        return r.fail(loc, "a variable declared outside a parallel loop (at " +
-                               place(s->inst->loc) +
-                               ") is changed inside it by an operator that is no reduction, so "
-                               "iterations race; declare it inside");
-    }
-  }
-  ir::Value* old = b.get(s);
-  bool shift = op == Op::shl || op == Op::shr;
-  b.put(s, shift ? shifted(b, op_of(op), old, x) : b.binary(op_of(op), old, x));
-}
-
-void update(Atomic kind, Id id, Id v, Loc loc) {
-  Recording& r = recording(loc);
-  ir::Value *s = r.value(id, loc), *x = r.value(v, loc);
-  if (!s || !x) return;
-  ir::AtomicOp op = ir::AtomicOp(uint8_t(kind));
-  if (r.crosses(s)) return reduce(r, op, s, x, loc);
-  ir::Builder& b = r.at(loc);
-  b.put(s, b.binary(plain(op, x->type), b.get(s), x));
+  return chosen;
 }
 
 // ---- storage
@@ -255,7 +209,7 @@ Id element(FieldObject* field, int component, const Id* index, int rank, Loc loc
   auto binding = r.binding(field, loc);
   if (!binding) return {};
   return r.add(
-      r.at(loc).load(*binding, uint32_t(component), type_of_scalar(field->type.scalar), at));
+      r.at(loc).load(*binding, uint32_t(component), scalar_of(field->type, component), at));
 }
 
 namespace {
@@ -285,59 +239,40 @@ Id atomic(Atomic op, Id element, const Id* values, int count, Loc loc) {
   return r.add(inst->result());
 }
 
-Id extent(FieldObject* field, int axis, Scalar type, Loc loc) {
+namespace {
+/// A value that the builder makes of a field's axis.
+template <class Make>
+Id of_axis(FieldObject* field, int axis, const char* what, Loc loc, Make make) {
   Recording& r = recording(loc);
   if (r.failed()) return {};
   if (axis < 0 || axis >= field->type.rank) {
-    r.fail(loc, "dim(" + std::to_string(axis) + ") of a field with " +
+    r.fail(loc, what + ("(" + std::to_string(axis)) + ") of a field with " +
                     std::to_string(field->type.rank) + " axes, numbered from 0");
     return {};
   }
   auto binding = r.binding(field, loc);
   if (!binding) return {};
-  return r.add(r.at(loc).extent(*binding, uint32_t(axis), type_of_scalar(type)));
-}
-
-// ---- effects that reach the host
-
-namespace {
-void report(ir::Op op, ir::Site::Kind kind, const char* format, std::vector<ir::Value*> operands,
-            size_t first, Loc loc) {
-  Recording& r = recording(loc);
-  if (r.failed()) return;
-  ir::Site site;
-  site.kind = kind;
-  site.loc = loc.line ? loc : r.last;
-  site.text = format;
-  for (size_t k = first; k < operands.size(); k++) site.values.push_back(operands[k]->type);
-  size_t places = 0;
-  for (const char* p = format; *p; p++) {
-    if (p[0] == '{' && p[1] == '{')
-      p++;
-    else if (p[0] == '{' && p[1] == '}')
-      places++;
-  }
-  if (places != site.values.size())
-    return r.fail(loc, "the text has " + std::to_string(places) + " places {} for " +
-                           std::to_string(site.values.size()) + " values");
-  if (places > 8) return r.fail(loc, "print and check take at most 8 values");
-  ir::Inst* inst = r.at(loc).make(op, std::span<const ir::Type>(), operands);
-  inst->site = r.add_site(std::move(site));
+  return r.add(make(r.at(loc), *binding, uint32_t(axis)));
 }
 }  // namespace
 
-void print(const char* format, const Id* values, int count, Loc loc) {
-  Recording& r = recording(loc);
-  std::vector<ir::Value*> operands;
-  for (int k = 0; k < count; k++) operands.push_back(r.value(values[k], loc));
-  report(ir::Op::print, ir::Site::print, format, std::move(operands), 0, loc);
+Id extent(FieldObject* field, int axis, Scalar type, Loc loc) {
+  return of_axis(field, axis, "dim", loc, [&](ir::Builder& b, uint32_t binding, uint32_t k) {
+    return b.extent(binding, k, type_of_scalar(type));
+  });
 }
 
-void check(Id condition, const char* format, const Id* values, int count, Loc loc) {
-  Recording& r = recording(loc);
-  std::vector<ir::Value*> operands = {r.value(condition, loc)};
-  for (int k = 0; k < count; k++) operands.push_back(r.value(values[k], loc));
-  report(ir::Op::check, ir::Site::check, format, std::move(operands), 1, loc);
+Id first_index(FieldObject* field, int axis, Scalar type, Loc loc) {
+  return of_axis(field, axis, "first", loc, [&](ir::Builder& b, uint32_t binding, uint32_t k) {
+    return b.first(binding, k, type_of_scalar(type));
+  });
+}
+
+Id end_index(FieldObject* field, int axis, Id first, Loc loc) {
+  return of_axis(field, axis, "end", loc, [&](ir::Builder& b, uint32_t binding, uint32_t k) {
+    ir::Value* begin = recording(loc).value(first, loc);
+    return b.add(begin, b.extent(binding, k, begin->type));
+  });
 }
 
 }  // namespace quern::detail

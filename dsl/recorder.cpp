@@ -51,17 +51,12 @@ std::vector<ir::Value*> returned(Recording& r, const Id* values, int count, Loc 
   return {};
 }
 
-ir::Storage stored(Scalar scalar) {
-  ir::Type type = type_of_scalar(scalar);
-  return {type, type == ir::Type::b1 ? ir::Type::u8 : type};
-}
-
 }  // namespace
 
-Recorder::Recorder(bool function, const Scalar* results, int count, Loc loc) {
+Recorder::Recorder(const void* function, bool checked, const Scalar* results, int count, Loc loc) {
   std::vector<ir::Type> types;
   for (int k = 0; k < count; k++) types.push_back(type_of_scalar(results[k]));
-  push_recording(std::make_unique<Recording>(function, types, loc));
+  push_recording(std::make_unique<Recording>(function, checked, types, loc));
 }
 
 Recorder::~Recorder() {
@@ -123,7 +118,7 @@ FieldObject* field_parameter(FieldType type, Loc loc) {
   ir::Binding binding;
   binding.kind = ir::Binding::field;
   binding.rank = uint8_t(type.rank);
-  binding.components.assign(size_t(type.components), stored(type.scalar));
+  binding.components = stored(type);
   binding.name = "parameter " + std::to_string(r.kernel->bindings.size() + 1);
   binding.loc = loc;
   r.kernel->bindings.push_back(std::move(binding));
@@ -138,7 +133,7 @@ FieldObject* field_parameter(FieldType type, Loc loc) {
 void native_return(const Id* values, int count) {
   Recording& r = recording(Loc{});
   auto out = returned(r, values, count, Loc{});
-  if (!r.failed()) r.exit(ir::Op::return_, out, 0, Loc{});
+  if (!r.failed()) r.leave(ir::Op::return_, out, 0, Loc{});
 }
 
 void return_(const Id* values, int count, Loc loc) {
@@ -149,16 +144,32 @@ void return_(const Id* values, int count, Loc loc) {
   for (const Frame& f : r.frames)
     if (f.condition) return r.fail(loc, "Return() in the condition of a While");
   auto out = returned(r, values, count, loc);
-  if (!r.failed()) r.exit(ir::Op::return_, out, 0, loc);
+  if (!r.failed()) r.leave(ir::Op::return_, out, 0, loc);
 }
 
-void call(FuncObject* function, const Id* arguments, int count, Id* out, Loc loc) {
+namespace {
+/// "the function begun at a calls the one begun at b, which …": the cycle that a call closes.
+std::string cycle(const std::vector<const Recording*>& open) {
+  std::string text = "the function begun at " + place(open[0]->loc) + " calls ";
+  for (size_t k = 1; k < open.size(); k++)
+    text += "the one begun at " + place(open[k]->loc) + ", which calls ";
+  return text + (open.size() > 1 ? "the first again" : "itself");
+}
+}  // namespace
+
+void call(const void* handle, FuncObject* function, const Id* arguments, int count, Id* out,
+          int results, Loc loc) {
   Recording& r = recording(loc);
-  out[0] = {};
-  if (!function)
-    return r.fail(loc, "a function is called while it is being recorded (begun at " + place(r.loc) +
-                           "): a function cannot call itself, directly or through another, since "
-                           "some devices have no recursion; use a loop");
+  for (int k = 0; k < results; k++) out[k] = {};
+  if (!function) {
+    auto open = recordings_since(handle);
+    if (open.empty())
+      return r.fail(loc,
+                    "this Func holds no function: it was moved from, or it is a copy of one "
+                    "that is still being recorded");
+    return r.fail(loc, "a function cannot call itself, since some devices have no recursion: " +
+                           cycle(open) + "; use a loop");
+  }
   std::vector<ir::Value*> operands;
   for (int k = 0; k < count; k++) operands.push_back(r.value(arguments[k], loc));
   if (r.failed()) return;
@@ -166,7 +177,7 @@ void call(FuncObject* function, const Id* arguments, int count, Id* out, Loc loc
   if (r.failed()) return;
   const auto& types = function->kernel->results;
   ir::Inst* inst = r.at(loc).make(ir::Op::call, types, operands, callee);
-  if (!types.empty()) out[0] = r.add(inst->result());
+  for (int k = 0; k < results; k++) out[k] = r.add(inst->result(size_t(k)));
 }
 
 }  // namespace quern::detail

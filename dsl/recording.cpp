@@ -49,7 +49,22 @@ Recording& recording(Loc loc) {
   return *stack.back();
 }
 
-void push_recording(std::unique_ptr<Recording> r) { stack.push_back(std::move(r)); }
+void push_recording(std::unique_ptr<Recording> r) {
+  constexpr size_t deepest = 64;
+  if (stack.size() == deepest)
+    throw Error(r->loc,
+                "64 recordings are open, each begun in another: a function that records "
+                "itself never ends (begun first at " +
+                    place(stack.front()->loc) + ")");
+  stack.push_back(std::move(r));
+}
+
+std::vector<const Recording*> recordings_since(const void* handle) {
+  std::vector<const Recording*> out;
+  for (const auto& r : stack)
+    if (!out.empty() || r->handle == handle) out.push_back(r.get());
+  return out;
+}
 
 std::unique_ptr<Recording> pop_recording() {
   auto top = std::move(stack.back());
@@ -57,8 +72,11 @@ std::unique_ptr<Recording> pop_recording() {
   return top;
 }
 
-Recording::Recording(bool is_function, std::span<const ir::Type> results, Loc at)
-    : function(is_function),
+Recording::Recording(const void* function_handle, bool is_checked,
+                     std::span<const ir::Type> results, Loc at)
+    : handle(function_handle),
+      function(function_handle != nullptr),
+      checked(is_checked),
       number(new_number(at)),
       loc(at),
       last(at),
@@ -92,17 +110,20 @@ void Recording::watch_order(ir::Value* v) {
         std::strcmp(known->loc.file, effect->loc.file) != 0)
       continue;
     fail(known->loc,
-         "two operations with effects (random, atomics) in one expression: compilers evaluate them in "
+         "two operations with effects (random, atomics) in one expression: compilers evaluate them "
+         "in "
          "different orders; give each a statement on a line of its own");
   }
 }
 
 ir::Builder& Recording::at(Loc place_) {
+  if (placed.line) place_ = placed;
   if (place_.line) last = place_;
   return b.at(last);
 }
 
 void Recording::fail(Loc at, const std::string& message) {
+  if (placed.line) at = placed;
   if (!error) error.emplace(at.line ? at : last, message);
 }
 
@@ -140,7 +161,7 @@ void Recording::close_region() {
   first_exit = nullptr;
 }
 
-void Recording::exit(ir::Op op, std::span<ir::Value* const> operands, uint64_t imm, Loc place_) {
+void Recording::leave(ir::Op op, std::span<ir::Value* const> operands, uint64_t imm, Loc place_) {
   ir::Inst* inst = at(place_).make(op, std::span<const ir::Type>(), operands, imm);
   if (!frames.back().exit) frames.back().exit = inst;
 }
@@ -207,6 +228,7 @@ uint32_t Recording::import(FuncObject* f, Loc use) {
       case ir::Op::store:
       case ir::Op::atomic:
       case ir::Op::extent:
+      case ir::Op::first:
         inst->imm = ir::pack(bindings[inst->binding()], inst->component());
         break;
       case ir::Op::call: inst->imm = nested[inst->imm]; break;

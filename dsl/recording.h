@@ -33,7 +33,8 @@ struct Outer {
 };
 
 struct Recording {
-  Recording(bool is_function, std::span<const ir::Type> results, Loc at);
+  Recording(const void* function_handle, bool is_checked, std::span<const ir::Type> results,
+            Loc at);
 
   // ---- values
   Id add(ir::Value* v);
@@ -42,8 +43,8 @@ struct Recording {
   /// Places what is recorded next at `loc`, or where the last one was.
   ir::Builder& at(Loc loc);
 
-  /// Compilers evaluate the operands of an expression in different orders, so a value may not be made
-  /// of two effects (random, an atomic's old value) of one line. Learns what `v` is made of.
+  /// Compilers evaluate the operands of an expression in different orders, so a value may not be
+  /// made of two effects (random, an atomic's old value) of one line. Learns what `v` is made of.
   void watch_order(ir::Value* v);
 
   // ---- errors
@@ -54,7 +55,7 @@ struct Recording {
   /// Ends the current region: after its first exit, else by a yield.
   void close_region();
   /// Records an exit from the current region.
-  void exit(ir::Op op, std::span<ir::Value* const> values, uint64_t imm, Loc loc);
+  void leave(ir::Op op, std::span<ir::Value* const> values, uint64_t imm, Loc loc);
   bool in_parallel() const;
   /// Does the slot belong to code outside the parallel loop being recorded?
   bool crosses(const ir::Value* slot) const;
@@ -66,15 +67,17 @@ struct Recording {
   uint32_t add_site(ir::Site site);
   uint32_t import(FuncObject* function, Loc loc);
 
-  bool function;
+  const void* handle;  ///< of the Func being recorded; null for a kernel
+  bool function, checked;
   uint32_t number;  ///< of this recording, unique in the process
   Loc loc, last;
+  Loc placed;      ///< where everything recorded now is placed (Placed), if anywhere
   int exceptions;  ///< in flight when it began
   std::unique_ptr<ir::Kernel> kernel;
   ir::Builder b;
   std::vector<ir::Value*> values;
   std::unordered_map<const ir::Value*, const ir::Inst*> effects;  ///< that a value was made of
-  std::vector<Frame> frames;  ///< the first is the body itself
+  std::vector<Frame> frames;                                      ///< the first is the body itself
   std::optional<Error> error;
   std::unordered_map<const ir::Value*, Outer> outer_variables;  ///< of the parallel loop open
   std::unordered_map<FieldObject*, uint32_t> captured_bindings;
@@ -92,8 +95,25 @@ std::unique_ptr<Recording> pop_recording();
 /// Where a recording of any thread began.
 Loc recording_loc(uint32_t number);
 
+/// The recordings of this thread from that of the Func at `handle` on; empty where it is not being
+/// recorded.
+std::vector<const Recording*> recordings_since(const void* handle);
+
 std::string place(Loc loc);
 
 constexpr ir::Type type_of_scalar(Scalar s) { return ir::Type(uint8_t(s)); }
+inline ir::Type scalar_of(const FieldType& type, int component) {
+  return type_of_scalar(type.element.scalars[component]);
+}
+/// A bool is stored in a byte.
+inline ir::Storage stored(Scalar scalar) {
+  ir::Type type = type_of_scalar(scalar);
+  return {type, type == ir::Type::b1 ? ir::Type::u8 : type};
+}
+inline std::vector<ir::Storage> stored(const FieldType& type) {
+  std::vector<ir::Storage> out;
+  for (int k = 0; k < type.element.count; k++) out.push_back(stored(type.element.scalars[k]));
+  return out;
+}
 
 }  // namespace quern::detail

@@ -14,7 +14,7 @@ namespace quern::test {
 template <class R, class... A, class F>
 std::unique_ptr<ir::Kernel> record_as(R (F::*)(A...) const, const F& f, Loc loc) {
   using Returned = detail::TypeList<typename detail::ResultOf<R>::types>;
-  detail::Recorder recorder(false, Returned::scalars, Returned::count, loc);
+  detail::Recorder recorder(nullptr, false, Returned::scalars, Returned::count, loc);
   F copy = f;
   detail::Trace<R, A...>::run(copy, loc);
   std::unique_ptr<detail::Recording> r(recorder.finish());

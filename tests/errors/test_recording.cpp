@@ -1,4 +1,5 @@
 // Errors found while recording: class, message and line.
+#include <optional>
 #include <vector>
 
 #include "tests/catch.h"
@@ -230,10 +231,53 @@ TEST_CASE("texts, axes, shapes") {
 }
 
 TEST_CASE("a function cannot call itself") {
-  fails(__LINE__ + 1, "a function cannot call itself, directly or through another", [](F32 a) {
+  auto at = [](int line) { return "test_recording.cpp:" + std::to_string(line); };
+  fails(__LINE__ + 1, "a function cannot call itself", [](F32 a) {
     Func<F32(F32)> f = [&](F32 x) { return f(x - 1); };
     (void)f(a);
   });
+  fails(__LINE__ + 2, "calls itself", [](F32 a) {
+    std::optional<Func<F32(F32)>> f;
+    f.emplace([&](F32 x) { return (*f)(x - 1); });
+    (void)(*f)(a);
+  });
+  // Through another: the cycle names both.
+  int second = __LINE__ + 4;
+  try {
+    quern::test::record([](F32 a) {
+      Func<F32(F32)> f = [&](F32 x) {
+        Func g = [&](F32 y) { return f(y) + 1; };
+        return g(x);
+      };
+      (void)f(a);
+    });
+    FAIL("no error");
+  } catch (const Error& e) {
+    INFO(e.what());
+    std::string text = e.message();
+    CHECK(e.loc().line == second);
+    CHECK(text.find(" calls the one begun at ") != std::string::npos);
+    CHECK(text.find(at(second) + ", which calls the first again") != std::string::npos);
+  }
+  // A copy taken while it is recorded is empty.
+  fails(__LINE__ + 3, "holds no function", [](F32 a) {
+    Func<F32(F32)> f = [&](F32 x) {
+      auto copy = f;
+      return copy(x);
+    };
+    (void)f(a);
+  });
+}
+
+namespace {
+Func<F32(F32)> endless() {
+  return [](F32 x) { return endless()(x); };
+}
+}  // namespace
+
+TEST_CASE("a function that records itself anew never ends") {
+  fails(__LINE__ - 5, "a function that records itself never ends",
+        [](F32 a) { (void)endless()(a); });
 }
 
 TEST_CASE("an exception of the user's drops the recording, and the next one is sound") {

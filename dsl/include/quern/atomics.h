@@ -11,28 +11,35 @@ void refuse_atomic_snapshot() {
                 "quern: this names a snapshot of an element; pass the element itself, as in "
                 "atomic_add(x[i], v)");
 }
+/// Exchanging is indivisible for one scalar only.
+template <class T>
+struct Single {
+  static constexpr bool ok = is_scalar<T>;
+  static_assert(ok,
+                "quern: this atomic takes a scalar element: its components would change one "
+                "after the other");
+};
 template <class T, bool Numbers, bool Integers>
 Val<T> atomic_on(Atomic op, const Elem<T>& e, const Arg<T>& v) {
   static_assert(Compound<T, Numbers, Integers>::ok);
-  Id id = v.id();
-  return value<T>(atomic(op, e.place(), &id, 1, v.loc));
+  return value<T>(atomic_all(op, e.quern_places(), v.ids, v.loc));
 }
 }  // namespace detail
 
 namespace lang {
-#define QUERN_ATOMIC(name, op, numbers, integers)                             \
-  template <class T>                                                          \
-  Val<T> name(Elem<T>&& e, Arg<std::type_identity_t<T>> v) {                  \
-    return detail::atomic_on<T, numbers, integers>(detail::Atomic::op, e, v); \
-  }                                                                           \
-  template <class T>                                                          \
-  void name(Elem<T>&, Arg<std::type_identity_t<T>>) {                         \
-    detail::refuse_atomic_snapshot<T, void>();                                \
-  }                                                                           \
-  template <class T>                                                          \
-  void name(Var<T>& variable, Arg<std::type_identity_t<T>> v) {               \
-    static_assert(detail::Compound<T, numbers, integers>::ok);                \
-    detail::update(detail::Atomic::op, variable.slot(), v.id(), v.loc);       \
+#define QUERN_ATOMIC(name, op, numbers, integers)                                 \
+  template <class T>                                                              \
+  Val<T> name(Elem<T>&& e, Arg<std::type_identity_t<T>> v) {                      \
+    return detail::atomic_on<T, numbers, integers>(detail::Atomic::op, e, v);     \
+  }                                                                               \
+  template <class T>                                                              \
+  void name(Elem<T>&, Arg<std::type_identity_t<T>>) {                             \
+    detail::refuse_atomic_snapshot<T, void>();                                    \
+  }                                                                               \
+  template <class T>                                                              \
+  void name(Var<T>& variable, Arg<std::type_identity_t<T>> v) {                   \
+    static_assert(detail::Compound<T, numbers, integers>::ok);                    \
+    detail::update_all(detail::Atomic::op, variable.quern_slots(), v.ids, v.loc); \
   }
 QUERN_ATOMIC(atomic_add, add, true, false)
 QUERN_ATOMIC(atomic_min, min, true, false)
@@ -44,6 +51,7 @@ QUERN_ATOMIC(atomic_xor, bit_xor, false, true)
 
 template <class T>
 Val<T> atomic_exchange(Elem<T>&& e, Arg<std::type_identity_t<T>> v) {
+  static_assert(detail::Single<T>::ok);
   return detail::atomic_on<T, false, false>(detail::Atomic::exchange, e, v);
 }
 template <class T>
@@ -54,8 +62,10 @@ void atomic_exchange(Elem<T>&, Arg<std::type_identity_t<T>>) {
 template <class T>
 Val<T> atomic_cas(Elem<T>&& e, Arg<std::type_identity_t<T>> expected,
                   Arg<std::type_identity_t<T>> v) {
+  static_assert(detail::Single<T>::ok);
   detail::Id ids[] = {expected.id(), v.id()};
-  return detail::value<T>(detail::atomic(detail::Atomic::cas, e.place(), ids, 2, expected.loc));
+  return detail::value<T>(
+      detail::atomic(detail::Atomic::cas, e.quern_places().v[0], ids, 2, expected.loc));
 }
 template <class T>
 void atomic_cas(Elem<T>&, Arg<std::type_identity_t<T>>, Arg<std::type_identity_t<T>>) {
@@ -64,7 +74,9 @@ void atomic_cas(Elem<T>&, Arg<std::type_identity_t<T>>, Arg<std::type_identity_t
 /// A read that may stand beside other iterations' atomics.
 template <class T>
 Val<T> atomic_load(Elem<T>&& e, Loc l = Loc::here()) {
-  return detail::value<T>(detail::atomic(detail::Atomic::load, e.place(), nullptr, 0, l));
+  detail::Ids<T> out = e.quern_places();
+  for (detail::Id& id : out.v) id = detail::atomic(detail::Atomic::load, id, nullptr, 0, l);
+  return detail::value<T>(out);
 }
 template <class T>
 void atomic_load(Elem<T>&) {

@@ -109,7 +109,7 @@ inline void Return(Loc l = Loc::here()) { detail::return_(nullptr, 0, l); }
 /// Ends a kernel or function with a result; its type is that of the native `return v;` at the end.
 template <detail::Operand U>
 void Return(const U& u, Loc l = Loc::here()) {
-  auto ids = detail::operand_ids<detail::canonical_t<detail::scalar_t<detail::elem_t<U>>>>(u, l);
+  auto ids = detail::result_ids(u, l);
   detail::return_(ids.v, detail::count_of<detail::elem_t<U>>, l);
 }
 

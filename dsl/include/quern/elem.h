@@ -1,6 +1,6 @@
 #pragma once
 // What `x[i]` yields: a snapshot of the element, read at once; assignable only as a temporary.
-#include "quern/var.h"
+#include "quern/item.h"
 
 namespace quern {
 namespace detail {
@@ -10,6 +10,18 @@ void refuse_snapshot() {
                 "quern: this names a snapshot of an element, so assigning to it would not reach "
                 "memory; write `x[i] = v`, or `Var v = x[i];` for a copy to change");
 }
+template <class T>
+[[gnu::cold, gnu::noinline]] void store_all(const Ids<T>& places, const Ids<T>& v, Loc loc) {
+  for (int k = 0; k < count_of<T>; k++) store(places.v[k], v.v[k], loc);
+}
+/// Scalar by scalar: each is indivisible. Yields the old ones.
+template <class T>
+[[gnu::cold, gnu::noinline]] Ids<T> atomic_all(Atomic op, const Ids<T>& places, const Ids<T>& v,
+                                               Loc loc) {
+  Ids<T> old;
+  for (int k = 0; k < count_of<T>; k++) old.v[k] = atomic(op, places.v[k], &v.v[k], 1, loc);
+  return old;
+}
 template <class U>
 void refuse_plain_update() {
   static_assert(never<U>,
@@ -18,10 +30,10 @@ void refuse_plain_update() {
 }
 }  // namespace detail
 
-#define QUERN_UPDATE(symbol, op, numbers, integers)            \
-  void operator symbol(Arg<T> v)&& {                           \
-    static_assert(detail::Compound<T, numbers, integers>::ok); \
-    change(detail::Atomic::op, v);                             \
+#define QUERN_UPDATE(symbol, op, numbers, integers)                               \
+  void operator symbol(Arg<T> v_)&& {                                             \
+    static_assert(detail::Compound<T, numbers, integers>::ok);                    \
+    detail::atomic_all(detail::Atomic::op, this->quern_places(), v_.ids, v_.loc); \
   }
 #define QUERN_NO_UPDATE(symbol)       \
   template <detail::Operand U>        \
@@ -58,56 +70,23 @@ void refuse_plain_update() {
   QUERN_SNAPSHOT(>>=)
 
 template <class T>
-class Elem : public detail::Ops<T> {
+class Elem : public detail::Ops<T>, public detail::Parts<Elem, T> {
+  using Base = detail::Parts<quern::Elem, T>;
+
  public:
-  explicit Elem(detail::Ids<T> read) : read_(read.v[0]) {}
+  explicit Elem(const detail::Ids<T>& read_) : Base(read_) {}
   Elem(const Elem&) = default;
-  void operator=(Arg<T> v) && { detail::store(read_, v.id(), v.loc); }
-  void operator-=(Arg<T> v) && {
+  void operator=(Arg<T> v_) && { detail::store_all(quern_places(), v_.ids, v_.loc); }
+  void operator-=(Arg<T> v_) && {
     static_assert(detail::Compound<T, true, false>::ok);
-    v.ids.v[0] = detail::unary(detail::Op::neg, v.id(), v.loc);
-    change(detail::Atomic::add, v);
+    for (detail::Id& id : v_.ids.v) id = detail::unary(detail::Op::neg, id, v_.loc);
+    detail::atomic_all(detail::Atomic::add, quern_places(), v_.ids, v_.loc);
   }
   QUERN_ELEMENT
 
-  detail::Ids<T> ids(Loc) const { return {{read_}}; }
-  /// The read; it also names the place.
-  detail::Id place() const { return read_; }
-
- private:
-  void change(detail::Atomic op, const Arg<T>& v) {
-    detail::Id id = v.id();
-    detail::atomic(op, read_, &id, 1, v.loc);
-  }
-  detail::Id read_;
-};
-
-template <class S, int N>
-class Elem<Vec<S, N>> : public detail::Ops<Vec<S, N>>, public detail::Components<Elem, Vec<S, N>> {
-  using T = Vec<S, N>;
-  using Base = detail::Components<quern::Elem, T>;
-
- public:
-  explicit Elem(detail::Ids<T> read)
-      : Base([&](int k) { return Elem<S>(detail::Ids<S>{{read.v[k]}}); }), read_(read) {}
-  Elem(const Elem&) = default;
-  void operator=(Arg<T> v) && {
-    for (int k = 0; k < N; k++) detail::store(read_.v[k], v.ids.v[k], v.loc);
-  }
-  void operator-=(Arg<T> v) && {
-    static_assert(detail::Compound<T, true, false>::ok);
-    for (detail::Id& id : v.ids.v) id = detail::unary(detail::Op::neg, id, v.loc);
-    change(detail::Atomic::add, v);
-  }
-  QUERN_ELEMENT
-
-  detail::Ids<T> ids(Loc) const { return read_; }
-
- private:
-  void change(detail::Atomic op, const Arg<T>& v) {
-    for (int k = 0; k < N; k++) detail::atomic(op, read_.v[k], &v.ids.v[k], 1, v.loc);
-  }
-  detail::Ids<T> read_;
+  /// The reads; they also name the places.
+  detail::Ids<T> quern_places() const { return detail::leaves<quern::Elem, T>(*this); }
+  detail::Ids<T> quern_ids(Loc) const { return quern_places(); }
 };
 #undef QUERN_ELEMENT
 #undef QUERN_SNAPSHOT

@@ -1,6 +1,6 @@
 #pragma once
 // Fields: storage of up to four axes on a device. A Field is a handle: copies name the same
-// storage.
+// storage, views parts of it.
 #include "quern/device.h"
 #include "quern/loops.h"
 
@@ -19,9 +19,9 @@ struct Extent {
 template <class T, int N = 1>
 class Field {
   static_assert(N >= 0 && N <= 4, "quern: a field has at most four axes");
-  static_assert(detail::DeviceScalar<detail::scalar_t<T>>,
-                "quern: the elements of a field are bool, integers, float or double");
-  static constexpr detail::FieldType type_ = {detail::type_of<T>, detail::count_of<T>, N};
+  static_assert(detail::Traits<T>::supported,
+                "quern: the elements of a field are bool, integers, float, double, or vectors, "
+                "matrices and structures of them");
 
  public:
   using element = T;
@@ -29,13 +29,31 @@ class Field {
 
   /// Zeroed storage of the given extents, as in `Field<float, 2> u{device, {n, m}}`.
   Field(const Device& device, std::initializer_list<detail::Extent> shape, Loc l = Loc::here())
-      : Field(device.object(), shape, l) {}
+      : Field(device.object(), shape, {}, l) {}
+  /// The same in another layout (quern/layout.h): `Field<float, 2> u{device, {n, m}, blocked(8,
+  /// 8)}`.
+  Field(const Device& device, std::initializer_list<detail::Extent> shape, const Layout& layout,
+        Loc l = Loc::here())
+      : Field(device.object(), shape, layout, l) {}
   /// On the device named by QUERN_DEVICE, else the best: `Field<float, 2> u{n, m}`.
   Field(std::initializer_list<detail::Extent> shape, Loc l = Loc::here())
-      : Field(nullptr, shape, l) {}
+      : Field(nullptr, shape, {}, l) {}
+  Field(std::initializer_list<detail::Extent> shape, const Layout& layout, Loc l = Loc::here())
+      : Field(nullptr, shape, layout, l) {}
   explicit Field(const Device& device, Loc l = Loc::here())
     requires(N == 0)
-      : Field(device.object(), {}, l) {}
+      : Field(device.object(), {}, {}, l) {}
+  /// The caller's memory as a field, read and written in place: an array of T, row-major or as the
+  /// layout says (one array of whole elements in whole blocks). It must outlive the field, its
+  /// views and their launches; other code touches it only after synchronize(). Throws Error for a
+  /// null or misaligned pointer, and on a device that does not see the host's memory (a GPU):
+  /// nothing is ever copied silently.
+  static Field wrap(const Device& device, T* memory, std::initializer_list<detail::Extent> shape,
+                    const Layout& layout = aos, Loc l = Loc::here()) {
+    int64_t extents[8] = {};
+    return Field(detail::Ref<detail::FieldObject>(
+        detail::wrap_field(device.object(), type(), memory, unpack(shape, extents, l), layout, l)));
+  }
   explicit Field(detail::Ref<detail::FieldObject> object) : object_(std::move(object)) {}
   Field(const Field&) = default;
   template <class U>
@@ -57,6 +75,15 @@ class Field {
     requires(N > 1)
   {
     return at_ids(i.id, i.loc);
+  }
+  template <detail::Operand U>
+    requires(N != 1 && detail::is_scalar<detail::elem_t<U>>)
+  QUERN_RECORDS Elem<T> operator[](const U&) const {
+    static_assert(
+        detail::never<U>,
+        "quern: a field takes one index for each of its axes, as in u(i, j); before C++23 "
+        "u[i, j] is u[j]");
+    return at_ids(nullptr, Loc{});
   }
   QUERN_RECORDS Elem<T> operator()(Loc l = Loc::here()) const
     requires(N == 0)
@@ -112,14 +139,19 @@ class Field {
   Val<I> dim(int axis, Loc l = Loc::here()) const {
     return detail::value<I>(detail::extent(object_.get(), axis, detail::scalar_of<I>(), l));
   }
+  /// The first index of an axis as a device value: 0 unless the field has an offset.
+  template <class I = int32_t>
+  Val<I> first(int axis, Loc l = Loc::here()) const {
+    return detail::value<I>(detail::first_index(object_.get(), axis, detail::scalar_of<I>(), l));
+  }
   /// All indices. `for (auto [i, j] : u)` needs no call.
   template <class I = int32_t>
   detail::Range<I, N> indices(Loc l = Loc::here()) const {
     detail::Range<I, N> r{{}, l};
     r.spec.rank = N;
     for (int k = 0; k < N; k++) {
-      r.spec.lo[k] = detail::host_constant<I>(0, l);
-      r.spec.hi[k] = detail::extent(object_.get(), k, detail::scalar_of<I>(), l);
+      r.spec.lo[k] = detail::first_index(object_.get(), k, detail::scalar_of<I>(), l);
+      r.spec.hi[k] = detail::end_index(object_.get(), k, r.spec.lo[k], l);
     }
     return r;
   }
@@ -136,16 +168,81 @@ class Field {
     return {};
   }
 
+  // ---- views: fields on the same memory. What is written through one is seen through all; swap
+  // and release of the field itself reach its views.
+  /// Every step-th index lo … hi-1 of an axis, numbered from 0; axes in blocks take steps of 1.
+  Field slice(int axis, detail::Extent lo, detail::Extent hi, detail::Extent step = 1,
+              Loc l = Loc::here()) const {
+    return view<T, N>(detail::slice_field(object_.get(), axis, lo.n, hi.n, step.n, l));
+  }
+  /// The elements at one index of an axis, without that axis: a column is u.select(1, j).
+  Field<T, N - 1> select(int axis, detail::Extent index, Loc l = Loc::here()) const
+    requires(N > 0)
+  {
+    return view<T, N - 1>(detail::select_field(object_.get(), axis, index.n, l));
+  }
+  /// select(0, i).
+  Field<T, N - 1> row(detail::Extent i, Loc l = Loc::here()) const
+    requires(N > 0)
+  {
+    return select(0, i, l);
+  }
+  /// Rows and columns exchanged.
+  Field transposed(Loc l = Loc::here()) const
+    requires(N == 2)
+  {
+    return transposed({1, 0}, l);
+  }
+  /// Axis k of the view is axis order[k].
+  Field transposed(std::initializer_list<detail::Extent> order, Loc l = Loc::here()) const {
+    int64_t axes[8] = {};
+    return view<T, N>(detail::transposed_field(object_.get(), unpack(order, axes, l), N, l));
+  }
+  /// The last index of an axis first; not for an axis in blocks.
+  Field flipped(int axis, Loc l = Loc::here()) const {
+    return view<T, N>(detail::flipped_field(object_.get(), axis, l));
+  }
+  /// The same elements under indices that start elsewhere, within ±2^30.
+  Field rebased(std::initializer_list<detail::Extent> firsts, Loc l = Loc::here()) const {
+    int64_t n[8] = {};
+    return view<T, N>(detail::rebased_field(object_.get(), unpack(firsts, n, l), N, l));
+  }
+  /// One member of the structures: `particles.member(&Particle<>::x)`.
+  template <class S, class M>
+    requires(detail::is_structure<T> && std::is_same_v<S, T>)
+  Field<M, N> member(M S::* m, Loc l = Loc::here()) const {
+    T probe{};
+    auto offset =
+        reinterpret_cast<const char*>(&(probe.*m)) - reinterpret_cast<const char*>(&probe);
+    return view<M, N>(
+        detail::part_of_field(object_.get(), uint32_t(offset), detail::element_type<M>(), l));
+  }
+  /// Component k of the vectors.
+  Field<detail::scalar_t<T>, N> component(int k, Loc l = Loc::here()) const
+    requires(detail::is_vector<T>)
+  {
+    using S = detail::scalar_t<T>;
+    if (k < 0 || k >= detail::count_of<T>) detail::wrong_component(k, detail::count_of<T>, l);
+    return view<S, N>(detail::part_of_field(object_.get(), uint32_t(size_t(k) * sizeof(S)),
+                                            detail::element_type<S>(), l));
+  }
+
   // ---- on the host; these wait for the launches that use the field
   int64_t shape(int axis, Loc l = Loc::here()) const {
     return detail::field_extent(object_.get(), axis, l);
   }
+  /// The first index of an axis.
+  int64_t offset(int axis, Loc l = Loc::here()) const {
+    return detail::field_first(object_.get(), axis, l);
+  }
   int64_t size(Loc l = Loc::here()) const { return detail::field_size(object_.get(), l); }
-  /// Exchanges storage in O(1); kernels that captured either see it.
+  /// Exchanges storage in O(1); kernels that captured either see it, and so do views of either.
+  /// Shape and layout must agree; a view has no storage of its own to exchange.
   void swap(const Field& other, Loc l = Loc::here()) const {
     detail::swap_fields(object_.get(), other.object_.get(), l);
   }
-  /// Gives the memory back at once; a later launch with it is an error.
+  /// Gives the memory back at once, wrapped memory to its owner; a later launch with it, or with a
+  /// view of it, is an error.
   void release(Loc l = Loc::here()) const { detail::release_field(object_.get(), l); }
   void fill(T v, Loc l = Loc::here()) const { detail::fill_field(object_.get(), &v, l); }
   /// All elements in row-major order; `count` is checked.
@@ -155,10 +252,16 @@ class Field {
   void copy_to(T* to, size_t count, Loc l = Loc::here()) const {
     detail::read_field(object_.get(), to, detail::all_elements, int64_t(count), l);
   }
+  /// From and to a std::span, std::vector, std::array: whatever lies in one piece.
   template <class C>
     requires requires(const C& c) { c.data(), c.size(); }
   void copy_from(const C& from, Loc l = Loc::here()) const {
     copy_from(from.data(), from.size(), l);
+  }
+  template <class C>
+    requires requires(C& c) { c.data(), c.size(); }
+  void copy_to(C&& to, Loc l = Loc::here()) const {
+    copy_to(to.data(), to.size(), l);
   }
   /// One element.
   T at(std::initializer_list<detail::Extent> index, Loc l = Loc::here()) const {
@@ -201,12 +304,18 @@ class Field {
   }
 
   detail::FieldObject* object() const { return object_.get(); }
+  static detail::FieldType type() { return {detail::element_type<T>(), N}; }
 
  private:
-  Field(detail::DeviceObject* device, std::initializer_list<detail::Extent> shape, Loc l) {
+  Field(detail::DeviceObject* device, std::initializer_list<detail::Extent> shape,
+        const Layout& layout, Loc l) {
     int64_t extents[8] = {};
     object_ = detail::Ref<detail::FieldObject>(
-        detail::make_field(device, type_, unpack(shape, extents, l), l));
+        detail::make_field(device, type(), unpack(shape, extents, l), layout, l));
+  }
+  template <class U, int M>
+  static Field<U, M> view(detail::FieldObject* object) {
+    return Field<U, M>(detail::Ref<detail::FieldObject>(object));
   }
   static const int64_t* unpack(std::initializer_list<detail::Extent> list, int64_t* out, Loc l) {
     if (list.size() != size_t(N)) detail::wrong_axes(N, int(list.size()), l);

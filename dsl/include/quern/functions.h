@@ -1,6 +1,7 @@
 #pragma once
-// Functions of values: conversions, choice, arithmetic and mathematics. Their meaning, and the
-// bound of each mathematical function, stand in docs/semantics.md.
+// Functions of values: conversions, choice, arithmetic, random numbers, of vectors by component.
+// Their meaning stands in docs/semantics.md. All take host operands as well, so that code written
+// once, such as a structure's method, runs in both worlds.
 #include "quern/elem.h"
 
 namespace quern {
@@ -34,8 +35,21 @@ consteval auto met() {
 }
 /// The type where two operands meet without arithmetic (min, select): no promotion of equal types.
 template <class A, class B>
-using meet_t = rebind_t<std::conditional_t<is_scalar<elem_t<A>>, elem_t<B>, elem_t<A>>,
+struct Meet {
+  using type = rebind_t<std::conditional_t<is_scalar<elem_t<A>>, elem_t<B>, elem_t<A>>,
                         typename decltype(met<A, B>())::type>;
+};
+template <class A, class B>
+  requires(is_structure<elem_t<A>> || is_structure<elem_t<B>>)
+struct Meet<A, B> {
+  using type = elem_t<A>;
+};
+template <class A, class B>
+using meet_t = typename Meet<A, B>::type;
+
+template <class A, class B>
+inline constexpr bool meets_shape =
+    is_scalar<elem_t<A>> || is_scalar<elem_t<B>> || same_shape<elem_t<A>, elem_t<B>>;
 
 template <class T, class U>
 struct Meets {
@@ -44,19 +58,27 @@ struct Meets {
   static_assert(!std::is_unsigned_v<C> || std::is_same_v<C, bool> || Host<U> ||
                     std::is_unsigned_v<S>,
                 "quern: an integer that may be negative meets an unsigned one here; cast one side");
-  static constexpr bool ok = true;
+  static constexpr bool ok = is_scalar<elem_t<U>> || same_shape<T, elem_t<U>>;
+  static_assert(ok, "quern: the number of components differs");
 };
+/// Structures meet their like only, where one is chosen.
+template <class T, class U>
+  requires(is_structure<T> || is_structure<elem_t<U>>)
+struct Meets<T, U> : Initialises<T, U> {};
 
 /// An operand in the type T it meets another at.
 template <class T, Operand U>
 Ids<T> meeting(const U& u, Loc loc) {
-  static_assert(Meets<T, U>::ok);
-  constexpr int n = count_of<elem_t<U>>;
-  auto from = operand_ids<scalar_t<T>>(u, loc);
-  Ids<T> out;
-  for (int k = 0; k < count_of<T>; k++)
-    out.v[k] = n == 1 && k > 0 ? out.v[0] : convert(from.v[n == 1 ? 0 : k], type_of<T>, loc);
-  return out;
+  if constexpr (!Meets<T, U>::ok || is_structure<T>)
+    return converted<T>(u, loc);
+  else {
+    constexpr int n = count_of<elem_t<U>>;
+    auto from = operand_ids<scalar_t<T>>(u, loc);
+    Ids<T> out;
+    for (int k = 0; k < count_of<T>; k++)
+      out.v[k] = n == 1 && k > 0 ? out.v[0] : convert(from.v[n == 1 ? 0 : k], type_of<T>, loc);
+    return out;
+  }
 }
 
 template <class T, bool Floats, bool Numbers = true>
@@ -81,7 +103,46 @@ template <class T>
 }
 
 template <class A, class B>
-concept OneDevice = Operand<A> && Operand<B> && (Device<A> || Device<B>);
+concept OneDevice = Uniform<A> && Uniform<B> && (Device<A> || Device<B>);
+
+template <class... X>
+concept SomeDevice = (Uniform<X> && ...) && (Device<X> || ...);
+/// What two operands yield together: of the host where both are.
+template <class A, class B>
+using Met = std::conditional_t<Device<A> || Device<B>, Val<meet_t<A, B>>, meet_t<A, B>>;
+
+// ---- host operands
+/// Where two host operands meet: a scalar takes the type of an aggregate's.
+template <class A, class B>
+using host_meet_t = std::conditional_t<
+    is_scalar<A>, std::conditional_t<is_scalar<B>, std::common_type<A, B>, std::type_identity<B>>,
+    std::type_identity<A>>::type;
+template <class X>
+concept HostFloat = HostUniform<X> && std::is_floating_point_v<scalar_t<bare<X>>>;
+template <class A, class B>
+concept HostPair = HostUniform<A> && HostUniform<B> && meets_shape<A, B>;
+/// Component k; a scalar has one for every k.
+template <HostUniform U>
+constexpr auto host_part(const U& u, int k) {
+  if constexpr (is_scalar<U>)
+    return u;
+  else
+    return u.value(k);
+}
+/// f of the components of u… beside each other.
+template <class F, HostUniform A, HostUniform... U>
+constexpr auto host_map(F f, const A& a, const U&... u) {
+  using S = decltype(f(host_part(a, 0), host_part(u, 0)...));
+  if constexpr (is_scalar<A> && (is_scalar<U> && ...))
+    return S(f(a, u...));
+  else {
+    using Shaped = std::conditional_t<is_scalar<A>, Nth<sizeof...(U) == 0 ? 0 : 1, A, U..., A>, A>;
+    rebind_t<Shaped, S> out;
+    for (int k = 0; k < count_of<Shaped>; k++)
+      out.value(k) = f(host_part(a, k), host_part(u, k)...);
+    return out;
+  }
+}
 
 }  // namespace detail
 
@@ -92,16 +153,17 @@ namespace lang {
 template <class S, detail::Device U>
 auto cast(const U& u, Loc l = Loc::here()) {
   static_assert(detail::DeviceScalar<S>, "quern: cast<T> takes a scalar type");
+  static_assert(detail::Uniform<U>, "quern: cast<T> converts numbers, not structures");
   using T = detail::rebind_t<detail::elem_t<U>, S>;
-  auto from = u.ids(l);
+  auto from = u.quern_ids(l);
   detail::Ids<T> out;
   for (int k = 0; k < detail::count_of<T>; k++)
     out.v[k] = detail::convert(from.v[k], detail::type_of<T>, l);
   return detail::value<T>(out);
 }
-template <class S, detail::HostNumber U>
-constexpr S cast(const U& u) {
-  return S(u);
+template <class S, detail::HostUniform U>
+constexpr auto cast(const U& u) {
+  return detail::host_map([](auto v) { return S(v); }, u);
 }
 
 /// The same bits as another type of the same width.
@@ -111,7 +173,7 @@ Val<S> bitcast(const U& u, Loc l = Loc::here()) {
   static_assert(detail::is_scalar<F> && sizeof(S) == sizeof(F) && !std::is_same_v<S, bool> &&
                     !std::is_same_v<F, bool>,
                 "quern: bitcast<T> takes a number of the same width");
-  return detail::value<S>(detail::bitcast(u.ids(l).v[0], detail::scalar_of<S>(), l));
+  return detail::value<S>(detail::bitcast(u.quern_ids(l).v[0], detail::scalar_of<S>(), l));
 }
 
 /// `c ? a : b`, with both recorded.
@@ -124,22 +186,54 @@ auto select(Arg<bool> c, const A& a, const B& b) {
   return detail::value<T>(out);
 }
 
-#define QUERN_FLOAT_FUNCTION(name, op)                  \
-  template <detail::Device U>                           \
-  auto name(const U& u, Loc l = Loc::here()) {          \
-    using T = detail::elem_t<U>;                        \
-    static_assert(detail::Takes<T, true>::ok);          \
-    return detail::map<T>(detail::Op::op, u.ids(l), l); \
+/// Component by component: `c[k] ? a[k] : b[k]`.
+template <detail::Device C, detail::Uniform A, detail::Uniform B>
+  requires(detail::is_vector<detail::elem_t<C>>)
+auto select(const C& c, const A& a, const B& b, Loc l = Loc::here()) {
+  using M = detail::meet_t<A, B>;
+  using T = detail::rebind_t<detail::elem_t<C>, detail::scalar_t<M>>;
+  static_assert(std::is_same_v<detail::scalar_t<detail::elem_t<C>>, bool>,
+                "quern: the condition of select is a bool or a vector of them");
+  detail::Ids<T> x = detail::meeting<T>(a, l), y = detail::meeting<T>(b, l), out;
+  auto chosen = c.quern_ids(l);
+  for (int k = 0; k < detail::count_of<T>; k++)
+    out.v[k] = detail::ternary(detail::Op::select, chosen.v[k], x.v[k], y.v[k], l);
+  return detail::value<T>(out);
+}
+template <class A, class B>
+  requires detail::HostPair<A, B>
+constexpr auto select(bool c, const A& a, const B& b) {
+  return detail::host_map([c](auto x, auto y) { return c ? x : y; }, a, b);
+}
+template <int N, detail::HostUniform A, detail::HostUniform B>
+constexpr auto select(const Vec<bool, N>& c, const A& a, const B& b) {
+  return detail::host_map([](bool w, auto x, auto y) { return w ? x : y; }, c, a, b);
+}
+
+// `host` is the C library's function, without its suffix.
+#define QUERN_FLOAT_FUNCTION(name, op, host)                  \
+  template <detail::Device U>                                 \
+  auto name(const U& u, Loc l = Loc::here()) {                \
+    using T = detail::elem_t<U>;                              \
+    static_assert(detail::Takes<T, true>::ok);                \
+    return detail::map<T>(detail::Op::op, u.quern_ids(l), l); \
+  }                                                           \
+  template <detail::HostFloat U>                              \
+  constexpr auto name(const U& u) {                           \
+    return detail::host_map(                                  \
+        [](auto v) {                                          \
+          if constexpr (sizeof v == 4)                        \
+            return __builtin_##host##f(v);                    \
+          else                                                \
+            return __builtin_##host(v);                       \
+        },                                                    \
+        u);                                                   \
   }
-QUERN_FLOAT_FUNCTION(sqrt, sqrt)
-QUERN_FLOAT_FUNCTION(floor, floor)
-QUERN_FLOAT_FUNCTION(ceil, ceil)
-QUERN_FLOAT_FUNCTION(trunc, trunc)
-QUERN_FLOAT_FUNCTION(round, round)  // to nearest, ties to even
-QUERN_FLOAT_FUNCTION(sin, sin)
-QUERN_FLOAT_FUNCTION(cos, cos)
-QUERN_FLOAT_FUNCTION(exp, exp)
-QUERN_FLOAT_FUNCTION(log, log)
+QUERN_FLOAT_FUNCTION(sqrt, sqrt, sqrt)
+QUERN_FLOAT_FUNCTION(floor, floor, floor)
+QUERN_FLOAT_FUNCTION(ceil, ceil, ceil)
+QUERN_FLOAT_FUNCTION(trunc, trunc, trunc)
+QUERN_FLOAT_FUNCTION(round, round, rint)  // to nearest, ties to even
 #undef QUERN_FLOAT_FUNCTION
 
 #define QUERN_FUNCTION_OF_TWO(name, op, floats)                      \
@@ -156,26 +250,54 @@ QUERN_FUNCTION_OF_TWO(max, max, false)   // a < b ? b : a
 QUERN_FUNCTION_OF_TWO(fmin, fmin, true)  // skips a NaN, orders -0 < +0
 QUERN_FUNCTION_OF_TWO(fmax, fmax, true)
 QUERN_FUNCTION_OF_TWO(copysign, copysign, true)
-QUERN_FUNCTION_OF_TWO(pow, pow, true)
-QUERN_FUNCTION_OF_TWO(atan2, atan2, true)
 #undef QUERN_FUNCTION_OF_TWO
+#define QUERN_HOST_OF_TWO(name, ...)                                          \
+  template <class A, class B>                                                 \
+    requires detail::HostPair<A, B>                                           \
+  constexpr auto name(const A& a, const B& b) {                               \
+    using S = detail::scalar_t<detail::host_meet_t<A, B>>;                    \
+    return detail::host_map([](S x, S y) -> S { return __VA_ARGS__; }, a, b); \
+  }
+QUERN_HOST_OF_TWO(min, y < x ? y : x)
+QUERN_HOST_OF_TWO(max, x < y ? y : x)
+QUERN_HOST_OF_TWO(fmin, S(__builtin_fmin(x, y)))
+QUERN_HOST_OF_TWO(fmax, S(__builtin_fmax(x, y)))
+QUERN_HOST_OF_TWO(copysign, S(__builtin_copysign(x, y)))
+#undef QUERN_HOST_OF_TWO
 
+template <detail::HostUniform U>
+constexpr auto abs(const U& u) {
+  using S = detail::scalar_t<U>;
+  return detail::host_map(
+      [](S v) -> S {
+        if constexpr (std::is_floating_point_v<S>)
+          return S(__builtin_fabs(v));
+        else
+          return v < S(0) ? S(-v) : v;
+      },
+      u);
+}
 template <detail::Device U>
 auto abs(const U& u, Loc l = Loc::here()) {
   using T = detail::elem_t<U>;
   static_assert(detail::Takes<T, false>::ok);
-  return detail::map<T>(detail::Op::abs, u.ids(l), l);
+  return detail::map<T>(detail::Op::abs, u.quern_ids(l), l);
 }
 template <detail::Device A, detail::Operand L, detail::Operand H>
 auto clamp(const A& a, const L& low, const H& high, Loc l = Loc::here()) {
   return min(max(a, low, l), high, l);
+}
+template <detail::HostUniform A, detail::HostUniform L, detail::HostUniform H>
+constexpr auto clamp(const A& a, const L& low, const H& high) {
+  return min(max(a, low), high);
 }
 /// a · b + c, rounded once.
 template <detail::Device A, detail::Operand B, detail::Operand C>
 auto fma(const A& a, const B& b, const C& c, Loc l = Loc::here()) {
   using T = detail::elem_t<A>;
   static_assert(detail::Takes<T, true>::ok);
-  detail::Ids<T> x = a.ids(l), y = detail::converted<T>(b, l), z = detail::converted<T>(c, l), out;
+  detail::Ids<T> x = a.quern_ids(l), y = detail::converted<T>(b, l), z = detail::converted<T>(c, l),
+                 out;
   for (int k = 0; k < detail::count_of<T>; k++)
     out.v[k] = detail::ternary(detail::Op::fma, x.v[k], y.v[k], z.v[k], l);
   return detail::value<T>(out);
@@ -185,28 +307,34 @@ template <detail::Device U>
 auto ifloor(const U& u, Loc l = Loc::here()) {
   return cast<int32_t>(floor(u, l), l);
 }
-template <detail::Device U>
-Val<bool> isnan(const U& u, Loc l = Loc::here()) {
-  using T = detail::elem_t<U>;
-  static_assert(detail::Takes<T, true>::ok && detail::is_scalar<T>);
-  detail::Ids<T> a = u.ids(l);
-  detail::Id out;
-  detail::binary(detail::Op::ne, detail::type_of<T>, a.v, 1, a.v, 1, &out, l);
-  return detail::value<bool>(out);
+template <detail::HostFloat U>
+constexpr auto ifloor(const U& u) {
+  return cast<int32_t>(floor(u));
 }
-
 /// Components one beside the other, as in vec(i, j + 1).
-template <detail::Operand A, detail::Operand B>
-  requires(detail::Device<A> || detail::Device<B>)
+template <class A, class B>
+  requires detail::SomeDevice<A, B>
 auto vec(const A& a, const B& b, Loc l = Loc::here()) {
   using S = detail::meet_t<A, B>;
   return Val<Vec<S, 2>>{Arg<S>(a, l), Arg<S>(b, l)};
 }
-template <detail::Operand A, detail::Operand B, detail::Operand C>
-  requires(detail::Device<A> || detail::Device<B> || detail::Device<C>)
+template <class A, class B, class C>
+  requires detail::SomeDevice<A, B, C>
 auto vec(const A& a, const B& b, const C& c, Loc l = Loc::here()) {
-  using S = detail::meet_t<Val<detail::meet_t<A, B>>, C>;
+  using S = detail::meet_t<detail::Met<A, B>, C>;
   return Val<Vec<S, 3>>{Arg<S>(a, l), Arg<S>(b, l), Arg<S>(c, l)};
+}
+template <class A, class B, class C, class D>
+  requires detail::SomeDevice<A, B, C, D>
+auto vec(const A& a, const B& b, const C& c, const D& d, Loc l = Loc::here()) {
+  using S = detail::meet_t<detail::Met<detail::Met<A, B>, C>, D>;
+  return Val<Vec<S, 4>>{Arg<S>(a, l), Arg<S>(b, l), Arg<S>(c, l), Arg<S>(d, l)};
+}
+template <detail::HostNumber A, detail::HostNumber... U>
+  requires(sizeof...(U) >= 1 && sizeof...(U) <= 3)
+constexpr auto vec(A a, U... u) {
+  using S = detail::canonical_t<std::common_type_t<A, U...>>;
+  return Vec<S, int(sizeof...(U)) + 1>(S(a), S(u)...);
 }
 
 /// Uniform in [0, 1) for floating types, all bits random for the others. The same numbers on every
@@ -237,26 +365,21 @@ Val<T> random(Loc l = Loc::here()) {
 
 // Found through the operands' namespace, too.
 using lang::abs;
-using lang::atan2;
+using lang::cast;
 using lang::ceil;
 using lang::clamp;
 using lang::copysign;
-using lang::cos;
-using lang::exp;
 using lang::floor;
 using lang::fma;
 using lang::fmax;
 using lang::fmin;
 using lang::ifloor;
-using lang::isnan;
-using lang::log;
 using lang::max;
 using lang::min;
-using lang::pow;
 using lang::round;
 using lang::select;
-using lang::sin;
 using lang::sqrt;
 using lang::trunc;
+using lang::vec;
 
 }  // namespace quern

@@ -38,6 +38,8 @@ struct Source {
 #define QUERN_CHECKED_HERE true
 #endif
 
+/// Is it checked, given the options and whether the file is compiled for debugging?
+bool is_checked(Choice option, bool debugging);
 void set_modes(KernelObject* kernel, const Options& options, bool checked);
 /// Null where the kernel has no results.
 LaunchObject* launch(KernelObject* kernel, const Argument* arguments, int count, Loc loc);
@@ -53,7 +55,9 @@ class Result {
   explicit Result(detail::LaunchObject* launch) : launch_(launch) {}
   template <std::size_t K>
   auto get() const {
-    return detail::from_bits<detail::Nth<K, T...>>(detail::launch_result(launch_.get(), int(K)));
+    int k = detail::first_scalar<K, T...>();
+    return detail::from_bits<detail::Nth<K, T...>>(
+        [&] { return detail::launch_result(launch_.get(), k++); });
   }
   /// The only result.
   auto value() const
@@ -83,18 +87,24 @@ class Kernel<R(A...)> {
     requires(!std::is_same_v<F, Kernel>)
   Kernel(F f, Options options = {},
          detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
-    detail::Recorder recorder(false, Returned::scalars, Returned::count, source.loc);
+    bool checked = detail::is_checked(options.checked, source.checked);
+    detail::Recorder recorder(nullptr, checked, Returned::scalars, Returned::count, source.loc);
     detail::Trace<R, A...>::run(f, source.loc);
     object_ =
         detail::Ref<detail::KernelObject>(detail::make_kernel(recorder.finish(), options.name));
-    detail::set_modes(object_.get(), options, source.checked);
+    detail::set_modes(object_.get(), options, checked);
   }
 
   /// Launches; may return before the kernel ends. Yields Result<…>, or nothing.
   auto operator()(typename detail::Parameter<detail::bare<A>>::host... a,
                   Loc l = Loc::here()) const {
-    detail::Argument arguments[sizeof...(A) + 1] = {detail::Parameter<detail::bare<A>>::pass(a)...};
-    return finish(detail::launch(object_.get(), arguments, int(sizeof...(A)), l),
+    constexpr int count = (detail::Parameter<detail::bare<A>>::count + ... + 0);
+    detail::Argument arguments[size_t(count) + 1];
+    [[maybe_unused]] detail::Argument* next = arguments;
+    (detail::Parameter<detail::bare<A>>::pass(
+         a, std::exchange(next, next + detail::Parameter<detail::bare<A>>::count)),
+     ...);
+    return finish(detail::launch(object_.get(), arguments, count, l),
                   typename detail::ResultOf<R>::types{});
   }
 

@@ -145,8 +145,8 @@ detail::Range<I, N> serial(detail::Range<I, N> r) {
   r.spec.serial = true;
   return r;
 }
-/// A parallel loop that runs `n` (1 to 1024) iterations together: as one block of a GPU's threads; the
-/// chunks of a CPU's threads are multiples of it.
+/// A parallel loop that runs `n` (1 to 1024) iterations together: as one block of a GPU's threads;
+/// the chunks of a CPU's threads are multiples of it.
 template <class I, int N>
 detail::Range<I, N> block_size(detail::Range<I, N> r, int n) {
   r.spec.block = n;

@@ -5,7 +5,31 @@
 namespace quern {
 namespace detail {
 
-enum class Rule : uint8_t { arithmetic, division, remainder, bits, shift, equality, order };
+enum class Rule : uint8_t {
+  arithmetic,
+  product,
+  division,
+  remainder,
+  bits,
+  shift,
+  equality,
+  order
+};
+
+/// A matrix beside a vector or matrix multiplies as in linear algebra; a vector is a row or column.
+template <class A, class B>
+struct LinearProduct {
+  static constexpr bool applies = (is_matrix<A> || is_matrix<B>) && !is_scalar<A> && !is_scalar<B>;
+  static constexpr int rows = is_matrix<A> ? Traits<A>::rows : 1;
+  static constexpr int inner = is_matrix<A> ? Traits<A>::columns : count_of<A>;
+  static constexpr int columns = is_matrix<B> ? Traits<B>::columns : 1;
+  static constexpr bool fits = inner == Traits<B>::rows;
+  template <class S>
+  using type = std::conditional_t<
+      is_matrix<A> && is_matrix<B>,
+      Mat<S, applies ? Traits<A>::rows : 2, applies && is_matrix<B> ? columns : 2>,
+      Vec<S, applies ? (is_matrix<A> ? rows : columns) : 2>>;
+};
 
 /// What an operator of this rule does with operands of host types A and B.
 template <Rule K, class A, class B>
@@ -14,9 +38,18 @@ struct Outcome {
   using SB = scalar_t<B>;
   static constexpr bool both_bool = std::is_same_v<SA, bool> && std::is_same_v<SB, bool>;
   static constexpr bool comparison = K == Rule::equality || K == Rule::order;
-  static constexpr bool shape_ok = is_scalar<A> || is_scalar<B> || (count_of<A> == count_of<B>);
-  static constexpr bool class_ok = !(K == Rule::bits || K == Rule::shift || K == Rule::remainder) ||
-                                   (std::is_integral_v<SA> && std::is_integral_v<SB>);
+  static constexpr bool linear = K == Rule::product && LinearProduct<A, B>::applies;
+  /// Of matrices, element by element, there are sums, differences and comparisons; a scalar scales.
+  static constexpr bool elements_ok =
+      linear || !(is_matrix<A> || is_matrix<B>) ||
+      (K == Rule::arithmetic
+           ? same_shape<A, B>
+           : comparison || K == Rule::product || (K == Rule::division && is_scalar<B>));
+  static constexpr bool shape_ok =
+      linear ? LinearProduct<A, B>::fits : is_scalar<A> || is_scalar<B> || same_shape<A, B>;
+  static constexpr bool integers = K == Rule::bits || K == Rule::shift || K == Rule::remainder;
+  static constexpr bool class_ok =
+      (!integers || (std::is_integral_v<SA> && std::is_integral_v<SB>)) && elements_ok;
   static constexpr bool defined = shape_ok && class_ok;
   using common =
       std::conditional_t<K == Rule::shift, promoted_t<SA>,
@@ -28,8 +61,14 @@ struct Outcome {
       !(std::is_signed_v<promoted_t<SA>> || std::is_signed_v<promoted_t<SB>>) || both_bool;
   static constexpr bool ok = defined && signs_ok;
   using shape = std::conditional_t<is_scalar<A>, B, A>;
-  using type =
-      rebind_t<std::conditional_t<defined, shape, A>, std::conditional_t<comparison, bool, common>>;
+  static auto outcome() {
+    if constexpr (linear && defined)
+      return std::type_identity<typename LinearProduct<A, B>::template type<common>>{};
+    else
+      return std::type_identity<rebind_t<std::conditional_t<defined, shape, A>,
+                                         std::conditional_t<comparison, bool, common>>>{};
+  }
+  using type = typename decltype(outcome())::type;
 };
 
 template <class R>
@@ -54,7 +93,11 @@ Val<T> value(Id id) {
 template <class R, class A, class B>
 Val<typename R::type> apply(Op op, const Ids<A>& a, const Ids<B>& b, Loc loc) {
   Ids<typename R::type> out;
-  binary(op, scalar_of<typename R::common>(), a.v, count_of<A>, b.v, count_of<B>, out.v, loc);
+  if constexpr (R::linear)
+    product(scalar_of<typename R::common>(), a.v, b.v, LinearProduct<A, B>::rows,
+            LinearProduct<A, B>::inner, LinearProduct<A, B>::columns, out.v, loc);
+  else
+    binary(op, scalar_of<typename R::common>(), a.v, count_of<A>, b.v, count_of<B>, out.v, loc);
   return value<typename R::type>(out);
 }
 
@@ -108,11 +151,11 @@ struct Common {
 };
 
 #define QUERN_BINARY(symbol, rule, op)               \
-  template <Operand U>                               \
+  template <Uniform U>                               \
   friend auto operator symbol(At<T> a, const U& b) { \
     return bin<Rule::rule, T, U>(Op::op, a, b);      \
   }                                                  \
-  template <Host U>                                  \
+  template <HostUniform U>                           \
   friend auto operator symbol(const U& a, At<T> b) { \
     return nib<Rule::rule, T, U>(Op::op, a, b);      \
   }
@@ -121,11 +164,11 @@ struct Common {
   friend auto operator symbol(At<T> a, At<T> b) {                                   \
     return apply<Outcome<Rule::equality, T, T>, T, T>(Op::op, a.ids, b.ids, a.loc); \
   }                                                                                 \
-  template <Host U>                                                                 \
+  template <HostUniform U>                                                          \
   friend auto operator symbol(At<T> a, const U& b) {                                \
     return bin<Rule::equality, T, U>(Op::op, a, b);                                 \
   }                                                                                 \
-  template <Host U>                                                                 \
+  template <HostUniform U>                                                          \
   friend auto operator symbol(const U& a, At<T> b) {                                \
     return nib<Rule::equality, T, U>(Op::op, a, b);                                 \
   }
@@ -135,7 +178,7 @@ template <class T>
 struct Ops : Common<T> {
   QUERN_BINARY(+, arithmetic, add)
   QUERN_BINARY(-, arithmetic, sub)
-  QUERN_BINARY(*, arithmetic, mul)
+  QUERN_BINARY(*, product, mul)
   QUERN_BINARY(/, division, div)
   QUERN_BINARY(%, remainder, rem)
   QUERN_BINARY(&, bits, bit_and)
@@ -157,12 +200,17 @@ struct Ops : Common<T> {
   }
 };
 
+/// A structure has no operators.
+template <class T>
+  requires is_structure<T>
+struct Ops<T> : Common<T> {};
+
 /// A bool adds guards. A template, so that Val<bool> may be incomplete here.
 template <class T>
 struct BoolOps : Common<T> {
   QUERN_BINARY(+, arithmetic, add)
   QUERN_BINARY(-, arithmetic, sub)
-  QUERN_BINARY(*, arithmetic, mul)
+  QUERN_BINARY(*, product, mul)
   QUERN_BINARY(&, bits, bit_and)
   QUERN_BINARY(|, bits, bit_or)
   QUERN_BINARY(^, bits, bit_xor)
@@ -173,12 +221,12 @@ struct BoolOps : Common<T> {
   template <DeviceBool U>
   friend auto operator&&(At<T> a, const U& b) {
     return value<typename Dependent<U, T>::type>(
-        guard(true, a.ids.v[0], b.ids(a.loc).v[0], a.recorded.position, a.loc));
+        guard(true, a.ids.v[0], b.quern_ids(a.loc).v[0], a.recorded.position, a.loc));
   }
   template <DeviceBool U>
   friend auto operator||(At<T> a, const U& b) {
     return value<typename Dependent<U, T>::type>(
-        guard(false, a.ids.v[0], b.ids(a.loc).v[0], a.recorded.position, a.loc));
+        guard(false, a.ids.v[0], b.quern_ids(a.loc).v[0], a.recorded.position, a.loc));
   }
 };
 template <>
@@ -187,7 +235,8 @@ struct Ops<bool> : BoolOps<bool> {};
 #undef QUERN_EQUALITY
 
 template <class A, class B>
-concept MixedDevice = Device<A> && Device<B> && !std::is_same_v<elem_t<A>, elem_t<B>>;
+concept MixedDevice =
+    Device<A> && Device<B> && Uniform<A> && Uniform<B> && !std::is_same_v<elem_t<A>, elem_t<B>>;
 
 }  // namespace detail
 
@@ -195,7 +244,7 @@ concept MixedDevice = Device<A> && Device<B> && !std::is_same_v<elem_t<A>, elem_
 template <detail::DeviceBool A>
 auto operator!(const A& a) {
   return detail::value<detail::elem_t<A>>(
-      detail::unary(detail::Op::bit_not, a.ids(Loc{}).v[0], Loc{}));
+      detail::unary(detail::Op::bit_not, a.quern_ids(Loc{}).v[0], Loc{}));
 }
 
 // A host bool beside a device one: the host decides at once.

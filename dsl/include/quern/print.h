@@ -10,26 +10,83 @@ struct Format {
   Loc loc;
   Format(const char* t, Loc l = Loc::here()) : text(t), loc(l) {}
 };
-template <Operand U>
-Id reported(const U& u, Loc loc) {
-  using T = elem_t<U>;
-  static_assert(is_scalar<T>, "quern: print and check take scalars; pass the components");
-  return operand_ids<canonical_t<T>>(u, loc).v[0];
+/// Writes {} for a scalar, (…, …) for what has parts.
+template <class T>
+struct FormOf {
+  static constexpr char* write(char* out) {
+    for (const char* p = "{}"; *p; p++) *out++ = *p;
+    return out;
+  }
+};
+template <int N, class T>
+constexpr char* write_parts(char* out) {
+  *out++ = '(';
+  for (int k = 0; k < N; k++) {
+    if (k > 0) *out++ = ',', *out++ = ' ';
+    out = FormOf<T>::write(out);
+  }
+  *out++ = ')';
+  return out;
 }
+template <class S, int N>
+struct FormOf<Vec<S, N>> {
+  static constexpr char* write(char* out) { return write_parts<N, S>(out); }
+};
+template <class S, int R, int C>
+struct FormOf<Mat<S, R, C>> {
+  static constexpr char* write(char* out) { return write_parts<R, Vec<S, C>>(out); }
+};
+template <class T, int N>
+struct FormOf<Array<T, N>> {
+  static constexpr char* write(char* out) { return write_parts<N, T>(out); }
+};
+template <class T>
+inline constexpr bool has_form = !is_structure<T>;
+template <class T, int N>
+inline constexpr bool has_form<Array<T, N>> = has_form<T>;
+/// The form of a T, its scalars in parentheses as they belong together.
+template <class T>
+const char* form_of() {
+  static constexpr struct Text {
+    char v[size_t(8 * count_of<T> + 8)] = {};
+    constexpr Text() { FormOf<T>::write(v); }
+  } text;
+  return text.v;
+}
+
+/// Values to report, read in order.
+template <Operand... U>
+struct Reports {
+  static constexpr int count = int(sizeof...(U));
+  static_assert((has_form<elem_t<U>> && ...),
+                "quern: print and check take no structure; pass its members");
+  Id ids[size_t((count_of<elem_t<U>> + ... + 1))];
+  Reported values[size_t(count + 1)];
+  explicit Reports([[maybe_unused]] Loc loc, const U&... u) {
+    [[maybe_unused]] Id* next = ids;
+    [[maybe_unused]] Reported* value = values;
+    [[maybe_unused]] auto append = [&](const char* form, const auto& list, int n) {
+      *value++ = {form, next, n};
+      for (Id id : list.v) *next++ = id;
+    };
+    (append(form_of<elem_t<U>>(), result_ids(u, loc), count_of<elem_t<U>>), ...);
+  }
+};
 }  // namespace detail
 
 namespace lang {
-/// `print("{} {}", a, b)`: each {} is replaced by a value; the line appears at the next host wait.
+/// `print("{} {}", a, b)`: each {} is replaced by a value, a vector's by (x, y, z), a matrix's by
+/// its rows; the line appears at the next host wait. At most 8 scalars.
 template <detail::Operand... A>
 void print(detail::Format format, const A&... a) {
-  detail::Id ids[sizeof...(A) + 1] = {detail::reported(a, format.loc)...};
-  detail::print(format.text, ids, int(sizeof...(A)), format.loc);
+  detail::Reports<A...> all(format.loc, a...);
+  detail::print(format.text, all.values, all.count, format.loc);
 }
 /// An error, thrown at the next host wait, where `c` is false.
 template <detail::Operand... A>
 void check(Arg<bool> c, const char* message, const A&... a) {
-  detail::Id ids[sizeof...(A) + 1] = {detail::reported(a, c.loc)...};
-  detail::check(c.id(), message, ids, int(sizeof...(A)), c.loc);
+  detail::Reports<A...> all(c.loc, a...);
+  detail::check(c.id(), message, all.values, all.count, c.loc);
 }
 }  // namespace lang
 }  // namespace quern

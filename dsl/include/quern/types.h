@@ -6,7 +6,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "quern/array.h"
 #include "quern/loc.h"
+#include "quern/structure.h"
+#include "quern/vector.h"
 
 namespace quern {
 
@@ -16,31 +19,8 @@ template <class T>
 class Var;
 template <class T>
 class Elem;
-
-/// A host vector; on the device it is `Val<Vec<T, N>>`, one scalar per component.
-template <class T, int N>
-struct Vec;
 template <class T>
-struct Vec<T, 2> {
-  T x{}, y{};
-  constexpr Vec() = default;
-  constexpr Vec(T a, T b) : x(a), y(b) {}
-  constexpr bool operator==(const Vec&) const = default;
-};
-template <class T>
-struct Vec<T, 3> {
-  T x{}, y{}, z{};
-  constexpr Vec() = default;
-  constexpr Vec(T a, T b, T c) : x(a), y(b), z(c) {}
-  constexpr bool operator==(const Vec&) const = default;
-};
-template <class T>
-struct Vec<T, 4> {
-  T x{}, y{}, z{}, w{};
-  constexpr Vec() = default;
-  constexpr Vec(T a, T b, T c, T d) : x(a), y(b), z(c), w(d) {}
-  constexpr bool operator==(const Vec&) const = default;
-};
+class Item;
 
 namespace detail {
 
@@ -88,60 +68,232 @@ consteval auto canonical() {
   else
     return std::type_identity<uint64_t>{};
 }
-template <class T>
-using canonical_t = typename decltype(canonical<T>())::type;
 
-enum class Shape : uint8_t { scalar, vector };
+enum class Shape : uint8_t { scalar, vector, matrix, structure };
 
-/// How a host type decomposes into scalars.
+/// The scalar types of an aggregate, in order.
+template <int N>
+struct ScalarList {
+  Scalar v[size_t(N == 0 ? 1 : N)] = {};
+};
+
+/// How a host type decomposes into scalars. `each(v, f)` calls f with each scalar of v in order.
 template <class T>
 struct Traits {
   using scalar = T;
   static constexpr Shape shape = Shape::scalar;
-  static constexpr int count = 1;
+  static constexpr int rows = 1, columns = 1, count = 1;
+  static constexpr bool supported = DeviceScalar<T>;
+  static consteval ScalarList<1> scalars() { return {{scalar_of<T>()}}; }
+  template <class V, class F>
+  static constexpr void each(V& v, F&& f) {
+    f(v);
+  }
+};
+/// Of `N` scalars of one type, `value(k)` of the host type.
+template <class S, Shape K, int R, int C>
+struct UniformTraits {
+  using scalar = S;
+  static constexpr Shape shape = K;
+  static constexpr int rows = R, columns = C, count = R * C;
+  static constexpr bool supported = DeviceScalar<S>;
+  static consteval ScalarList<count> scalars() {
+    ScalarList<count> out;
+    for (Scalar& s : out.v) s = scalar_of<S>();
+    return out;
+  }
+  template <class V, class F>
+  static constexpr void each(V& v, F&& f) {
+    for (int k = 0; k < count; k++) f(v.value(k));
+  }
 };
 template <class S, int N>
-struct Traits<Vec<S, N>> {
-  using scalar = S;
-  static constexpr Shape shape = Shape::vector;
-  static constexpr int count = N;
+struct Traits<Vec<S, N>> : UniformTraits<S, Shape::vector, N, 1> {};
+template <class S, int R, int C>
+struct Traits<Mat<S, R, C>> : UniformTraits<S, Shape::matrix, R, C> {};
+
+template <class T>
+inline constexpr int count_of = Traits<T>::count;
+template <class... T>
+consteval auto joined_scalars() {
+  constexpr int n = (count_of<T> + ... + 0);
+  ScalarList<n> out;
+  int at = 0;
+  [[maybe_unused]] auto append = [&](const auto& list) {
+    for (Scalar s : list.v) out.v[at++] = s;
+  };
+  (append(Traits<T>::scalars()), ...);
+  return out;
+}
+/// Of a structure S with members M: its scalars are theirs, member after member.
+template <class S, class M = typename Members<S>::type>
+struct StructureTraits;
+template <class S, class... M>
+struct StructureTraits<S, Types<M...>> {
+  using scalar = void;
+  using members = Types<M...>;
+  static constexpr Shape shape = Shape::structure;
+  static constexpr int rows = 1, columns = 1, count = (count_of<M> + ... + 0);
+  static constexpr bool supported = (Traits<M>::supported && ...);
+  static consteval auto scalars() { return joined_scalars<M...>(); }
+  template <class V, class F>
+  static constexpr void each(V& v, F&& f) {
+    with_members<int(sizeof...(M))>(v, [&](auto&... m) { (Traits<M>::each(m, f), ...); });
+  }
 };
+template <template <class, class...> class P, class... A>
+struct Traits<P<HostW, A...>> : StructureTraits<P<HostW, A...>> {};
+/// Element after element. Like a structure it has no arithmetic, and is initialised by its like.
+template <class T, int N>
+struct Traits<Array<T, N>> {
+  using scalar = void;
+  static constexpr Shape shape = Shape::structure;
+  static constexpr int rows = 1, columns = 1, count = N * count_of<T>;
+  static constexpr bool supported = Traits<T>::supported;
+  static consteval ScalarList<count> scalars() {
+    ScalarList<count> out;
+    constexpr auto one = Traits<T>::scalars();
+    for (int k = 0; k < count; k++) out.v[k] = one.v[k % count_of<T>];
+    return out;
+  }
+  template <class V, class F>
+  static constexpr void each(V& v, F&& f) {
+    for (int k = 0; k < N; k++) Traits<T>::each(v[k], f);
+  }
+};
+template <class T>
+inline constexpr bool is_array = false;
+template <class T, int N>
+inline constexpr bool is_array<Array<T, N>> = true;
+
 template <class T>
 using scalar_t = typename Traits<T>::scalar;
 template <class T>
-inline constexpr int count_of = Traits<T>::count;
-template <class T>
 inline constexpr bool is_scalar = Traits<T>::shape == Shape::scalar;
+template <class T>
+inline constexpr bool is_vector = Traits<T>::shape == Shape::vector;
+template <class T>
+inline constexpr bool is_matrix = Traits<T>::shape == Shape::matrix;
+template <class T>
+inline constexpr bool is_structure = Traits<T>::shape == Shape::structure;
+template <class T>
+inline constexpr ScalarList<count_of<T>> scalars_of = Traits<T>::scalars();
+/// The scalar type of a T whose scalars are all of one.
 template <class T>
 inline constexpr Scalar type_of = scalar_of<scalar_t<T>>();
 
-/// `T` with its scalars replaced by `S`.
+/// `T` with its scalars replaced by `S`; a structure has none to replace.
 template <class T, class S>
 struct Rebind {
-  using type = S;
+  using type = std::conditional_t<is_structure<T>, T, S>;
 };
 template <class T, int N, class S>
 struct Rebind<Vec<T, N>, S> {
   using type = Vec<S, N>;
 };
+template <class T, int R, int C, class S>
+struct Rebind<Mat<T, R, C>, S> {
+  using type = Mat<S, R, C>;
+};
 template <class T, class S>
 using rebind_t = typename Rebind<T, S>::type;
+template <class A, class B>
+inline constexpr bool same_shape = std::is_same_v<rebind_t<A, bool>, rebind_t<B, bool>>;
 
-/// Component `k` of a host or device value; a scalar is its own.
+template <class T, bool = is_structure<T>>
+struct Canonical {
+  using type = T;
+};
 template <class T>
-constexpr auto component(const T& v, int k) {
-  if constexpr (!requires { v.x; })
-    return v;
-  else {
-    if constexpr (requires { v.w; }) {
-      if (k == 3) return v.w;
+struct Canonical<T, false> {
+  using type = rebind_t<T, typename decltype(canonical<scalar_t<T>>())::type>;
+};
+template <class T>
+using canonical_t = typename Canonical<T>::type;
+
+/// A row: of a matrix a vector, of a vector a scalar.
+template <class T>
+struct Row {
+  using type = scalar_t<T>;
+};
+template <class S, int R, int C>
+struct Row<Mat<S, R, C>> {
+  using type = Vec<S, C>;
+};
+template <class T>
+using row_t = typename Row<T>::type;
+
+/// Where the scalars of a T lie inside it, in bytes.
+template <class T>
+const uint32_t* offsets_of() {
+  static const struct Table {
+    uint32_t v[size_t(count_of<T>)];
+    Table() {
+      T probe{};
+      int k = 0;
+      Traits<T>::each(probe, [&](auto& scalar) {
+        v[k++] = uint32_t(reinterpret_cast<const char*>(&scalar) -
+                          reinterpret_cast<const char*>(&probe));
+      });
     }
-    if constexpr (requires { v.z; }) {
-      if (k == 2) return v.z;
-    }
-    return k == 0 ? v.x : v.y;
-  }
+  } table;
+  return table.v;
 }
+
+// ---- the mutable locals of a variable
+/// One for each scalar; those of an array's elements lie together in one, as an array.
+template <int N>
+struct SlotPlan {
+  struct Place {
+    int slot, element;
+  };
+  int slots = 0;
+  int length[size_t(N)] = {};  ///< elements of each slot
+  Place at[size_t(N)] = {};    ///< where each scalar lies
+};
+template <class T>
+struct Slots {
+  static consteval auto plan() {
+    SlotPlan<count_of<T>> out;
+    for (int k = 0; k < count_of<T>; k++) out.length[k] = 1, out.at[k] = {k, 0};
+    out.slots = count_of<T>;
+    return out;
+  }
+};
+template <class T, int N>
+struct Slots<Array<T, N>> {
+  static consteval auto plan() {
+    SlotPlan<count_of<Array<T, N>>> out;
+    constexpr auto one = Slots<T>::plan();
+    out.slots = one.slots;
+    for (int k = 0; k < one.slots; k++) out.length[k] = N * one.length[k];
+    for (int k = 0; k < N * count_of<T>; k++) {
+      auto [slot, element] = one.at[k % count_of<T>];
+      out.at[k] = {slot, k / count_of<T> * one.length[slot] + element};
+    }
+    return out;
+  }
+};
+template <class T>
+  requires(is_structure<T> && !is_array<T>)
+struct Slots<T> {
+  template <class... M>
+  static consteval auto joined(Types<M...>) {
+    SlotPlan<count_of<T>> out;
+    int scalars = 0;
+    auto append = [&](const auto& part, int count) {
+      for (int k = 0; k < count; k++)
+        out.at[scalars++] = {out.slots + part.at[k].slot, part.at[k].element};
+      for (int k = 0; k < part.slots; k++) out.length[out.slots + k] = part.length[k];
+      out.slots += part.slots;
+    };
+    (append(Slots<M>::plan(), count_of<M>), ...);
+    return out;
+  }
+  static consteval auto plan() { return joined(typename Traits<T>::members{}); }
+};
+template <class T>
+inline constexpr auto slots_of = Slots<T>::plan();
 
 // ---- operands
 template <class X>
@@ -164,6 +316,12 @@ struct ElemOf<X> {
 /// The host type behind an operand: of `Val<float>` and of `float` it is float.
 template <class X>
 using elem_t = typename ElemOf<bare<X>>::type;
+
+/// An operand whose scalars are of one type: arithmetic is defined by component.
+template <class X>
+concept Uniform = Operand<X> && !is_structure<elem_t<X>>;
+template <class X>
+concept HostUniform = Host<X> && !is_structure<bare<X>>;
 
 template <class X>
 concept DeviceBool = Device<X> && std::is_same_v<elem_t<X>, bool>;

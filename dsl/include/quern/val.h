@@ -1,5 +1,9 @@
 #pragma once
 // Values: what every expression yields. They never change.
+//
+// Val, Var and Elem derive from the user's structures: the names of their members and parameters
+// must not meet those of a structure, hence the prefix quern_ and the trailing underscores.
+#include "quern/detail/parts.h"
 #include "quern/ops.h"
 
 namespace quern {
@@ -16,27 +20,20 @@ struct Unchanging {
   }
 };
 
-/// Named components of a vector, each a Val, Var or Elem of the scalar.
-template <template <class> class K, class T>
-struct Components;
-template <template <class> class K, class S>
-struct Components<K, Vec<S, 2>> {
-  K<S> x, y;
-  template <class F>
-  Components(F make) : x(make(0)), y(make(1)) {}
-};
-template <template <class> class K, class S>
-struct Components<K, Vec<S, 3>> {
-  K<S> x, y, z;
-  template <class F>
-  Components(F make) : x(make(0)), y(make(1)), z(make(2)) {}
-};
-template <template <class> class K, class S>
-struct Components<K, Vec<S, 4>> {
-  K<S> x, y, z, w;
-  template <class F>
-  Components(F make) : x(make(0)), y(make(1)), z(make(2)), w(make(3)) {}
-};
+/// How many rows can make a T: components of a vector, row vectors of a matrix.
+template <class T>
+inline constexpr int rows_of = Traits<T>::rows == 1 ? 0 : Traits<T>::rows;
+
+template <class T, class... A>
+Ids<T> joined(const A&... parts) {
+  Ids<T> out;
+  int at = 0;
+  auto append = [&](const auto& list) {
+    for (Id id : list.v) out.v[at++] = id;
+  };
+  (append(parts), ...);
+  return out;
+}
 
 }  // namespace detail
 
@@ -64,17 +61,33 @@ struct Components<K, Vec<S, 4>> {
 
 /// One value of a recording (SSA), of host type T.
 template <class T>
-class Val : public detail::Ops<T> {
-  static_assert(detail::DeviceScalar<T>, "quern: not a type a device value can have");
+class Val : public detail::Ops<T>, public detail::Parts<Val, T> {
+  static_assert(detail::Traits<T>::supported, "quern: not a type a device value can have");
+  using Base = detail::Parts<quern::Val, T>;
+  using Row = Arg<detail::row_t<T>>;
 
  public:
-  explicit Val(detail::Ids<T> ids) : id_(ids.v[0]) {}
+  explicit Val(const detail::Ids<T>& ids_) : Base(ids_) {}
   Val(const Val&) = default;
   template <detail::Operand U>
     requires(!std::is_same_v<U, Val>)
-  Val(const U& u, Loc l = Loc::here()) : Val(detail::converted<T>(u, l)) {}
+  Val(const U& u_, Loc l_ = Loc::here()) : Val(detail::converted<T>(u_, l_)) {}
+  /// A vector of its components, a matrix of its rows.
+  Val(Row a_, Row b_)
+    requires(detail::rows_of<T> == 2)
+      : Val(detail::joined<T>(a_.ids, b_.ids)) {}
+  Val(Row a_, Row b_, Row c_)
+    requires(detail::rows_of<T> == 3)
+      : Val(detail::joined<T>(a_.ids, b_.ids, c_.ids)) {}
+  Val(Row a_, Row b_, Row c_, Row d_)
+    requires(detail::rows_of<T> == 4)
+      : Val(detail::joined<T>(a_.ids, b_.ids, c_.ids, d_.ids)) {}
+  /// A matrix of its numbers, row by row.
+  template <detail::Operand... A>
+    requires(detail::is_matrix<T> && int(sizeof...(A)) == detail::count_of<T>)
+  Val(const A&... a_) : Val(detail::joined<T>(Arg<detail::scalar_t<T>>(a_, Loc{}).ids...)) {}
   template <class U = T>
-  Val() {
+  Val() : Base(detail::Ids<T>{}) {
     static_assert(detail::never<U>,
                   "quern: a value needs an initialiser; a variable to be assigned later is "
                   "`Var<T> name;`");
@@ -83,47 +96,11 @@ class Val : public detail::Ops<T> {
     requires(sizeof(T) == 0);
   QUERN_UNCHANGING
 
-  detail::Ids<T> ids(Loc) const { return {{id_}}; }
-
- private:
-  detail::Id id_;
-};
-
-/// A vector is its scalars.
-template <class S, int N>
-class Val<Vec<S, N>> : public detail::Ops<Vec<S, N>>, public detail::Components<Val, Vec<S, N>> {
-  using T = Vec<S, N>;
-  using Base = detail::Components<quern::Val, T>;
-
- public:
-  explicit Val(detail::Ids<T> ids)
-      : Base([&](int k) { return Val<S>(detail::Ids<S>{{ids.v[k]}}); }) {}
-  Val(const Val&) = default;
-  template <detail::Operand U>
-    requires(!std::is_same_v<U, Val>)
-  Val(const U& u, Loc l = Loc::here()) : Val(detail::converted<T>(u, l)) {}
-  Val(Arg<S> a, Arg<S> b)
-    requires(N == 2)
-      : Val(detail::Ids<T>{{a.id(), b.id()}}) {}
-  Val(Arg<S> a, Arg<S> b, Arg<S> c)
-    requires(N == 3)
-      : Val(detail::Ids<T>{{a.id(), b.id(), c.id()}}) {}
-  Val(Arg<S> a, Arg<S> b, Arg<S> c, Arg<S> d)
-    requires(N == 4)
-      : Val(detail::Ids<T>{{a.id(), b.id(), c.id(), d.id()}}) {}
-  Val& operator=(const Val&)
-    requires(sizeof(T) == 0);
-  QUERN_UNCHANGING
-
-  Val<S> operator[](int k) const { return detail::component(*this, k); }
+  detail::Ids<T> quern_ids(Loc) const { return detail::leaves<quern::Val, T>(*this); }
+  /// For structured bindings of a vector.
   template <int K>
-  Val<S> get() const {
-    return detail::component(*this, K);
-  }
-  detail::Ids<T> ids(Loc l) const {
-    detail::Ids<T> out;
-    for (int k = 0; k < N; k++) out.v[k] = (*this)[k].ids(l).v[0];
-    return out;
+  auto get() const {
+    return this->quern_part(K);
   }
 };
 #undef QUERN_UNCHANGING

@@ -15,6 +15,56 @@ struct Compound {
   static constexpr bool ok = true;
 };
 
+/// A structure has no arithmetic.
+template <class T, bool Numbers, bool Integers>
+  requires is_structure<T>
+struct Compound<T, Numbers, Integers> {
+  static_assert(!is_structure<T>,
+                "quern: a structure or array has no arithmetic; change its members");
+  static constexpr bool ok = true;
+};
+
+template <class T>
+[[gnu::cold, gnu::noinline]] SlotIds<T> new_slots(Loc loc) {
+  constexpr auto plan = slots_of<T>;
+  SlotIds<T> out;
+  for (int k = 0; k < count_of<T>; k++) {
+    auto [s, element] = plan.at[k];
+    if (element == 0) out.v[s] = slot(scalars_of<T>.v[k], plan.length[s], loc);
+  }
+  return out;
+}
+/// Where scalar k of a variable lies.
+template <class T>
+Id place_of(const SlotIds<T>& slots, int k, Loc loc) {
+  constexpr auto plan = slots_of<T>;
+  auto [s, element] = plan.at[k];
+  if (plan.length[s] == 1) return slots.v[s];
+  return item(slots.v[s], constant(Scalar::i32, int64_t(element), loc), 1, 0, loc);
+}
+template <class T>
+[[gnu::cold, gnu::noinline]] Ids<T> get_all(const SlotIds<T>& slots, Loc loc) {
+  Ids<T> out;
+  for (int k = 0; k < count_of<T>; k++) out.v[k] = get(place_of<T>(slots, k, loc), loc);
+  return out;
+}
+template <class T>
+[[gnu::cold, gnu::noinline]] void put_all(const SlotIds<T>& slots, const Ids<T>& v, Loc loc) {
+  for (int k = 0; k < count_of<T>; k++) put(place_of<T>(slots, k, loc), v.v[k], loc);
+}
+template <class T>
+[[gnu::cold, gnu::noinline]] SlotIds<T> new_slots(const Ids<T>& init, Loc loc) {
+  SlotIds<T> out = new_slots<T>(loc);
+  put_all<T>(out, init, loc);
+  return out;
+}
+/// Of types with arithmetic, which have a slot for each scalar.
+template <class T, int N, class O>
+[[gnu::cold, gnu::noinline]] void update_all(O op, const Ids<T, N>& slots, const Ids<T>& v,
+                                             Loc loc) {
+  for (int k = 0; k < N; k++) update(op, slots.v[k], v.v[k], loc);
+}
+
 template <class T>
 void refuse_captured_copy() {
   static_assert(never<T>,
@@ -23,11 +73,11 @@ void refuse_captured_copy() {
 
 }  // namespace detail
 
-#define QUERN_COMPOUND(symbol, op, numbers, integers)          \
-  Var& operator symbol(Arg<T> v) {                             \
-    static_assert(detail::Compound<T, numbers, integers>::ok); \
-    change(detail::Op::op, v);                                 \
-    return *this;                                              \
+#define QUERN_COMPOUND(symbol, op, numbers, integers)                        \
+  Var& operator symbol(Arg<T> v_) {                                          \
+    static_assert(detail::Compound<T, numbers, integers>::ok);               \
+    detail::update_all(detail::Op::op, this->quern_slots(), v_.ids, v_.loc); \
+    return *this;                                                            \
   }
 #define QUERN_VARIABLE                                                 \
   Var& operator=(const Var&)                                           \
@@ -47,83 +97,87 @@ void refuse_captured_copy() {
   QUERN_COMPOUND(>>=, shr, true, true)
 
 template <class T>
-class Var : public detail::Ops<T> {
-  static_assert(detail::DeviceScalar<T>, "quern: not a type a device variable can have");
+class Var : public detail::Ops<T>, public detail::Parts<Var, T> {
+  static_assert(detail::Traits<T>::supported, "quern: not a type a device variable can have");
+  using Base = detail::Parts<quern::Var, T>;
 
  public:
   /// Zero.
-  explicit Var(Loc l = Loc::here()) : Var(T{}, l) {}
+  explicit Var(Loc l_ = Loc::here()) : Var(detail::new_slots<T>(l_)) {}
   template <detail::Operand U>
     requires(!std::is_same_v<U, Var>)
-  Var(const U& u, Loc l = Loc::here()) : slot_(detail::slot(detail::converted<T>(u, l).v[0], l)) {}
-  Var(const Var& other, Loc l = Loc::here()) : slot_(detail::slot(other.ids(l).v[0], l)) {}
-  Var& operator=(Arg<T> v) {
-    detail::put(slot_, v.id(), v.loc);
+  Var(const U& u_, Loc l_ = Loc::here())
+      : Var(detail::new_slots<T>(detail::converted<T>(u_, l_), l_)) {}
+  Var(const Var& other_, Loc l_ = Loc::here())
+      : Var(detail::new_slots<T>(other_.quern_ids(l_), l_)) {}
+  explicit Var(const detail::SlotIds<T>& slots_) : Base(slots_) {}
+  Var& operator=(Arg<T> v_) {
+    detail::put_all<T>(quern_slots(), v_.ids, v_.loc);
     return *this;
   }
   QUERN_VARIABLE
   Var& operator++() { return *this += Arg<T>(1, Loc{}); }
   Var& operator--() { return *this -= Arg<T>(1, Loc{}); }
   Val<T> operator++(int) {
-    Val<T> old = *this;
+    Val<T> old_ = *this;
     ++*this;
-    return old;
+    return old_;
   }
   Val<T> operator--(int) {
-    Val<T> old = *this;
+    Val<T> old_ = *this;
     --*this;
-    return old;
+    return old_;
   }
 
-  detail::Ids<T> ids(Loc l) const { return {{detail::get(slot_, l)}}; }
-  detail::Id slot() const { return slot_; }
-
- private:
-  void change(detail::Op op, const Arg<T>& v) { detail::update(op, slot_, v.id(), v.loc); }
-  detail::Id slot_;
-};
-
-template <class S, int N>
-class Var<Vec<S, N>> : public detail::Ops<Vec<S, N>>, public detail::Components<Var, Vec<S, N>> {
-  using T = Vec<S, N>;
-  using Base = detail::Components<quern::Var, T>;
-
- public:
-  explicit Var(Loc l = Loc::here()) : Var(T{}, l) {}
-  template <detail::Operand U>
-    requires(!std::is_same_v<U, Var>)
-  Var(const U& u, Loc l = Loc::here()) : Var(detail::converted<T>(u, l), l) {}
-  Var(const Var& other, Loc l = Loc::here()) : Var(other.ids(l), l) {}
-  Var& operator=(Arg<T> v) {
-    for (int k = 0; k < N; k++) detail::put(part(k), v.ids.v[k], v.loc);
-    return *this;
-  }
-  QUERN_VARIABLE
-
-  detail::Ids<T> ids(Loc l) const {
-    detail::Ids<T> out;
-    for (int k = 0; k < N; k++) out.v[k] = detail::get(part(k), l);
-    return out;
-  }
-
- private:
-  Var(detail::Ids<T> init, Loc l)
-      : Base([&](int k) { return Var<S>(Val<S>(detail::Ids<S>{{init.v[k]}}), l); }) {}
-  detail::Id part(int k) const {
-    if constexpr (N > 3) {
-      if (k == 3) return this->w.slot();
-    }
-    if constexpr (N > 2) {
-      if (k == 2) return this->z.slot();
-    }
-    return k == 0 ? this->x.slot() : this->y.slot();
-  }
-  void change(detail::Op op, const Arg<T>& v) {
-    for (int k = 0; k < N; k++) detail::update(op, part(k), v.ids.v[k], v.loc);
-  }
+  detail::Ids<T> quern_ids(Loc l_) const { return detail::get_all<T>(quern_slots(), l_); }
+  detail::SlotIds<T> quern_slots() const { return detail::leaves<quern::Var, T>(*this); }
 };
 #undef QUERN_VARIABLE
 #undef QUERN_COMPOUND
+
+namespace detail {
+
+/// v[k] of a variable: the component's value, and assignable as a temporary.
+template <class T, class S>
+class Chosen : public Val<S> {
+ public:
+  Chosen(const Ids<T>& slots, Id index, Loc loc)
+      : Val<S>(Ids<S>{{pick(slots.v, count_of<T>, true, index, loc)}}),
+        slots_(slots),
+        index_(index) {}
+  void operator=(Arg<S> v) && { put_at(slots_.v, count_of<T>, index_, v.id(), v.loc); }
+#define QUERN_CHOSEN(symbol)                                                       \
+  void operator symbol##=(Arg<S> v)&& {                                            \
+    Arg<S> changed(static_cast<const Val<S>&>(*this) symbol Val<S>(v.ids), v.loc); \
+    put_at(slots_.v, count_of<T>, index_, changed.id(), v.loc);                    \
+  }
+  QUERN_CHOSEN(+)
+  QUERN_CHOSEN(-)
+  QUERN_CHOSEN(*)
+  QUERN_CHOSEN(/)
+#undef QUERN_CHOSEN
+  template <class U>
+  void operator=(const U&) & {
+    static_assert(never<U>,
+                  "quern: this names the value of a component, so assigning to it would not reach "
+                  "the variable; write `v[k] = value`");
+  }
+  Chosen& operator=(const Chosen&)
+    requires(sizeof(S) == 0);
+
+ private:
+  Ids<T> slots_;
+  Id index_;
+};
+template <class S>
+struct Component<Var, S> {
+  template <class T>
+  static Chosen<T, S> of(const Ids<T>& parts, Id index, Loc loc) {
+    return {parts, index, loc};
+  }
+};
+
+}  // namespace detail
 
 template <class T>
 class Var<Val<T>> {

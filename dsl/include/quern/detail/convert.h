@@ -16,24 +16,38 @@ Id host_constant(H v, Loc loc) {
     return constant(s, uint64_t(v), loc);
 }
 
-/// The scalars of operand `u`: of a device value as they are, of a host value as S.
+/// The scalars of operand `u`: of a device value as they are, of a host value as S (of a structure,
+/// as its own).
 template <class S, Operand U>
 auto operand_ids(const U& u, Loc loc) {
   if constexpr (Device<U>)
-    return u.ids(loc);
+    return u.quern_ids(loc);
   else {
-    Ids<rebind_t<U, S>> out;
-    for (int k = 0; k < count_of<U>; k++) out.v[k] = host_constant<S>(component(u, k), loc);
+    using T = rebind_t<U, S>;
+    Ids<T> out;
+    int k = 0;
+    Traits<U>::each(u, [&](const auto& v) {
+      if constexpr (is_structure<T>)
+        out.v[k++] = host_constant<bare<decltype(v)>>(v, loc);
+      else
+        out.v[k++] = host_constant<S>(v, loc);
+    });
     return out;
   }
 }
 
+/// The scalars of a result or argument, of a host value in its own types.
+template <Operand U>
+auto result_ids(const U& u, Loc loc) {
+  return operand_ids<scalar_t<canonical_t<elem_t<U>>>>(u, loc);
+}
+
+/// May a U initialise a T whose scalars are of one type?
 template <class T, class U>
 struct Initialises {
   using S = scalar_t<T>;
   using F = scalar_t<elem_t<U>>;
-  static constexpr bool fits_shape =
-      is_scalar<elem_t<U>> || (count_of<T> == count_of<elem_t<U>> && !is_scalar<T>);
+  static constexpr bool fits_shape = is_scalar<elem_t<U>> || same_shape<T, elem_t<U>>;
   static constexpr bool narrow = Device<U> && narrows<F, S>();
   static constexpr bool inexact =
       Host<U> && ((std::is_floating_point_v<F> && std::is_integral_v<S>) ||
@@ -48,12 +62,28 @@ struct Initialises {
                 "cast<T>(value), or a comparison for bool");
   static constexpr bool ok = fits_shape && !narrow && !inexact;
 };
+/// A structure is initialised by its like only.
+template <class T, class U>
+  requires(is_structure<T> || is_structure<elem_t<U>>)
+struct Initialises<T, U> {
+  static constexpr bool ok = std::is_same_v<T, elem_t<U>>;
+  static_assert(ok,
+                "quern: a structure is initialised by one of its own type, an array likewise, and "
+                "nothing else by either");
+};
 
-/// Initialises or assigns a T: no narrowing; a scalar fills a vector.
+/// Initialises or assigns a T: no narrowing; a scalar fills a vector or matrix.
 template <class T, Operand U>
 Ids<T> converted(const U& u, Loc loc) {
-  Ids<T> out{};
-  if constexpr (Initialises<T, U>::ok) {
+  if constexpr (is_structure<T> || is_structure<elem_t<U>>) {
+    if constexpr (std::is_same_v<T, elem_t<U>>)
+      return operand_ids<void>(u, loc);
+    else
+      return static_cast<void>(Initialises<T, U>::ok), Ids<T>{};
+  } else if constexpr (!Initialises<T, U>::ok) {
+    return Ids<T>{};
+  } else {
+    Ids<T> out;
     auto from = operand_ids<scalar_t<T>>(u, loc);
     constexpr int n = count_of<elem_t<U>>;
     for (int k = 0; k < count_of<T>; k++) {
@@ -61,8 +91,8 @@ Ids<T> converted(const U& u, Loc loc) {
       if constexpr (Device<U> && type_of<elem_t<U>> != type_of<T>)
         if (n > 1 || k == 0) out.v[k] = convert(out.v[k], type_of<T>, loc);
     }
+    return out;
   }
-  return out;
 }
 
 /// What was recorded before a left operand ended; only && and || need it.
@@ -83,9 +113,10 @@ struct At {
   detail::Ids<T> ids;
   Loc loc;
   [[no_unique_address]] detail::Recorded<T> recorded = {};
-  QUERN_RECORDS At(const Val<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
-  QUERN_RECORDS At(const Var<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
-  QUERN_RECORDS At(const Elem<T>& v, Loc l = Loc::here()) : ids(v.ids(l)), loc(l) {}
+  QUERN_RECORDS At(const Val<T>& v, Loc l = Loc::here()) : ids(v.quern_ids(l)), loc(l) {}
+  QUERN_RECORDS At(const Var<T>& v, Loc l = Loc::here()) : ids(v.quern_ids(l)), loc(l) {}
+  QUERN_RECORDS At(const Elem<T>& v, Loc l = Loc::here()) : ids(v.quern_ids(l)), loc(l) {}
+  QUERN_RECORDS At(const Item<T>& v, Loc l = Loc::here()) : ids(v.quern_ids(l)), loc(l) {}
 };
 
 /// Anything that may initialise a T, and where it was written.
@@ -118,7 +149,7 @@ struct Index {
       id = narrow ? host_constant<int32_t>(u, l) : host_constant<int64_t>(u, l);
     } else {
       constexpr bool wide = sizeof(S) == 8 || std::is_same_v<S, uint32_t>;
-      id = convert(u.ids(l).v[0], wide ? Scalar::i64 : Scalar::i32, l);
+      id = convert(u.quern_ids(l).v[0], wide ? Scalar::i64 : Scalar::i32, l);
     }
   }
 };

@@ -1,6 +1,7 @@
 #pragma once
 // Counted references to what lives behind the language: devices, fields, kernels, functions.
 #include "quern/detail/record.h"
+#include "quern/layout.h"
 
 namespace quern::detail {
 
@@ -53,14 +54,38 @@ const char* device_name(DeviceObject* device);
 void set_seed(DeviceObject* device, uint32_t seed);
 
 // ---- fields
+/// How an element is made of scalars: in a field, and (at `offsets`, in `bytes`) on the host.
+struct ElementType {
+  const Scalar* scalars = nullptr;
+  const uint32_t* offsets = nullptr;
+  int count = 1;
+  uint32_t bytes = 0;
+};
+template <class T>
+ElementType element_type() {
+  return {scalars_of<T>.v, offsets_of<T>(), count_of<T>, uint32_t(sizeof(T))};
+}
 struct FieldType {
-  Scalar scalar = Scalar::none;
-  int components = 1;
+  ElementType element;
   int rank = 1;
 };
 [[noreturn]] void wrong_axes(int wanted, int found, Loc loc);
-FieldObject* make_field(DeviceObject* device, FieldType type, const int64_t* shape, Loc loc);
+[[noreturn]] void wrong_component(int found, int count, Loc loc);
+FieldObject* make_field(DeviceObject* device, FieldType type, const int64_t* shape,
+                        const Layout& layout, Loc loc);
+/// On the caller's memory.
+FieldObject* wrap_field(DeviceObject* device, FieldType type, void* memory, const int64_t* shape,
+                        const Layout& layout, Loc loc);
+FieldObject* slice_field(FieldObject* field, int axis, int64_t lo, int64_t hi, int64_t step,
+                         Loc loc);
+FieldObject* select_field(FieldObject* field, int axis, int64_t index, Loc loc);
+FieldObject* transposed_field(FieldObject* field, const int64_t* order, int count, Loc loc);
+FieldObject* flipped_field(FieldObject* field, int axis, Loc loc);
+FieldObject* rebased_field(FieldObject* field, const int64_t* firsts, int count, Loc loc);
+/// The part of each element, of type `part`, that lies `offset` bytes into it on the host.
+FieldObject* part_of_field(FieldObject* field, uint32_t offset, ElementType part, Loc loc);
 int64_t field_extent(FieldObject* field, int axis, Loc loc);
+int64_t field_first(FieldObject* field, int axis, Loc loc);
 int64_t field_size(FieldObject* field, Loc loc);
 void swap_fields(FieldObject* a, FieldObject* b, Loc loc);
 void release_field(FieldObject* field, Loc loc);

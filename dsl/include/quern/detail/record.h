@@ -24,12 +24,23 @@ struct Id {
 };
 
 /// The ids of a value's scalars.
-template <class T>
+template <class T, int N = count_of<T>>
 struct Ids {
-  Id v[size_t(count_of<T>)];
+  Id v[size_t(N)];
 };
+/// Those of the mutable locals of a variable.
+template <class T>
+using SlotIds = Ids<T, slots_of<T>.slots>;
+/// Those of the part of type M that begins at `at`.
+template <class M, class T, int N>
+auto part_of(const Ids<T, N>& ids, int at) {
+  Ids<M, N == count_of<T> ? count_of<M> : slots_of<M>.slots> out;
+  for (Id& id : out.v) id = ids.v[at++];
+  return out;
+}
 
 struct FieldObject;
+struct Recording;
 
 #define QUERN_RECORDS [[gnu::cold, gnu::noinline]]
 
@@ -43,15 +54,32 @@ QUERN_RECORDS Id bitcast(Id v, Scalar to, Loc loc);
 /// broadcasts.
 QUERN_RECORDS void binary(Op op, Scalar compute, const Id* a, int a_count, const Id* b, int b_count,
                           Id* out, Loc loc);
+/// Matrix product of a (rows × inner) and b (inner × columns) after converting both to `compute`.
+QUERN_RECORDS void product(Scalar compute, const Id* a, const Id* b, int rows, int inner,
+                           int columns, Id* out, Loc loc);
 QUERN_RECORDS Id unary(Op op, Id a, Loc loc);
 QUERN_RECORDS Id ternary(Op op, Id a, Id b, Id c, Loc loc);  ///< select, fma
 /// 32 random bits; `first` is the word they continue, where a number takes two.
 QUERN_RECORDS Id random_word(Loc loc, Id first = {});
 
-// ---- mutable locals
-QUERN_RECORDS Id slot(Id init, Loc loc);
+/// `index`; checked: an error unless it is one of 0 … count-1 of `what`.
+QUERN_RECORDS Id in_range(Id index, int count, Loc loc, const char* what = "a component");
+/// r · columns + c.
+QUERN_RECORDS Id row_major(Id r, int columns, Id c, Loc loc);
+/// The part at `index`, of a value's or (`slots`) a variable's parts; the last one where there is
+/// none.
+QUERN_RECORDS Id pick(const Id* parts, int count, bool slots, Id index, Loc loc);
+
+// ---- mutable locals: each of `count` elements, zero. `slot` names one of one element, or, by the
+// id that item() yields, an element of one.
+QUERN_RECORDS Id slot(Scalar type, int count, Loc loc);
 QUERN_RECORDS Id get(Id slot, Loc loc);
 QUERN_RECORDS void put(Id slot, Id v, Loc loc);
+/// Records the read of element index · stride + offset, counted from `base`: a local, or an item
+/// of one.
+QUERN_RECORDS Id item(Id base, Id index, int stride, int offset, Loc loc);
+/// The slot at `index` becomes v; none where there is none.
+QUERN_RECORDS void put_at(const Id* slots, int count, Id index, Id v, Loc loc);
 /// `slot op= v`; across a parallel loop a reduction where `op` is one.
 QUERN_RECORDS void update(Op op, Id slot, Id v, Loc loc);
 /// atomic_min(slot, v) and its like.
@@ -64,6 +92,9 @@ QUERN_RECORDS void store(Id element, Id v, Loc loc);
 /// Atomic inside parallel loops and functions, plain in serial code. Yields the old value.
 QUERN_RECORDS Id atomic(Atomic op, Id element, const Id* values, int count, Loc loc);
 QUERN_RECORDS Id extent(FieldObject* field, int axis, Scalar type, Loc loc);
+/// The first index along an axis, and the one behind the last, of the first's type.
+QUERN_RECORDS Id first_index(FieldObject* field, int axis, Scalar type, Loc loc);
+QUERN_RECORDS Id end_index(FieldObject* field, int axis, Id first, Loc loc);
 
 // ---- structure
 struct LoopSpec {
@@ -96,8 +127,27 @@ QUERN_RECORDS Position position();
 QUERN_RECORDS Id guard(bool is_and, Id a, Id b, Position after_a, Loc loc);
 
 // ---- effects that reach the host
-QUERN_RECORDS void print(const char* format, const Id* values, int count, Loc loc);
-QUERN_RECORDS void check(Id condition, const char* format, const Id* values, int count, Loc loc);
+/// A value for a place {} of a text: `form` has a {} for each of its scalars.
+struct Reported {
+  const char* form;
+  const Id* scalars;
+  int count;
+};
+QUERN_RECORDS void print(const char* format, const Reported* values, int count, Loc loc);
+QUERN_RECORDS void check(Id condition, const char* format, const Reported* values, int count,
+                         Loc loc);
+
+/// While it lives, what is recorded is placed at its location: library functions written in plain
+/// operators report the line of their caller. The outermost one counts.
+class Placed {
+ public:
+  explicit Placed(Loc loc);
+  Placed(const Placed&) = delete;
+  ~Placed();
+
+ private:
+  Recording* recording_ = nullptr;
+};
 
 /// Poisons the recording.
 QUERN_RECORDS void fail(Loc loc, const char* message);

@@ -7,32 +7,26 @@ namespace quern {
 /// Several results of a kernel: `return result(a, b);`.
 template <class... T>
 struct Results {
-  detail::Id ids[sizeof...(T)];
+  detail::Id ids[size_t((detail::count_of<T> + ... + 0))];
 };
 
 namespace lang {
 template <detail::Operand... U>
 auto result(const U&... u) {
-  return Results<detail::canonical_t<detail::elem_t<U>>...>{
-      {detail::operand_ids<detail::canonical_t<detail::elem_t<U>>>(u, Loc{}).v[0]...}};
+  Results<detail::canonical_t<detail::elem_t<U>>...> out;
+  detail::Id* next = out.ids;
+  auto append = [&](const auto& list) {
+    for (detail::Id id : list.v) *next++ = id;
+  };
+  (append(detail::result_ids(u, Loc{})), ...);
+  return out;
 }
 }  // namespace lang
 
 namespace detail {
 
-template <class... T>
-struct Types {};
 template <class L>
 struct TypeList;
-template <std::size_t K, class T, class... R>
-struct NthOf : NthOf<K - 1, R...> {};
-template <class T, class... R>
-struct NthOf<0, T, R...> {
-  using type = T;
-};
-template <std::size_t K, class... T>
-using Nth = typename NthOf<K, T...>::type;
-
 /// A result type decomposed into host types.
 template <class R>
 struct ResultOf {
@@ -90,12 +84,13 @@ struct Argument {
   uint64_t bits = 0;
   FieldObject* field = nullptr;
 };
+/// The scalars of a host value.
 template <class T>
-Argument scalar_argument(T v) {
-  static_assert(sizeof(T) <= 8);
-  Argument a;
-  __builtin_memcpy(&a.bits, &v, sizeof v);
-  return a;
+void value_arguments(const T& v, Argument* out) {
+  Traits<T>::each(v, [&](const auto& scalar) {
+    static_assert(sizeof scalar <= 8);
+    __builtin_memcpy(&out++->bits, &scalar, sizeof scalar);
+  });
 }
 /// Throws Error where a parameter of this type cannot hold the host value.
 void expect_holds(Scalar type, int64_t v, Loc loc);
@@ -112,7 +107,7 @@ struct Passed {
 
  private:
   template <class U>
-  static T checked(const U& u, Loc l) {
+  static T checked(const U& u, [[maybe_unused]] Loc l) {
     if constexpr (std::is_arithmetic_v<U> && !std::is_same_v<U, T> && !std::is_same_v<T, bool>) {
       if constexpr (std::is_floating_point_v<U>)
         expect_holds(scalar_of<T>(), double(u), l);
@@ -124,19 +119,23 @@ struct Passed {
     return static_cast<T>(u);
   }
 };
-template <class T>
-T from_bits(uint64_t bits) {
-  T v;
-  __builtin_memcpy(&v, &bits, sizeof v);
+/// A host value of its scalars' bits, `next()` after `next()`.
+template <class T, class F>
+T from_bits(F next) {
+  T v{};
+  Traits<T>::each(v, [&](auto& scalar) {
+    uint64_t bits = next();
+    __builtin_memcpy(&scalar, &bits, sizeof scalar);
+  });
   return v;
 }
 
 // ---- the recording of a kernel or function
-struct Recording;
 /// Opens a recording; leaving without finish (an exception of the user's) drops it.
 class Recorder {
  public:
-  Recorder(bool function, const Scalar* results, int count, Loc loc);
+  /// A kernel, or (`function`: the address of its handle) a function, with these results.
+  Recorder(const void* function, bool checked, const Scalar* results, int count, Loc loc);
   Recorder(const Recorder&) = delete;
   ~Recorder();
   /// Throws the first error; else the caller owns what was recorded.
@@ -156,15 +155,21 @@ void native_return(const Id* values, int count);
 template <class X>
 struct Parameter {
   static_assert(never<X>, "quern: a kernel parameter is a value (F32, I32, Val<T>) or a Field");
+  static constexpr int count = 1;
   using host = X;
   using device = X;
 };
-template <DeviceScalar T>
+template <class T>
 struct Parameter<Val<T>> {
-  static Val<T> make(Loc l) { return value<T>(parameter(scalar_of<T>(), l)); }
+  static constexpr int count = count_of<T>;
+  static Val<T> make(Loc l) {
+    Ids<T> ids;
+    for (int k = 0; k < count; k++) ids.v[k] = parameter(scalars_of<T>.v[k], l);
+    return value<T>(ids);
+  }
   using host = Passed<T>;
   using device = Arg<T>;
-  static Argument pass(Passed<T> a) { return scalar_argument(a.v); }
+  static void pass(const Passed<T>& a, Argument* out) { value_arguments(a.v, out); }
 };
 template <class T>
 struct Parameter<Var<T>> {
@@ -176,11 +181,12 @@ struct Parameter<Var<T>> {
 };
 template <class T, int N>
 struct Parameter<Field<T, N>> {
+  static constexpr int count = 1;
   static Field<T, N> make(Loc l) {
-    return Field<T, N>(Ref<FieldObject>(field_parameter({type_of<T>, count_of<T>, N}, l)));
+    return Field<T, N>(Ref<FieldObject>(field_parameter(Field<T, N>::type(), l)));
   }
   using host = Field<T, N>;
-  static Argument pass(const Field<T, N>& f) { return {0, f.object()}; }
+  static void pass(const Field<T, N>& f, Argument* out) { *out = {0, f.object()}; }
 };
 
 /// Runs the user's function, with parameters made in order, and records its native result.
@@ -196,12 +202,12 @@ struct Trace {
     }
     template <Operand V>
     static void record(const V& v) {
-      auto ids = operand_ids<canonical_t<elem_t<V>>>(v, Loc{});
-      native_return(ids.v, 1);
+      auto ids = result_ids(v, Loc{});
+      native_return(ids.v, count_of<elem_t<V>>);
     }
     template <class... T>
     static void record(const Results<T...>& v) {
-      native_return(v.ids, int(sizeof...(T)));
+      native_return(v.ids, (count_of<T> + ... + 0));
     }
   };
   template <class F>
@@ -210,11 +216,21 @@ struct Trace {
   }
 };
 
+/// The scalars of results T….
 template <class... T>
 struct TypeList<Types<T...>> {
-  static constexpr int count = int(sizeof...(T));
-  static constexpr Scalar scalars[] = {scalar_of<T>()..., Scalar::none};
+  static constexpr int count = (count_of<T> + ... + 0);
+  static constexpr ScalarList<count> list = joined_scalars<T...>();
+  static constexpr const Scalar* scalars = list.v;
 };
+
+/// The position of the first scalar of part K of parts T….
+template <std::size_t K, class... T>
+consteval int first_scalar() {
+  int counts[] = {count_of<T>..., 0}, at = 0;
+  for (std::size_t k = 0; k < K; k++) at += counts[k];
+  return at;
+}
 
 }  // namespace detail
 }  // namespace quern
