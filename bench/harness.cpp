@@ -49,6 +49,7 @@ void print(const Row& r) {
     std::printf("  reference %10.3f us  ratio %.2f", r.reference_seconds * 1e6, r.ratio);
   if (r.bytes > 0) std::printf("  %.4g B  %.2f GB/s", r.bytes, r.bytes / r.seconds * 1e-9);
   if (r.flops > 0) std::printf("  %.4g flop  %.2f GFLOP/s", r.flops, r.flops / r.seconds * 1e-9);
+  if (r.items > 0) std::printf("  %.1f M/s", r.items / r.seconds * 1e-6);
   if (r.ceiling > 0)
     std::printf("  ceiling %.2f G/s  share %.0f %%", r.ceiling * 1e-9, r.share_of_ceiling * 100);
   std::printf("\n");
@@ -78,6 +79,7 @@ void Report::run(const Work& work) {
   row.bytes = work.bytes;
   row.flops = work.flops;
   row.ceiling = work.ceiling;
+  row.items = work.items;
   if (row.ceiling > 0)
     row.share_of_ceiling = (row.bytes > 0 ? row.bytes : row.flops) / row.seconds / row.ceiling;
   add(row);
@@ -121,9 +123,10 @@ void Report::write_json(std::FILE* file) const {
         "  {\"name\": \"%s\", \"size\": \"%s\", \"device\": \"%s\", \"threads\": %d, "
         "\"seconds\": %.9g, \"seconds_p10\": %.9g, \"seconds_p90\": %.9g, "
         "\"reference_seconds\": %.9g, \"ratio\": %.4g, \"bytes\": %.17g, \"flops\": %.17g, "
+        "\"items\": %.17g, "
         "\"ceiling\": %.6g, \"share_of_ceiling\": %.4g}%s\n",
         r.name.c_str(), r.size.c_str(), r.device.c_str(), r.threads, r.seconds, r.spread_low,
-        r.spread_high, r.reference_seconds, r.ratio, r.bytes, r.flops, r.ceiling,
+        r.spread_high, r.reference_seconds, r.ratio, r.bytes, r.flops, r.items, r.ceiling,
         r.share_of_ceiling, k + 1 < rows_.size() ? "," : "");
   }
   std::fprintf(file, "]\n");

@@ -22,6 +22,7 @@ struct Row {
   double bytes = 0, flops = 0;                          ///< counted for one run
   double ceiling = 0;                                   ///< bytes/s or flop/s, measured here
   double share_of_ceiling = 0;
+  double items = 0;  ///< pixels, nodes … of one run, where a rate of them is usual
 };
 
 struct Work {
@@ -30,6 +31,7 @@ struct Work {
   std::function<void()> quern;      ///< runs to completion (synchronises)
   std::function<void()> reference;  ///< hand-written C++ of the same algorithm; may be empty
   double ceiling = 0;               ///< bytes/s if bytes > 0, else flop/s
+  double items = 0;
 };
 
 class Report {
@@ -63,8 +65,11 @@ int threads();
 
 void stream(Report& report);
 void compute(Report& report);
+void math(Report& report);
 void simulate(Report& report);
+void vision(Report& report);
 void launch(Report& report);
 void compile(Report& report);
+void headers(Report& report);
 
 }  // namespace bench

@@ -1,8 +1,9 @@
-// Whole steps of simulations: MLS-MPM in 2D (mpm88) and the Game of Life.
+// Whole steps of simulations: MLS-MPM in 2D (mpm88), the Game of Life, and D3Q19 (lattice.cpp).
 #include <array>
 #include <vector>
 
 #include "bench/harness.h"
+#include "bench/lattice.h"
 #include "bench/reference.h"
 
 namespace bench {
@@ -156,6 +157,7 @@ void simulate(Report& report) {
   mpm(report, 128, 8192);
   mpm(report, 512, 131072);
   life(report, 2048);
+  lattice(report);
 }
 
 }  // namespace bench

@@ -1,28 +1,35 @@
-// Draws a Julia set into out/julia.png.
-#include <cstdio>
-#include <filesystem>
+// Draws a Julia set into out/julia/julia.png.
+#include <quern/files.h>
 
-#include "examples/image.h"
+#include "examples/command.h"
 #include "examples/programs.h"
 
-int main() {
-  try {
-    const int n = 512, limit = 100;
-    std::vector<int> count = examples::julia(quern::Device(), n, -0.8f, 0.156f, limit);
-    examples::Image image(n, n);
-    for (int y = 0; y < n; y++)
-      for (int x = 0; x < n; x++) {
-        int k = count[size_t(y) * n + size_t(x)];
-        uint8_t* c = image.at(x, y);
-        c[0] = uint8_t(k * 255 / limit);
-        c[1] = uint8_t(k * k * 255 / (limit * limit));
-        c[2] = uint8_t(255 - k * 155 / limit);
+using namespace quern::lang;
+
+int main(int argc, char** argv) {
+  examples::Command command("julia", "The Julia set of z² + c");
+  int n = 512, limit = 100;
+  float re = -0.8f, im = 0.156f;
+  command.options.add_option("--width", n, "pixels to a side")
+      ->capture_default_str()
+      ->check(CLI::Range(16, 16384));
+  command.options.add_option("--limit", limit, "most rounds")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  command.options.add_option("--re", re, "real part of c")->capture_default_str();
+  command.options.add_option("--im", im, "imaginary part of c")->capture_default_str();
+  return command.run(argc, argv, [&](const quern::Device& device) {
+    quern::Field<int, 2> rounds{device, {n, n}};
+    rounds.copy_from(examples::julia(device, n, re, im, limit));
+    quern::Field<quern::Vec<float, 3>, 2> picture{device, {n, n}};
+    quern::Kernel colour = [&] {
+      for (auto I : picture) {
+        auto k = cast<float>(rounds[I]) / float(limit);
+        picture[I] = vec(k, k * k, 1 - 0.6f * k);
       }
-    std::filesystem::create_directories("out");
-    examples::write_png("out/julia.png", image);
-    std::printf("out/julia.png written\n");
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "julia: %s\n", e.what());
-    return 1;
-  }
+    };
+    colour();
+    quern::write_image(command.picture("julia.png"), picture);
+    command.say("%s written", command.picture("julia.png").c_str());
+  });
 }

@@ -1,75 +1,71 @@
 #include "examples/mpm2d.h"
 
-#include <algorithm>
+#include <quern/host.h>
+
 #include <array>
+#include <string>
 
 namespace examples {
 
 namespace qn = quern;
 using namespace qn::lang;
 
-Particles particles_from(const Image& image) {
+Particles particles_from(const Picture& picture, qn::Loc loc) {
   constexpr float margin = 0.03f;  // the solver's walls are three cells thick
+  const int64_t height = picture.shape(0), width = picture.shape(1);
+  const std::vector<qn::Vec<uint8_t, 3>> pixels = qn::to_vector(picture);
   Particles p;
-  for (int row = 0; row < image.height; row++)
-    for (int column = 0; column < image.width; column++) {
-      const uint8_t* c = image.at(column, row);
-      bool red = c[0] > 128, green = c[1] > 128, blue = c[2] > 128;
+  for (int64_t row = 0; row < height; row++)
+    for (int64_t column = 0; column < width; column++) {
+      auto [r, g, b] = pixels[size_t(row * width + column)];
+      bool red = r > 128, green = g > 128, blue = b > 128;
       if (!red && !blue) continue;
-      p.x.push_back(margin + (1 - 2 * margin) * (float(column) + 0.5f) / float(image.width));
-      p.y.push_back(margin + (1 - 2 * margin) * (1 - (float(row) + 0.5f) / float(image.height)));
+      vec2 x((float(column) + 0.5f) / float(width), 1 - (float(row) + 0.5f) / float(height));
+      p.x.push_back(vec2(margin, margin) + (1 - 2 * margin) * x);
       p.material.push_back(red && green && blue ? snow : red ? elastic : fluid);
     }
   if (p.x.empty())
-    throw qn::Error("the image has no red, blue or white pixel, so there is nothing to simulate");
+    throw qn::Error(loc,
+                    "the picture has no red, blue or white pixel, so there is nothing to simulate");
   return p;
 }
 
 namespace {
 
-/// A 2×2 matrix of device values.
-struct Matrix {
-  F32 a, b, c, d;  // rows (a b) (c d)
-};
-Matrix operator*(const Matrix& m, const Matrix& n) {
-  return {m.a * n.a + m.b * n.c, m.a * n.b + m.b * n.d, m.c * n.a + m.d * n.c,
-          m.c * n.b + m.d * n.d};
-}
-Matrix transposed(const Matrix& m) { return {m.a, m.c, m.b, m.d}; }
+Mat2 diagonal(F32 a, F32 b) { return {a, 0.0f, 0.0f, b}; }
 
-/// m = u · diag(s0, s1) · vᵀ: polar decomposition, then the symmetric part's eigenvectors
-/// (Golub & Van Loan, Matrix Computations, 8.5: the 2×2 Jacobi rotation).
+/// m = u · diag(s) · vᵀ: polar decomposition, then the symmetric part's eigenvectors (Golub & Van
+/// Loan, Matrix Computations, 8.5: the 2×2 Jacobi rotation).
 struct Svd {
-  Matrix rotation, u, v;
-  F32 s0, s1;
+  Mat2 rotation, u, v;
+  Vec2 s;
 };
-Svd svd(const Matrix& m) {
-  auto p = m.a + m.d, q = m.c - m.b;
-  auto length = sqrt(p * p + q * q);
-  auto scale = 1.0f / max(length, 1e-20f);
-  auto cosine = select(length > 0, p * scale, 1.0f), sine = select(length > 0, q * scale, 0.0f);
-  Matrix rotation{cosine, -sine, sine, cosine};
-  Matrix s = transposed(rotation) * m;
-  auto half = 0.5f * (s.a - s.d);
-  auto w = sqrt(half * half + s.b * s.b);
-  auto flat = abs(s.b) < 1e-6f;
-  auto t = s.b / select(flat, 1.0f, select(half > 0, half + w, half - w));
+Svd svd(const Mat2& m) {
+  Vec2 p(m(0, 0) + m(1, 1), m(1, 0) - m(0, 1));
+  Vec2 unit = select(dot(p, p) > 0, p / max(length(p), 1e-20f), vec2(1, 0));
+  Mat2 rotation(unit.x, -unit.y, unit.y, unit.x);
+  Mat2 symmetric = transpose(rotation) * m;
+  F32 a = symmetric(0, 0), b = symmetric(0, 1), d = symmetric(1, 1);
+  auto half = 0.5f * (a - d);
+  auto w = sqrt(half * half + b * b);
+  auto flat = abs(b) < 1e-6f;
+  auto t = b / select(flat, 1.0f, select(half > 0, half + w, half - w));
   auto k = 1.0f / sqrt(t * t + 1.0f);
   auto c = select(flat, 1.0f, k), z = select(flat, 0.0f, -t * k);
-  auto s0 = c * c * s.a - 2.0f * c * z * s.b + z * z * s.d;
-  auto s1 = z * z * s.a + 2.0f * c * z * s.b + c * c * s.d;
-  Matrix v{c, z, -z, c};
-  return {rotation, rotation * v, v, s0, s1};
+  Mat2 v(c, z, -z, c);
+  Vec2 s(c * c * a - 2.0f * c * z * b + z * z * d, z * z * a + 2.0f * c * z * b + c * c * d);
+  return {rotation, rotation * v, v, s};
 }
 
 struct Spline {
-  I32 base;
-  F32 f;
-  std::array<F32, 3> w;
+  IVec2 base;
+  Vec2 f;
+  std::array<Vec2, 3> w;
+  F32 weight(size_t i, size_t j) const { return w[i].x * w[j].y; }
 };
 /// Quadratic B-spline weights of the three nodes from `base` on; `f` is the distance to it in
 /// cells.
-Spline spline(F32 position) {
+Spline spline(Vec2 position) {
   auto base = cast<int>(position - 0.5f);
   auto f = position - cast<float>(base);
   auto a = 1.5f - f, b = f - 1.0f, c = f - 0.5f;
@@ -79,26 +75,18 @@ Spline spline(F32 position) {
 }  // namespace
 
 Mpm2d::Mpm2d(const qn::Device& device, const Particles& start, int n_grid, float time_step)
-    : n_grid_(n_grid),
+    : device_(device),
+      n_grid_(n_grid),
       count_(int(start.x.size())),
       dt_(time_step),
       x_{device, {count_}},
-      y_{device, {count_}},
-      vx_{device, {count_}},
-      vy_{device, {count_}},
-      c00_{device, {count_}},
-      c01_{device, {count_}},
-      c10_{device, {count_}},
-      c11_{device, {count_}},
-      f00_{device, {count_}},
-      f01_{device, {count_}},
-      f10_{device, {count_}},
-      f11_{device, {count_}},
-      jp_{device, {count_}},
+      v_{device, {count_}},
+      affine_{device, {count_}},
+      deformation_{device, {count_}},
+      plastic_volume_{device, {count_}},
       material_{device, {count_}},
-      grid_x_{device, {n_grid, n_grid}},
-      grid_y_{device, {n_grid, n_grid}},
-      grid_m_{device, {n_grid, n_grid}},
+      velocity_{device, {n_grid, n_grid}},
+      mass_{device, {n_grid, n_grid}},
       substep_{[this] {
         const float dx = 1.0f / float(n_grid_), inv_dx = float(n_grid_), dt = dt_;
         const float volume = 0.25f * dx * dx, mass = volume;
@@ -106,126 +94,115 @@ Mpm2d::Mpm2d(const qn::Device& device, const Particles& start, int n_grid, float
         const float mu0 = young / (2 * (1 + poisson)),
                     lambda0 = young * poisson / ((1 + poisson) * (1 - 2 * poisson));
 
-        for (auto I : grid_m_) {
-          grid_x_[I] = 0;
-          grid_y_[I] = 0;
-          grid_m_[I] = 0;
+        for (auto I : mass_) {
+          velocity_[I] = vec2(0, 0);
+          mass_[I] = 0;
         }
         for (auto p : x_) {  // particles to grid
-          auto sx = spline(x_[p] * inv_dx), sy = spline(y_[p] * inv_dx);
-          Matrix c{c00_[p], c01_[p], c10_[p], c11_[p]};
-          Matrix g{1 + dt * c.a, dt * c.b, dt * c.c, 1 + dt * c.d};
-          Matrix f = g * Matrix{f00_[p], f01_[p], f10_[p], f11_[p]};
           auto kind = material_[p];
-          auto hardening =
-              select(kind == elastic, 0.3f, clamp(exp(10.0f * (1.0f - jp_[p])), 0.1f, 5.0f));
-          auto mu = select(kind == fluid, 0.0f, mu0 * hardening), lambda = lambda0 * hardening;
+          auto C = affine_[p];
+          Mat2 f = (mat2::identity() + dt * C) * deformation_[p];
           Svd d = svd(f);
-          auto s0 = select(kind == snow, clamp(d.s0, 1 - 2.5e-2f, 1 + 4.5e-3f), d.s0);
-          auto s1 = select(kind == snow, clamp(d.s1, 1 - 2.5e-2f, 1 + 4.5e-3f), d.s1);
-          If(kind == snow) { jp_[p] = jp_[p] * (d.s0 / s0) * (d.s1 / s1); }
-          auto J = s0 * s1;
-          Matrix scaled{d.u.a * s0, d.u.b * s1, d.u.c * s0, d.u.d * s1};
-          Matrix plastic = scaled * transposed(d.v);
+          auto s = select(kind == snow, clamp(d.s, 1 - 2.5e-2f, 1 + 4.5e-3f), d.s);
+          auto J = s.x * s.y;
+          auto Jp = plastic_volume_[p];
+          auto hardening =
+              select(kind == elastic, 0.3f, clamp(exp(10.0f * (1.0f - Jp)), 0.1f, 5.0f));
+          auto mu = select(kind == fluid, 0.0f, mu0 * hardening), lambda = lambda0 * hardening;
+          If(kind == snow) { plastic_volume_[p] = Jp * (d.s.x / s.x) * (d.s.y / s.y); }
           auto root = sqrt(max(J, 0.0f));
-          auto pick = [&](F32 of_fluid, F32 of_snow, F32 else_) {
-            return select(kind == fluid, of_fluid, select(kind == snow, of_snow, else_));
-          };
-          Matrix F{pick(root, plastic.a, f.a), pick(0.0f, plastic.b, f.b),
-                   pick(0.0f, plastic.c, f.c), pick(root, plastic.d, f.d)};
-          f00_[p] = F.a;
-          f01_[p] = F.b;
-          f10_[p] = F.c;
-          f11_[p] = F.d;
-          Matrix e = Matrix{F.a - d.rotation.a, F.b - d.rotation.b, F.c - d.rotation.c,
-                            F.d - d.rotation.d} *
-                     transposed(F);
+          Mat2 F = select(kind == fluid, diagonal(root, root),
+                          select(kind == snow, d.u * diagonal(s.x, s.y) * transpose(d.v), f));
+          deformation_[p] = F;
           auto pressure = lambda * J * (J - 1.0f);
-          auto k = -dt * volume * 4 * inv_dx * inv_dx;
-          Matrix affine{k * (2.0f * mu * e.a + pressure) + mass * c.a,
-                        k * 2.0f * mu * e.b + mass * c.b, k * 2.0f * mu * e.c + mass * c.c,
-                        k * (2.0f * mu * e.d + pressure) + mass * c.d};
-          auto px = mass * vx_[p], py = mass * vy_[p];
-          for (size_t i = 0; i < 3; i++)
-            for (size_t j = 0; j < 3; j++) {
-              auto rx = (float(i) - sx.f) * dx, ry = (float(j) - sy.f) * dx, w = sx.w[i] * sy.w[j];
-              auto u = sx.base + i, v = sy.base + j;
-              grid_x_(u, v) += w * (px + affine.a * rx + affine.b * ry);
-              grid_y_(u, v) += w * (py + affine.c * rx + affine.d * ry);
-              grid_m_(u, v) += w * mass;
+          auto stress =
+              2.0f * mu * ((F - d.rotation) * transpose(F)) + diagonal(pressure, pressure);
+          auto affine = -dt * volume * 4 * inv_dx * inv_dx * stress + mass * C;
+          auto momentum = mass * v_[p];
+          Spline b = spline(x_[p] * inv_dx);
+          for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) {
+              auto w = b.weight(size_t(i), size_t(j));
+              auto node = b.base + ivec2(i, j);
+              velocity_[node] += w * (momentum + affine * ((vec2(float(i), float(j)) - b.f) * dx));
+              mass_[node] += w * mass;
             }
         }
-        for (auto [i, j] : grid_m_) {  // forces and walls
-          If(grid_m_(i, j) > 0) {
-            Var<float> u = grid_x_(i, j) / grid_m_(i, j),
-                       v = grid_y_(i, j) / grid_m_(i, j) - dt * gravity;
-            If(i < 3 && u < 0) u = 0;
-            If(i > n_grid_ - 3 && u > 0) u = 0;
-            If(j < 3 && v < 0) v = 0;
-            If(j > n_grid_ - 3 && v > 0) v = 0;
-            grid_x_(i, j) = u;
-            grid_y_(i, j) = v;
+        for (auto I : mass_) {  // forces and walls
+          If(mass_[I] > 0) {
+            Var<vec2> v = velocity_[I] / mass_[I];
+            v.y -= dt * gravity;
+            If(I.x < 3 && v.x < 0) v.x = 0;
+            If(I.x > n_grid_ - 3 && v.x > 0) v.x = 0;
+            If(I.y < 3 && v.y < 0) v.y = 0;
+            If(I.y > n_grid_ - 3 && v.y > 0) v.y = 0;
+            velocity_[I] = v;
           }
         }
         for (auto p : x_) {  // grid to particles
-          auto sx = spline(x_[p] * inv_dx), sy = spline(y_[p] * inv_dx);
-          Var<float> u = 0, v = 0, b00 = 0, b01 = 0, b10 = 0, b11 = 0;
-          for (size_t i = 0; i < 3; i++)
-            for (size_t j = 0; j < 3; j++) {
-              auto rx = float(i) - sx.f, ry = float(j) - sy.f;
-              auto w = sx.w[i] * sy.w[j];
-              auto gu = w * grid_x_(sx.base + i, sy.base + j),
-                   gv = w * grid_y_(sx.base + i, sy.base + j);
-              u += gu;
-              v += gv;
-              b00 += gu * rx;
-              b01 += gu * ry;
-              b10 += gv * rx;
-              b11 += gv * ry;
+          Spline b = spline(x_[p] * inv_dx);
+          Var<vec2> v = 0;
+          Var<mat2> C = 0;
+          for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) {
+              auto u = b.weight(size_t(i), size_t(j)) * velocity_[b.base + ivec2(i, j)];
+              v += u;
+              C += 4 * inv_dx * outer(u, vec2(float(i), float(j)) - b.f);
             }
-          const float k = 4 * inv_dx;
-          vx_[p] = u;
-          vy_[p] = v;
-          c00_[p] = k * b00;
-          c01_[p] = k * b01;
-          c10_[p] = k * b10;
-          c11_[p] = k * b11;
-          x_[p] = x_[p] + dt * u;
-          y_[p] = y_[p] + dt * v;
+          v_[p] = v;
+          affine_[p] = C;
+          x_[p] = x_[p] + dt * v;
+        }
+      }},
+      draw_{[this](qn::Field<int, 2> cover, Picture picture) {
+        auto width = cover.dim(0);
+        for (auto I : cover) cover[I] = -1;  // the highest material that covers a pixel
+        for (auto p : x_) {
+          auto at = x_[p];
+          auto row = cast<int>((1 - at.y) * cast<float>(width)),
+               column = cast<int>(at.x * cast<float>(width));
+          for (int di = -1; di < 2; di++)
+            for (int dj = -1; dj < 2; dj++) {
+              auto i = row + di, j = column + dj;
+              If(i >= 0 && j >= 0 && i < width && j < width) {
+                atomic_max(cover(i, j), material_[p]);
+              }
+            }
+        }
+        for (auto I : picture) {
+          auto m = cover[I];
+          auto colour = [&](int of_elastic, int of_fluid, int of_snow, int empty) {
+            return cast<uint8_t>(
+                select(m == elastic, of_elastic,
+                       select(m == fluid, of_fluid, select(m == snow, of_snow, empty))));
+          };
+          picture[I] =
+              vec(colour(237, 64, 238, 17), colour(85, 156, 238, 47), colour(59, 255, 240, 65));
         }
       }} {
-  size_t n = start.x.size();
-  x_.copy_from(start.x.data(), n);
-  y_.copy_from(start.y.data(), n);
-  material_.copy_from(start.material.data(), n);
-  f00_.fill(1.0f);
-  f11_.fill(1.0f);
-  jp_.fill(1.0f);
+  x_.copy_from(start.x);
+  material_.copy_from(start.material);
+  deformation_.fill(mat2::identity());
+  plastic_volume_.fill(1.0f);
 }
 
 void Mpm2d::advance(int steps) {
   for (int k = 0; k < steps; k++) substep_();
 }
 
-Particles Mpm2d::positions() const {
-  Particles p{std::vector<float>(size_t(count_)), std::vector<float>(size_t(count_)),
-              std::vector<int>(size_t(count_))};
-  x_.copy_to(p.x.data(), size_t(count_));
-  y_.copy_to(p.y.data(), size_t(count_));
-  material_.copy_to(p.material.data(), size_t(count_));
-  return p;
-}
+Particles Mpm2d::positions() const { return {qn::to_vector(x_), qn::to_vector(material_)}; }
 
 Mpm2d::Totals Mpm2d::totals() {
   qn::Kernel sums = [&] {
     Var<double> mass = 0.0, momentum = 0.0, height = 0.0;
     Var<float> lowest = 2.0f, highest = -1.0f;
-    for (auto I : grid_m_) mass += grid_m_[I];
+    for (auto I : mass_) mass += mass_[I];
     for (auto p : x_) {
-      momentum += vy_[p];
-      height += y_[p];
-      atomic_min(lowest, min(x_[p], y_[p]));
-      atomic_max(highest, max(x_[p], y_[p]));
+      auto x = x_[p];
+      momentum += v_[p].y;
+      height += x.y;
+      atomic_min(lowest, min(x.x, x.y));
+      atomic_max(highest, max(x.x, x.y));
     }
     return result(mass, momentum, height, lowest, highest);
   };
@@ -233,25 +210,10 @@ Mpm2d::Totals Mpm2d::totals() {
   return {mass, double(momentum) / count_, double(height) / count_, lowest, highest};
 }
 
-Image Mpm2d::draw(int width) const {
-  static constexpr uint8_t colours[3][3] = {{237, 85, 59}, {64, 156, 255}, {238, 238, 240}};
-  Image image(width, width);
-  for (size_t k = 0; k < image.rgb.size(); k += 3) {
-    image.rgb[k] = 17;
-    image.rgb[k + 1] = 47;
-    image.rgb[k + 2] = 65;
-  }
-  Particles p = positions();
-  for (size_t k = 0; k < p.x.size(); k++) {
-    int cx = int(p.x[k] * float(width)), cy = int((1 - p.y[k]) * float(width));
-    for (int dy = -1; dy < 2; dy++)
-      for (int dx = -1; dx < 2; dx++) {
-        int px = cx + dx, py = cy + dy;
-        if (px < 0 || py < 0 || px >= width || py >= width) continue;
-        std::copy_n(colours[p.material[k]], 3, image.at(px, py));
-      }
-  }
-  return image;
+Picture Mpm2d::draw(int width) const {
+  Picture picture{device_, {width, width}};
+  draw_(qn::Field<int, 2>{device_, {width, width}}, picture);
+  return picture;
 }
 
 }  // namespace examples

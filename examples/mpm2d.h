@@ -7,23 +7,25 @@
 // square as domain.
 #include <quern/quern.h>
 
+#include <cstdint>
 #include <vector>
 
-#include "examples/image.h"
-
 namespace examples {
+
+using Picture =
+    quern::Field<quern::Vec<uint8_t, 3>, 2>;  ///< {height, width} RGB, rows from the top
 
 inline constexpr int elastic = 0, fluid = 1, snow = 2;  ///< materials
 
 struct Particles {
-  std::vector<float> x, y;  ///< positions in the unit square, y upwards
+  std::vector<quern::lang::vec2> x;  ///< positions in the unit square, y upwards
   std::vector<int> material;
 };
 
 /// One particle for each coloured pixel: red is elastic, blue fluid, white snow, dark empty. The
-/// image covers the unit square less a margin of the solver's boundary. Throws quern::Error where
+/// picture covers the unit square less a margin of the solver's boundary. Throws quern::Error where
 /// none is coloured.
-Particles particles_from(const Image& image);
+Particles particles_from(const Picture& picture, quern::Loc loc = quern::Loc::here());
 
 class Mpm2d {
  public:
@@ -35,8 +37,8 @@ class Mpm2d {
   int particles() const { return count_; }
   float dt() const { return dt_; }
   Particles positions() const;
-  /// Particles drawn in their material's colour.
-  Image draw(int width) const;
+  /// Particles drawn in their material's colour into width² pixels.
+  Picture draw(int width) const;
 
   struct Totals {
     double mass = 0;                ///< on the grid after the last scatter
@@ -48,12 +50,17 @@ class Mpm2d {
   static constexpr float gravity = 20.0f;
 
  private:
+  quern::Device device_;
   int n_grid_, count_;
   float dt_;
-  quern::Field<float> x_, y_, vx_, vy_, c00_, c01_, c10_, c11_, f00_, f01_, f10_, f11_, jp_;
+  quern::Field<quern::lang::vec2> x_, v_;
+  quern::Field<quern::lang::mat2> affine_, deformation_;
+  quern::Field<float> plastic_volume_;
   quern::Field<int> material_;
-  quern::Field<float, 2> grid_x_, grid_y_, grid_m_;
+  quern::Field<quern::lang::vec2, 2> velocity_;  ///< of the grid; at first the momentum
+  quern::Field<float, 2> mass_;
   quern::Kernel<void()> substep_;
+  quern::Kernel<void(quern::Field<int, 2>, Picture)> draw_;
 };
 
 }  // namespace examples

@@ -100,49 +100,33 @@ std::vector<int> life(const qn::Device& device, int n, std::vector<int> board, i
   return qn::to_vector(a);
 }
 
-std::vector<Body> nbody(const qn::Device& device, std::vector<Body> bodies, double dt, int steps) {
+std::vector<Body<>> nbody(const qn::Device& device, const std::vector<Body<>>& bodies, double dt,
+                          int steps) {
   const int n = int(bodies.size());
-  using F = qn::Field<double>;
-  F x{device, {n}}, y{device, {n}}, z{device, {n}}, vx{device, {n}}, vy{device, {n}},
-      vz{device, {n}}, m{device, {n}};
-  for (int i = 0; i < n; i++) {
-    const Body& b = bodies[size_t(i)];
-    x.set(i, b.x), y.set(i, b.y), z.set(i, b.z);
-    vx.set(i, b.vx), vy.set(i, b.vy), vz.set(i, b.vz), m.set(i, b.mass);
-  }
+  qn::Field<Body<>> b{device, {n}};
+  b.copy_from(bodies);
   qn::Kernel kick = [&](F64 h) {
-    for (auto i : x) {
-      Var<double> ax = 0.0, ay = 0.0, az = 0.0;
+    for (auto i : b) {
+      Var<dvec3> acceleration = 0;
       for (auto j : range(n)) {
         If(j != i) {
-          auto dx = x[j] - x[i], dy = y[j] - y[i], dz = z[j] - z[i];
-          auto r2 = dx * dx + dy * dy + dz * dz;
-          auto w = m[j] / (r2 * sqrt(r2));
-          ax += w * dx;
-          ay += w * dy;
-          az += w * dz;
+          auto d = b[j].x - b[i].x;
+          auto r2 = dot(d, d);
+          acceleration += b[j].mass / (r2 * sqrt(r2)) * d;
         }
       }
-      vx[i] = vx[i] + h * ax;
-      vy[i] = vy[i] + h * ay;
-      vz[i] = vz[i] + h * az;
+      b[i].v = b[i].v + h * acceleration;
     }
   };
   qn::Kernel drift = [&](F64 h) {
-    for (auto i : x) {
-      x[i] = x[i] + h * vx[i];
-      y[i] = y[i] + h * vy[i];
-      z[i] = z[i] + h * vz[i];
-    }
+    for (auto i : b) b[i].x = b[i].x + h * b[i].v;
   };
   for (int k = 0; k < steps; k++) {
     kick(dt / 2);
     drift(dt);
     kick(dt / 2);
   }
-  for (int i = 0; i < n; i++)
-    bodies[size_t(i)] = {x.at(i), y.at(i), z.at(i), vx.at(i), vy.at(i), vz.at(i), m.at(i)};
-  return bodies;
+  return qn::to_vector(b);
 }
 
 }  // namespace examples

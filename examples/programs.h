@@ -21,11 +21,13 @@ std::vector<double> jacobi(const quern::Device& device, int n, double tolerance)
 /// Conway's Game of Life on a torus: the board after `generations`.
 std::vector<int> life(const quern::Device& device, int n, std::vector<int> board, int generations);
 
+template <class W = quern::HostW>
 struct Body {
-  double x, y, z, vx, vy, vz, mass;
+  quern::In<W, quern::lang::dvec3> x, v;
+  quern::In<W, double> mass;
 };
 /// All-pairs gravity (G = 1), leapfrog steps of dt (Hut, Makino & McMillan 1995).
-std::vector<Body> nbody(const quern::Device& device, std::vector<Body> bodies, double dt,
-                        int steps);
+std::vector<Body<>> nbody(const quern::Device& device, const std::vector<Body<>>& bodies, double dt,
+                          int steps);
 
 }  // namespace examples

@@ -1,0 +1,64 @@
+// A step of the lattice Boltzmann method in three dimensions (D3Q19, BGK), streaming and collision
+// in one sweep from one array into another, components apart.
+#include "bench/lattice.h"
+
+#include <quern/host.h>
+
+#include <cmath>
+#include <vector>
+
+#include "bench/harness.h"
+
+namespace bench {
+namespace qn = quern;
+using namespace qn::lang;
+
+void lattice(Report& report) {
+  qn::Device& device = report.device();
+  constexpr int n = 128;
+  const float rate = 1.6f;
+  qn::Field<float, 4> now{device, {19, n + 2, n + 2, n + 2}},
+      next{device, {19, n + 2, n + 2, n + 2}};
+  std::vector<float> start(size_t(now.size())), end(start.size());
+  for (size_t k = 0; k < start.size(); k++) start[k] = 1e-3f * float(k % 61) / 61;
+  now.copy_from(start);
+
+  qn::Kernel step = [&] {
+    for (auto [a, b, c] : grid(n, n, n)) {
+      auto k = a + 1, j = b + 1, i = c + 1;
+      std::array<Var<float>, 19> f;
+      Var<float> density = 0, x = 0, y = 0, z = 0;
+      for (size_t q = 0; q < 19; q++) {
+        const Direction& d = d3q19[q];
+        f[q] = now(q, k - d.z, j - d.y, i - d.x);
+        density += f[q];
+        if (d.x) x += float(d.x) * f[q];
+        if (d.y) y += float(d.y) * f[q];
+        if (d.z) z += float(d.z) * f[q];
+      }
+      auto whole = 1.0f + density, inverse = 1.0f / whole;
+      auto u = x * inverse, v = y * inverse, w = z * inverse;
+      auto square = 1.5f * (u * u + v * v + w * w);
+      for (size_t q = 0; q < 19; q++) {
+        const Direction& d = d3q19[q];
+        auto s = 3.0f * (float(d.x) * u + float(d.y) * v + float(d.z) * w);
+        auto equilibrium = d.weight * (density + whole * (s + 0.5f * s * s - square));
+        next(q, k, j, i) = f[q] + rate * (equilibrium - f[q]);
+      }
+    }
+  };
+  const double nodes = double(n) * n * n, bytes = nodes * 19 * 2 * sizeof(float);
+  report.run({"lbm_d3q19", std::to_string(n) + "^3", bytes, 0,
+              [&] {
+                step();
+                device.synchronize();
+              },
+              [&] { reference::lattice_step(start.data(), end.data(), n, rate); },
+              report.bandwidth(bytes), nodes});
+  const std::vector<float> mine = qn::to_vector(next);
+  for (size_t k = 0; k < mine.size(); k++)
+    if (!(std::abs(mine[k] - end[k]) < 1e-7f))
+      throw qn::Error("lbm_d3q19 and its reference differ at element " + std::to_string(k));
+}
+
+}  // namespace bench

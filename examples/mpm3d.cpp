@@ -1,0 +1,140 @@
+#include "examples/mpm3d.h"
+
+#include <array>
+#include <random>
+
+namespace examples {
+
+namespace qn = quern;
+using namespace qn::lang;
+
+namespace {
+
+/// Quadratic B-spline weights of the 3³ nodes from `base` on.
+struct Spline {
+  IVec3 base;
+  Vec3 f;  ///< distance to the base in cells
+  std::array<Vec3, 3> w;
+  explicit Spline(const Vec3& x)
+      : base(ifloor(x - 0.5f)), f(x - cast<float>(base)), w(weights(f)) {}
+  static std::array<Vec3, 3> weights(const Vec3& f) {
+    auto a = 1.5f - f, b = f - 1.0f, c = f - 0.5f;
+    return {0.5f * a * a, 0.75f - b * b, 0.5f * c * c};
+  }
+  /// Calls visit(node, weight, distance from the particle in cells) for each node.
+  template <class F>
+  void for_each_node(F visit) const {
+    for (int i = 0; i < 3; i++)
+      for (int j = 0; j < 3; j++)
+        for (int k = 0; k < 3; k++)
+          visit(base + ivec3(i, j, k), w[size_t(i)].x * w[size_t(j)].y * w[size_t(k)].z,
+                vec3(float(i), float(j), float(k)) - f);
+  }
+};
+
+}  // namespace
+
+std::vector<FluidParticle<>> Mpm3d::block(int n_grid) {
+  std::mt19937 generator(7);
+  auto coordinate = [&] { return 0.15f + 0.4f * float(generator() >> 8) / float(1 << 24); };
+  std::vector<FluidParticle<>> particles(size_t(n_grid) * size_t(n_grid) * size_t(n_grid) / 4);
+  for (FluidParticle<>& p : particles) {
+    p.x = vec3(coordinate(), coordinate(), coordinate());
+    p.J = 1;
+  }
+  return particles;
+}
+
+Mpm3d::Mpm3d(const qn::Device& device, const std::vector<FluidParticle<>>& start, int n_grid,
+             const qn::Layout& layout)
+    : particles{device, {start.size()}, layout},
+      device_(device),
+      n_grid_(n_grid),
+      mass_of_one_(0.25f / float(n_grid * n_grid)),
+      velocity_{device, {n_grid, n_grid, n_grid}},
+      mass_{device, {n_grid, n_grid, n_grid}},
+      substep_{[this] {
+        const float dx = 1.0f / float(n_grid_), inv_dx = float(n_grid_);
+        const float volume = mass_of_one_, mass = mass_of_one_;  // density 1
+        const float stiffness = dt * 4 * young * volume * inv_dx * inv_dx;
+
+        for (auto I : mass_) {
+          velocity_[I] = vec3(0, 0, 0);
+          mass_[I] = 0;
+        }
+        for (auto k : particles) {  // particles to grid
+          auto p = particles[k];
+          auto affine = mass * p.C - stiffness * (p.J - 1) * mat3::identity();
+          Spline(p.x * inv_dx).for_each_node([&](IVec3 node, F32 weight, Vec3 away) {
+            velocity_[node] += weight * (mass * p.v + affine * (away * dx));
+            mass_[node] += weight * mass;
+          });
+        }
+        for (auto I : mass_) {  // gravity and walls
+          If(mass_[I] > 0) {
+            auto v = velocity_[I] / mass_[I] - vec3(0, dt * gravity, 0);
+            auto low = select(I < wall, max(v, 0.0f), v);
+            velocity_[I] = select(I > n_grid_ - wall, min(low, 0.0f), low);
+          }
+        }
+        for (auto k : particles) {  // grid to particles
+          Var p = particles[k];
+          Var<vec3> v = 0;
+          Var<mat3> C = 0;
+          Spline(p.x * inv_dx).for_each_node([&](IVec3 node, F32 weight, Vec3 away) {
+            auto u = weight * velocity_[node];
+            v += u;
+            C += 4 * inv_dx * outer(u, away);
+          });
+          p.v = v;
+          p.C = C;
+          p.x += dt * v;
+          p.J *= 1 + dt * trace(C);
+          particles[k] = p;
+        }
+      }},
+      draw_{[this](qn::Field<int, 2> nearest, Picture picture) {
+        auto width = nearest.dim(0);
+        // A pixel holds 256 · (nearness in 4096 steps) + brightness in 256 steps of what lies
+        // nearest.
+        for (auto I : nearest) nearest[I] = -1;
+        for (auto k : particles) {
+          auto p = particles[k];
+          auto row = cast<int>((1 - p.x.y) * cast<float>(width)),
+               column = cast<int>(p.x.x * cast<float>(width));
+          auto shade = cast<int>(min(60.0f * length(p.v), 255.0f));
+          If(row >= 0 && column >= 0 && row < width && column < width) {
+            atomic_max(nearest(row, column), cast<int>((1 - p.x.z) * 4096.0f) * 256 + shade);
+          }
+        }
+        for (auto I : picture) {
+          auto seen = nearest[I];
+          auto shade = cast<float>(seen % 256) / 255.0f, depth = cast<float>(seen / 256) / 4096.0f;
+          auto light = 0.4f + 0.6f * depth;
+          Vec3 water = light * vec(40 + 180 * shade, 110 + 130 * shade, 255.0f);
+          picture[I] = cast<uint8_t>(select(seen < 0, vec3(17, 24, 40), water));
+        }
+      }} {
+  particles.copy_from(start);
+}
+
+void Mpm3d::advance(int count) {
+  for (int k = 0; k < count; k++) substep_();
+}
+
+double Mpm3d::mass() {
+  qn::Kernel sum = [&] {
+    Var<double> total = 0.0;
+    for (auto I : mass_) total += mass_[I];
+    return total;
+  };
+  return sum();
+}
+
+Mpm3d::Picture Mpm3d::draw(int width) const {
+  Picture picture{device_, {width, width}};
+  draw_(qn::Field<int, 2>{device_, {width, width}}, picture);
+  return picture;
+}
+
+}  // namespace examples
