@@ -2,13 +2,13 @@
 #include <regex>
 
 #include "quern/ir/ir.h"
-#include "tests/catch.h"
-#include "tests/cpu/support.h"
+#include "tests/backend/harness/harness.h"
 
 using namespace quern;
-using test::driver;
 
 namespace {
+
+runtime::Driver& driver() { return test::driver("cpu"); }
 
 /// How many instructions of the optimised code match `pattern`.
 int count(const std::string& text, const std::string& pattern) {
@@ -141,4 +141,38 @@ TEST_CASE("conversions, integer arithmetic and masked stores vectorise") {
     yield
   })",
               "vmovdqu32[^\n]*zmm[^\n]*\\{%k") >= 1);
+}
+
+TEST_CASE("components that lie side by side in a struct move as whole vectors, not one by one") {
+  if (!has("+avx2")) return;
+  const std::string text = R"(quern 1
+  kernel @aos level=lowered modes=contract
+  task range rank=1 walk=chunked domain { yield } {
+    %x = arg<64> : address
+    %y = arg<72> : address
+    %lo = builtin.begin : i64
+    %hi = builtin.end : i64
+    %one = constant<1> : i64
+    %four = constant<4> : i64
+    %eight = constant<8> : i64
+    loop.parallel_walk %lo, %hi, %one {(%i: i64)
+      %o = mul %i, %eight : i64
+      %px = offset %x, %o : address
+      %py = offset %y, %o : address
+      %qx = offset %px, %four : address
+      %qy = offset %py, %four : address
+      %a = read<1> %px : f32
+      %b = read<1> %qx : f32
+      %c = read<2> %py : f32
+      %d = read<2> %qy : f32
+      %s = add %a, %c : f32
+      %t = add %b, %d : f32
+      write<2> %py, %s
+      write<2> %qy, %t
+      yield
+    }
+    yield
+  })";
+  CHECK(count(text, "vaddps[^\n]*[yz]mm") >= 1);
+  CHECK(count(text, "gather|scatter") == 0);
 }

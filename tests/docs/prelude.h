@@ -1,6 +1,9 @@
 #pragma once
 // What every block of docs/guide.md may use.
+#include <quern/files.h>
+
 #include <cmath>
+#include <filesystem>
 
 #include "tests/end_to_end/devices.h"
 
@@ -11,3 +14,10 @@ using namespace qn::lang;
 inline bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
+
+/// A folder for the blocks that write files.
+inline const std::string folder = [] {
+  std::filesystem::path path = std::filesystem::temp_directory_path() / "quern-guide";
+  std::filesystem::create_directories(path);
+  return path.string();
+}();

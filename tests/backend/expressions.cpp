@@ -1,42 +1,41 @@
-// Random expressions over loaded values and constants against ir::evaluate: what a driver's own
+// Random expressions over loaded values and constants against ir::evaluate: what a compiler's own
 // optimiser makes of combinations that single operations do not show.
 #include <cmath>
 #include <random>
 
 #include "quern/ir/abi.h"
-#include "quern/ir/builder.h"
-#include "tests/catch.h"
-#include "tests/vulkan/support.h"
+#include "tests/backend/rows.h"
 
 using namespace quern;
 using namespace quern::ir;
 using test::Buffer;
+using test::OnEachLowering;
 using test::Program;
+using test::Row;
 
 namespace {
 
-constexpr Type scalars[] = {Type::b1,  Type::i8,  Type::i16, Type::i32, Type::i64, Type::u8,
-                            Type::u16, Type::u32, Type::u64, Type::f32, Type::f64};
 constexpr size_t lanes = 64, width = 8;  ///< iterations; loaded values per type
+
+bool is_nan(Type t, Bits v) {
+  return t == Type::f32 ? std::isnan(f32_of(v)) : t == Type::f64 && std::isnan(f64_of(v));
+}
 
 /// Expressions of one task; every value is kept with its bits in each iteration.
 class Expressions {
  public:
-  explicit Expressions(uint64_t seed) : random_(seed), b_(kernel_) {
+  Expressions(runtime::Driver& driver, uint64_t seed)
+      : driver_(driver), random_(seed), b_(kernel_) {
     kernel_.level = Level::lowered;
     kernel_.modes.strict = true;
-    task_.kind = Task::range;
-    task_.walk = Task::element;
     task_.body = b_.make_region();
     b_.at_end(task_.body);
     in_ = b_.arg(abi::head_bytes, Type::address);
     out_ = b_.arg(abi::head_bytes + 8, Type::address);
-    Inst* loop = b_.loop(b_.builtin(Builtin::thread), b_.builtin(Builtin::end),
-                         b_.builtin(Builtin::threads));
-    b_.yield();
-    b_.at_end(loop->region(0));
-    bytes_ = b_.mul(loop->region(0)->arg(0), b_.integer(Type::i64, 8));
-    for (Type t : scalars) {
+    Value* index = test::open_iterations(b_, task_, driver.target().traits.walk);
+    bytes_ = b_.mul(index, b_.integer(Type::i64, 8));
+    for (Type t : test::scalar_types()) {
+      for (const Row& row : test::rows_of(t, driver.target().traits)) rows_.push_back(row);
       std::vector<Bits> edges = test::interesting(t);
       for (size_t k = 0; k < width; k++) {
         Known v{b_.read(place(in_, input_.size() / lanes), t, 1), {}};
@@ -63,8 +62,8 @@ class Expressions {
     }
     b_.yield();
     kernel_.tasks.push_back(task_);
-    Buffer in(input_), out(results_.size() * lanes * 8);
-    Program(kernel_).entry(0, in).entry(1, out).run(0, lanes);
+    Buffer in(driver_, input_), out(driver_, results_.size() * lanes * 8);
+    Program(driver_, kernel_).entry(0, in).entry(1, out).run(0, lanes);
     std::vector<Bits> got = out.read<Bits>();
     size_t wrong = 0;
     for (size_t r = 0; r < results_.size(); r++) {
@@ -104,22 +103,9 @@ class Expressions {
   }
 
   void add() {
-    Op op = Op(random_() % op_count);
-    const OpInfo& row = info(op);
-    if (row.library || row.rule == OperandRule::special || op == Op::fma) return;
-    Type t = scalars[random_() % std::size(scalars)];
-    if ((t == Type::b1 && !row.bools) || (is_int(t) && !row.ints) || (is_float(t) && !row.floats))
-      return;
-    Type result = t;
-    if (row.rule == OperandRule::compare) result = Type::b1;
-    if (row.rule == OperandRule::convert || row.rule == OperandRule::bitcast)
-      result = scalars[random_() % std::size(scalars)];
-    if (row.rule == OperandRule::bitcast &&
-        (t == Type::b1 || result == Type::b1 || bit_width(t) != bit_width(result)))
-      return;
+    const Row& row = rows_[random_() % rows_.size()];
     std::vector<const Known*> operands;
-    for (int k = 0; k < row.operands; k++)
-      operands.push_back(pick(row.rule == OperandRule::pick && k == 0 ? Type::b1 : t));
+    for (Type t : row.operands) operands.push_back(pick(t));
     Known v{nullptr, {}};
     std::vector<Value*> args;
     for (const Known* o : operands) {
@@ -129,38 +115,32 @@ class Expressions {
     for (size_t n = 0; n < lanes; n++) {
       std::vector<Bits> bits;
       for (const Known* o : operands) bits.push_back(o->bits[n]);
-      Bits value = 0;
-      REQUIRE(evaluate(op, t, result, bits, value));
       // What a NaN's bits are is open: no integer may be made of them.
-      if ((op == Op::bitcast || op == Op::copysign) && is_nan(t, bits.back())) return;
-      v.bits.push_back(value);
+      if ((row.op == Op::bitcast || row.op == Op::copysign) &&
+          is_nan(row.operands.back(), bits.back()))
+        return;
+      v.bits.push_back(test::value_of(row, bits));
     }
-    v.value = b_.make(op, std::span(&result, 1), args)->result();
+    v.value = b_.make(row.op, std::span(&row.result, 1), args)->result();
     results_.push_back(values_.size());
     values_.push_back(v);
   }
 
-  static bool is_nan(Type t, Bits v) {
-    return t == Type::f32 ? std::isnan(f32_of(v)) : t == Type::f64 && std::isnan(f64_of(v));
-  }
-
+  runtime::Driver& driver_;
   std::mt19937_64 random_;
   Kernel kernel_;
   Builder b_;
   Task task_;
   Value *in_ = nullptr, *out_ = nullptr, *bytes_ = nullptr;
+  std::vector<Row> rows_;
   std::vector<Bits> input_;
   std::vector<Known> values_;
   std::vector<size_t> results_;
 };
 
-}  // namespace
-
-namespace {
-
 /// Every row of two operands of type `t` with one of them a constant, the other converted from
 /// `from`: wrong results as text.
-std::string with_constants(Type from, Type t) {
+std::string with_constants(runtime::Driver& driver, Type from, Type t) {
   std::vector<Bits> inputs = test::interesting(from), edges = test::interesting(t);
   size_t count = inputs.size();
   std::vector<Bits> constants = {0, edges[1], edges[2], edges.back()};
@@ -172,76 +152,61 @@ std::string with_constants(Type from, Type t) {
   kernel.modes.strict = true;
   Builder b(kernel);
   Task task;
-  task.kind = Task::range;
-  task.walk = Task::element;
   task.body = b.make_region();
   b.at_end(task.body);
   Value* in = b.arg(abi::head_bytes, Type::address);
   Value* out = b.arg(abi::head_bytes + 8, Type::address);
-  Inst* loop =
-      b.loop(b.builtin(Builtin::thread), b.builtin(Builtin::end), b.builtin(Builtin::threads));
-  b.yield();
-  b.at_end(loop->region(0));
-  Value* bytes = b.mul(loop->region(0)->arg(0), b.integer(Type::i64, 8));
+  Value* index = test::open_iterations(b, task, driver.target().traits.walk);
+  Value* bytes = b.mul(index, b.integer(Type::i64, 8));
   auto place = [&](Value* base, size_t column) {
     return b.offset(b.offset(base, bytes), b.integer(Type::i64, int64_t(8 * column * count)));
   };
   Value* x = b.convert(b.read(place(in, 0), from, 1), t);
-  struct Row {
-    Op op;
+  struct Case {
+    Row row;
     Bits constant;
     bool first;
-    Type result;
   };
-  std::vector<Row> rows;
-  for (int k = 0; k < op_count; k++) {
-    const OpInfo& row = info(Op(k));
-    bool same = row.rule == OperandRule::same, compare = row.rule == OperandRule::compare;
-    if (row.operands != 2 || row.library || !(same || compare)) continue;
-    if ((is_int(t) && !row.ints) || (is_float(t) && !row.floats)) continue;
+  std::vector<Case> cases;
+  for (const Row& row : test::rows_of(t, driver.target().traits)) {
+    if (row.operands.size() != 2) continue;
     for (Bits c : constants)
       for (bool first : {false, true}) {
-        Row r{Op(k), c, first, compare ? Type::b1 : t};
         Value* v = b.constant(t, c);
-        Value* result = first ? b.binary(r.op, v, x) : b.binary(r.op, x, v);
-        b.write(place(out, rows.size()), result, 2);
-        rows.push_back(r);
+        Value* result = first ? b.binary(row.op, v, x) : b.binary(row.op, x, v);
+        b.write(place(out, cases.size()), result, 2);
+        cases.push_back({row, c, first});
       }
   }
   b.yield();
   kernel.tasks.push_back(task);
-  Buffer values(inputs), results(rows.size() * count * 8);
-  Program(kernel).entry(0, values).entry(1, results).run(0, count);
+  Buffer values(driver, inputs), results(driver, cases.size() * count * 8);
+  Program(driver, kernel).entry(0, values).entry(1, results).run(0, count);
   std::vector<Bits> got = results.read<Bits>();
   std::string wrong;
-  for (size_t r = 0; r < rows.size(); r++)
+  for (size_t r = 0; r < cases.size(); r++)
     for (size_t n = 0; n < count; n++) {
-      Bits value = inputs[n], want = 0;
-      if (from != t) REQUIRE(evaluate(Op::convert, from, t, {&inputs[n], 1}, value));
-      Bits args[] = {value, rows[r].constant};
-      if (rows[r].first) std::swap(args[0], args[1]);
-      REQUIRE(evaluate(rows[r].op, t, rows[r].result, args, want));
-      Type result = rows[r].result;
-      Bits is = truncate(got[r * count + n], result == Type::b1 ? Type::u8 : result);
-      if (rows[r].op == Op::copysign &&
-          std::isnan(t == Type::f32 ? f32_of(args[1]) : f64_of(args[1])))
-        continue;  // the sign of a NaN is open
-      if (!test::same(result, is, want)) {
-        wrong += std::string(info(rows[r].op).name) + " of " + std::to_string(args[0]) + ", " +
-                 std::to_string(args[1]) + " is " + std::to_string(is) + "\n";
-        break;
-      }
+      const Row& row = cases[r].row;
+      Bits value = inputs[n];
+      if (from != t) value = test::value_of({Op::convert, {from}, t}, {&inputs[n], 1});
+      Bits args[] = {value, cases[r].constant};
+      if (cases[r].first) std::swap(args[0], args[1]);
+      if (row.op == Op::copysign && is_nan(t, args[1])) continue;  // the sign of a NaN is open
+      Bits is = truncate(got[r * count + n], row.result == Type::b1 ? Type::u8 : row.result);
+      if (test::same(row.result, is, test::value_of(row, args))) continue;
+      wrong += test::describe(row, args, is) + "\n";
+      break;
     }
   return wrong;
 }
 
 }  // namespace
 
-TEST_CASE("constant operands change nothing") {
-  for (Type t : scalars) {
+TEST_CASE_METHOD(OnEachLowering, "constant operands change nothing") {
+  for (Type t : test::scalar_types()) {
     if (t == Type::b1) continue;
     INFO(name(t));
-    CHECK(with_constants(t, t) == "");
+    CHECK(with_constants(driver, t, t) == "");
   }
   for (auto [from, to] : {std::pair{Type::i32, Type::i64},
                           {Type::u32, Type::i64},
@@ -251,13 +216,13 @@ TEST_CASE("constant operands change nothing") {
                           {Type::f32, Type::f64},
                           {Type::i32, Type::f32}}) {
     INFO(name(from) << " to " << name(to));
-    CHECK(with_constants(from, to) == "");
+    CHECK(with_constants(driver, from, to) == "");
   }
 }
 
-TEST_CASE("random expressions equal their definition") {
+TEST_CASE_METHOD(OnEachLowering, "random expressions equal their definition") {
   for (uint64_t seed = 1; seed <= 8; seed++) {
-    Expressions e(seed);
+    Expressions e(driver, seed);
     e.grow(100);
     std::string first;
     size_t wrong = e.run(first);
