@@ -209,16 +209,15 @@ inline constexpr double stirling[] = {
     0x1.b9516963cb8bap-11, -0x1.f677b5e471489p-10, 0x1.9e027768c8bd3p-8,  -0x1.80d9b6a8cce49p-6,
 };
 
-/// log Γ(x) / ((x - 1) (x - 2)) for x = t + 13/8 in [3/4, 5/2]; absolute; error 2^-55.1
+/// log Γ(x) / ((x - 1) (x - 2)) - 1/2 for x = t + 25/16 in [7/8, 9/4]; error 2^-57.5
 inline constexpr double lgamma_middle[] = {
-    0x1.dcfd339a88006p-2,   -0x1.0d79494357498p-3,  0x1.aebb0c81e50a8p-5,  -0x1.8c66d24dc2b9ep-6,
-    0x1.88f37b6d01796p-7,   -0x1.9755f44188582p-8,  0x1.b2cd23b6d675bp-9,  -0x1.d9b6039124c77p-10,
-    0x1.05f40ee52a4d6p-10,  -0x1.250cf1ec4b5c1p-11, 0x1.4ad1f1e09106dp-12, -0x1.7835dbb7caa68p-13,
-    0x1.ae70022a11ea1p-14,  -0x1.ef09a4703da1ap-15, 0x1.1e08724c964f8p-15, -0x1.4bb4a4f586535p-16,
-    0x1.80282869fb40ep-17,  -0x1.c04dfcaaddd9ap-18, 0x1.123f92767a8a8p-18, -0x1.420642cc72f35p-19,
-    0x1.07de781ac3e13p-20,  -0x1.34a6f93c9c0abp-21, 0x1.25743bcc775ddp-20, -0x1.5df1e7a8d7b69p-21,
-    -0x1.35e21844c0c6bp-21, 0x1.752cadc8cf1f7p-22,  0x1.629c1e4f50e53p-21, -0x1.a931353fb6ccbp-22,
-    -0x1.3276c0159264fp-22, 0x1.6fe14b1a32227p-23,  0x1.6f74271b24a16p-24, -0x1.b88c21564e14fp-25,
+    -0x1.a5f91a2051d64p-6,  -0x1.1b8a2e50cbd00p-3,  0x1.d6539c27ad250p-5,  -0x1.c1c7d1612a19cp-6,
+    0x1.cf827ff120ba3p-7,   -0x1.f38bffdf42f03p-8,  0x1.1532daa419832p-8,  -0x1.39fcbfd8cc34cp-9,
+    0x1.6907b4b225b85p-10,  -0x1.a3e7487ae75efp-11, 0x1.ecd16f7611590p-12, -0x1.23548a3963d9ep-12,
+    0x1.5a8e01a187b1cp-13,  -0x1.9e70c5920c2ecp-14, 0x1.f1c69cb6138ccp-15, -0x1.2b8075f215a86p-15,
+    0x1.6a578a8a56cbbp-16,  -0x1.c107001dcdfcbp-17, 0x1.114daddbc4bcap-17, -0x1.1abc94ca553a9p-18,
+    0x1.58d9e2b59a81dp-19,  -0x1.8efbcf63c9840p-19, 0x1.ebbee31aa97afp-20, 0x1.2bafcb822bf75p-21,
+    -0x1.772af9acd1e89p-22, -0x1.04f90bab65a0ap-20, 0x1.43405aaa90a2bp-21,
 };
 
 /// π to 106 bits

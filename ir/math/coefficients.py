@@ -163,14 +163,14 @@ emit("stirling", "w (log Γ(w) - (w - 1/2) log w + w - log √(2π)) from 10 on,
 
 
 def lgamma_g(t):
-    x = mpf("1.625") + t
+    x = mpf("1.5625") + t
     if abs((x - 1) * (x - 2)) < mpf("1e-15"):
         x += mpf("1e-20")
     return loggamma(x) / ((x - 1) * (x - 2))
 
 
-emit("lgamma_middle", "log Γ(x) / ((x - 1) (x - 2)) for x = t + 13/8 in [3/4, 5/2]; absolute", lgamma_g, 31,
-     mpf("-0.875"), mpf("0.875"), one)
+emit("lgamma_middle", "log Γ(x) / ((x - 1) (x - 2)) - 1/2 for x = t + 25/16 in [7/8, 9/4]",
+     lambda t: lgamma_g(t) - mpf(1) / 2, 26, mpf("-0.6875"), mpf("0.6875"), lambda t: 1 / lgamma_g(t))
 
 parts("pi_pair", "π to 106 bits", pi, [53, 53])
 parts("half_pi_single", "π/2 for f32 arithmetic", pi / 2, [24, 24])

@@ -107,8 +107,10 @@ Expr lgamma_f64(Expr x) {
   Expr result = select(negative & !tiny, -difference, difference);
 
   Expr d1 = x - 1.0, d2 = x - 2.0;
-  Expr middle = d1 * d2 * polynomial(x - 1.625, table::lgamma_middle);
-  result = select((x >= 0.75) & (x < 2.5), middle, result);
+  Pair slope =
+      fast_two_sum(constant(x, Type::f64, 0.5), polynomial(x - 1.5625, table::lgamma_middle));
+  Pair middle = two_product(d1, d2) * slope;
+  result = select((x >= 0.875) & (x < 2.25), middle.hi + middle.lo, result);
   result = select((x == 1.0) | (x == 2.0), 0.0, result);
   result = select(x > 0x1p60, s.plain, result);
   Expr pole = (ax == infinity) | (ax == 0.0) | (negative & sine.zero);

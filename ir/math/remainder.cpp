@@ -27,7 +27,7 @@ Expr in_steps(Expr a, Expr b) {
   Inst* loop = builder.loop(integer(0), integer(rounds), integer(1), {{a.v}});
   builder.at_end(loop->region(0));
   Expr r{a.w, loop->region(0)->arg(1)};
-  Expr over = exponent(r) - lowest - 50;
+  Expr over = exponent(r) - lowest - 51;
   Expr k = select(over > 0, select(over < 2046, over, 2046), 0);  // both halves of 2^k are finite
   Expr half = k >> 1;
   Expr rest = once(r, b * power_of_two(half) * power_of_two(k - half));

@@ -59,7 +59,7 @@ Arguments draw(Op op, Random& random) {
       if (kind == 1) return {random.uniform(-6, 6), 0};
       return {random.spread(bottom, 3), 0};
     case Op::erfc:
-      if (kind == 1) return {random.uniform(-6, 30), 0};
+      if (kind == 1) return {random.uniform(-6, sizeof(T) == 4 ? 11 : 28), 0};
       return {random.spread(-digits, 3), 0};
     case Op::asin:
     case Op::acos:
@@ -103,6 +103,16 @@ Arguments draw(Op op, Random& random) {
   }
 }
 
+/// Beside the zeros of lgamma at negative arguments, which are irrational, the error has an
+/// absolute bound: units of this size count there.
+template <class T>
+double in_units_beside_zeros(double ulps, T got) {
+  const double unit = sizeof(T) == 4 ? 0x1p-50 : 0x1p-55;
+  double place =
+      std::nextafter(std::fabs(got), std::numeric_limits<T>::infinity()) - std::fabs(got);
+  return std::min(ulps, ulps * place / unit);
+}
+
 template <class T>
 double worst(Op op, int count, bool contract, Arguments& where) {
   Evaluator run(math_function(op, sizeof(T) == 4 ? Type::f32 : Type::f64), contract);
@@ -118,6 +128,7 @@ double worst(Op op, int count, bool contract, Arguments& where) {
     T got = sizeof(T) == 4 ? T(f32_of(out)) : T(f64_of(out));
     reference.compute(args.a, args.b);
     double error = reference.ulps<T>(got);
+    if (op == Op::lgamma && args.a < 0) error = in_units_beside_zeros(error, got);
     if (error > most) {
       most = error;
       where = args;

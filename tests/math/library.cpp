@@ -62,7 +62,8 @@ TEST_CASE("every library row has its function, and no other operation has one") 
   CHECK_THROWS_AS(div_function(Type::f64), InternalError);
 }
 
-TEST_CASE("library functions touch no memory; only the remainders loop; what replaces fma has none") {
+TEST_CASE(
+    "library functions touch no memory; only the remainders loop; what replaces fma has none") {
   for (const Function* f : all_functions())
     walk(f->body, [&](Inst* inst) {
       INFO(f->name << ": " << info(inst->op).name);

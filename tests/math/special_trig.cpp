@@ -102,6 +102,11 @@ TEST_CASE("fmod and remainder: signs, zeros, infinities, NaN, ties and quotients
     both(Op::remainder, s * 5, 2, s * 1);   // 2½: to 2
     both(Op::remainder, s * 1, 2, s * 1);   // ½: to 0
   }
+  // 52 bits of quotient between subnormal numbers
+  for (double x : {0x1.fffffffffffffp-1023, 0x1.ffffffffffffep-1023, 0x1.8p-1023}) {
+    expect<double>(Op::fmod, x, 0x1p-1074, 0.0);
+    expect<double>(Op::remainder, -x, 0x1p-1074, -0.0);
+  }
   expect<double>(Op::remainder, 0x1.8p1023, 0x1p1023, -0x1p1022);  // 1½
   expect<double>(Op::fmod, 0x1.8p1023, 0x1p1023, 0x1p1022);
 }
