@@ -1,9 +1,11 @@
-// Whole steps of simulations: MLS-MPM in 2D (mpm88), the Game of Life, and D3Q19 (lattice.cpp).
+// Whole steps of simulations: MLS-MPM in 2D (mpm88) and 3D (mpm3d.cpp), the Game of Life, and
+// D3Q19 (lattice.cpp).
 #include <array>
 #include <vector>
 
 #include "bench/harness.h"
 #include "bench/lattice.h"
+#include "bench/mpm3d.h"
 #include "bench/reference.h"
 
 namespace bench {
@@ -156,6 +158,7 @@ void life(Report& report, int n) {
 void simulate(Report& report) {
   mpm(report, 128, 8192);
   mpm(report, 512, 131072);
+  mpm3d(report);
   life(report, 2048);
   lattice(report);
 }

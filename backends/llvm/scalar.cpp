@@ -65,6 +65,17 @@ class Scalar {
     return ir::is_signed(type) ? b.CreateICmpSLE(x, y) : b.CreateICmpULE(x, y);
   }
 
+  /// Where a comparison chooses a constant, it is put the other way round: of `v < 0 ? 0 : v` with
+  /// a `v` widened from f32 and a comparison that is used again, LLVM 19 makes `v <= 0 ? 0 : v`,
+  /// which loses the sign of -0 (InstCombine, selects of casts).
+  Value* choose(Value* condition, Value* x, Value* y) {
+    auto* less = llvm::dyn_cast<llvm::FCmpInst>(condition);
+    if (!less || !llvm::isa<llvm::Constant>(x)) return b.CreateSelect(condition, x, y);
+    Value* inverse =
+        b.CreateFCmp(less->getInversePredicate(), less->getOperand(0), less->getOperand(1));
+    return b.CreateSelect(inverse, y, x);
+  }
+
   /// The smaller (or greater) of two floats; a NaN is skipped, -0 is below +0.
   Value* extreme(bool smaller, Value* x, Value* y) {
     Value* first = smaller ? b.CreateFCmpOLT(x, y) : b.CreateFCmpOGT(x, y);
@@ -230,8 +241,8 @@ Value* emit_scalar(llvm::IRBuilderBase& b, const ir::Inst& inst, std::span<Value
       if (is_float) return intrinsic(b, llvm::Intrinsic::fabs, x);
       if (ir::is_unsigned(type)) return x;
       return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse());
-    case Op::min: return b.CreateSelect(s.less(y, x), y, x);
-    case Op::max: return b.CreateSelect(s.less(x, y), y, x);
+    case Op::min: return s.choose(s.less(y, x), y, x);
+    case Op::max: return s.choose(s.less(x, y), y, x);
     case Op::fmin: return s.extreme(true, x, y);
     case Op::fmax: return s.extreme(false, x, y);
     case Op::fma: return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
@@ -253,7 +264,7 @@ Value* emit_scalar(llvm::IRBuilderBase& b, const ir::Inst& inst, std::span<Value
     case Op::le: return s.less_equal(x, y);
     case Op::gt: return s.less(y, x);
     case Op::ge: return s.less_equal(y, x);
-    case Op::select: return b.CreateSelect(x, y, z);
+    case Op::select: return s.choose(x, y, z);
     case Op::convert: return s.convert(x, inst.type());
     case Op::bitcast: return b.CreateBitCast(x, type_of(b.getContext(), inst.type(), 0));
     default: return nullptr;

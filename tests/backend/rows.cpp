@@ -166,21 +166,21 @@ TEST_CASE_METHOD(OnEachLowering,
 
 TEST_CASE_METHOD(OnEachLowering, "constants fold to the same values") {
   // Operands as constants: the compiler's own folder computes the result.
-  Kernel kernel;
-  kernel.level = Level::lowered;
-  kernel.modes.strict = true;
-  Builder b(kernel);
-  Task task;
-  task.body = b.make_region();
-  b.at_end(task.body);
-  Value* out = b.arg(abi::head_bytes, Type::address);
   struct Folded {
     Row row;
     std::vector<Bits> operands;
   };
-  std::vector<Folded> all;
   std::mt19937 random(11);
-  for (Type t : scalar_types())
+  for (Type t : scalar_types()) {
+    Kernel kernel;
+    kernel.level = Level::lowered;
+    kernel.modes.strict = true;
+    Builder b(kernel);
+    Task task;
+    task.body = b.make_region();
+    b.at_end(task.body);
+    Value* out = b.arg(abi::head_bytes, Type::address);
+    std::vector<Folded> all;
     for (const Row& row : rows_of(t, driver.target().traits))
       for (int repeat = 0; repeat < 6; repeat++) {
         Folded f{row, {}};
@@ -194,14 +194,15 @@ TEST_CASE_METHOD(OnEachLowering, "constants fold to the same values") {
         b.write(b.offset(out, b.integer(Type::i64, int64_t(8 * all.size()))), v, 1);
         all.push_back(f);
       }
-  b.yield();
-  kernel.tasks.push_back(task);
-  Buffer results(driver, std::vector<Bits>(all.size()));
-  Program(driver, kernel).entry(0, results).run();
-  std::vector<Bits> got = results.read<Bits>();
-  for (size_t k = 0; k < all.size(); k++) {
-    INFO(describe(all[k].row, all[k].operands, got[k]));
-    CHECK(same(all[k].row.result, got[k], value_of(all[k].row, all[k].operands)));
+    b.yield();
+    kernel.tasks.push_back(task);
+    Buffer results(driver, std::vector<Bits>(all.size()));
+    Program(driver, kernel).entry(0, results).run();
+    std::vector<Bits> got = results.read<Bits>();
+    for (size_t k = 0; k < all.size(); k++) {
+      INFO(describe(all[k].row, all[k].operands, got[k]));
+      CHECK(same(all[k].row.result, got[k], value_of(all[k].row, all[k].operands)));
+    }
   }
 }
 

@@ -408,3 +408,39 @@ TEST_CASE_METHOD(OnEachLowering,
       CHECK(same(out[2], std::isnan(least) || below(least, 0.0f) ? 0.0f : least));
     }
 }
+
+TEST_CASE_METHOD(OnEachLowering,
+                 "a choice between a widened float and zero keeps the sign of zero") {
+  // v < 0 ? 0 : v, also where the comparison is used again
+  Program p(driver, each(driver, "%in = arg<64> : address\n%out = arg<72> : address", R"(
+    %eight = constant<8> : i64
+    %o = mul %i, %eight : i64
+    %pin = offset %in, %o : address
+    %pout = offset %out, %o : address
+    %v = read<1> %pin : f32
+    %w = convert %v : f64
+    %zero = constant<0> : f64
+    %below = lt %w, %zero : b1
+    %above = gt %w, %zero : b1
+    %a = select %below, %zero, %w : f64
+    %b = select %above, %zero, %a : f64
+    %u = convert %below : u8
+    %x = convert %above : u8
+    %both = bit_or %u, %x : u8
+    %flags = convert %both : f64
+    %s = copysign %flags, %b : f64
+    write<2> %pout, %s)"));
+  std::vector<float> in;
+  for (float v : {-0.0f, 0.0f, -3.0f, 5.0f, NAN}) in.insert(in.end(), {v, 0});
+  for (int k = 0; k < 30; k++) in.insert(in.end(), {-0.0f, 0});
+  size_t n = in.size() / 2;
+  Buffer x(driver, in), y(driver, n * 8);
+  p.entry(0, x).entry(1, y).run(0, n);
+  std::vector<double> out = y.read<double>();
+  for (size_t k = 0; k < n; k++) {
+    if (k == 4) continue;  // the sign of a NaN is open
+    float v = in[2 * k];
+    CHECK(std::abs(out[k]) == (v != 0));
+    CHECK(std::signbit(out[k]) == (v == 0 && std::signbit(v)));
+  }
+}

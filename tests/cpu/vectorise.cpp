@@ -22,32 +22,24 @@ bool has(const char* feature) { return driver().target().isa.find(feature) != st
 
 /// y[i] = a * x[i] + y[i] with the given alias classes.
 std::string saxpy(const std::string& class_x, const std::string& class_y) {
-  return R"(quern 1
-  kernel @saxpy level=lowered modes=contract
-  task range rank=1 walk=chunked domain { yield } {
+  return test::each(driver(), R"(
     %a = arg<64> : f32
     %x = arg<72> : address
     %y = arg<80> : address
-    %lo = builtin.begin : i64
-    %hi = builtin.end : i64
-    %one = constant<1> : i64
-    %four = constant<4> : i64
-    loop.parallel_walk %lo, %hi, %one {(%i: i64)
+    %four = constant<4> : i64)",
+                    R"(
       %o = mul %i, %four : i64
       %px = offset %x, %o : address
       %py = offset %y, %o : address
-      %vx = read<)" +
-         class_x + R"(> %px : f32
-      %vy = read<)" +
-         class_y + R"(> %py : f32
+      %vx = read<)" + class_x +
+                        R"(> %px : f32
+      %vy = read<)" + class_y +
+                        R"(> %py : f32
       %m = mul %a, %vx : f32
       %s = add %m, %vy : f32
-      write<)" +
-         class_y + R"(> %py, %s
-      yield
-    }
-    yield
-  })";
+      write<)" + class_y +
+                        "> %py, %s",
+                    " modes=contract");
 }
 
 const char* stencil = R"(quern 1
@@ -113,17 +105,12 @@ TEST_CASE("a parallel loop over memory that may overlap needs no check of it") {
 
 TEST_CASE("conversions, integer arithmetic and masked stores vectorise") {
   if (!has("+avx512f") || !has("+avx512dq")) return;
-  CHECK(count(R"(quern 1
-  kernel @convert level=lowered
-  task range rank=1 walk=chunked domain { yield } {
+  CHECK(count(test::each(driver(), R"(
     %x = arg<64> : address
     %y = arg<72> : address
-    %lo = builtin.begin : i64
-    %hi = builtin.end : i64
-    %one = constant<1> : i64
     %four = constant<4> : i64
-    %zero = constant<0> : f32
-    loop.parallel_walk %lo, %hi, %one {(%i: i64)
+    %zero = constant<0> : f32)",
+                         R"(
       %o = mul %i, %four : i64
       %px = offset %x, %o : address
       %py = offset %y, %o : address
@@ -135,11 +122,7 @@ TEST_CASE("conversions, integer arithmetic and masked stores vectorise") {
         yield
       } {
         yield
-      }
-      yield
-    }
-    yield
-  })",
+      })"),
               "vmovdqu32[^\n]*zmm[^\n]*\\{%k") >= 1);
 }
 

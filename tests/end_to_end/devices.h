@@ -39,3 +39,15 @@ void on_every_device(F body) {
     body(device);
   }
 }
+
+/// The text of the error that `f` throws, "" where it throws none; its line goes to `line`.
+template <class F>
+std::string error_of(F f, int* line = nullptr) {
+  try {
+    f();
+  } catch (const qn::Error& e) {
+    if (line) *line = e.loc().line;
+    return e.what();
+  }
+  return "";
+}

@@ -6,20 +6,6 @@
 
 using namespace qn::lang;
 
-namespace {
-/// The text of the error that `f` throws, and its line; empty where it throws none.
-template <class F>
-std::string error_of(F f, int* line = nullptr) {
-  try {
-    f();
-  } catch (const qn::Error& e) {
-    if (line) *line = e.loc().line;
-    return e.what();
-  }
-  return "";
-}
-}  // namespace
-
 TEST_CASE("a loop under a false If may have any size") {
   on_every_device([](qn::Device& device) {
     qn::Field<int> x{device, {2}};

@@ -14,17 +14,6 @@
 using namespace qn::lang;
 
 namespace {
-/// The message of the error that `f` throws, "" where it throws none; its line goes to `line`.
-template <class F>
-std::string error_of(F f, int* line = nullptr) {
-  try {
-    f();
-  } catch (const qn::Error& e) {
-    if (line) *line = e.loc().line;
-    return e.what();
-  }
-  return "";
-}
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }

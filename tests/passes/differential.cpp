@@ -40,16 +40,6 @@ const Pass optimising[] = {{"inline_calls", inline_calls},
 
 constexpr size_t step_limit = 100'000;
 
-std::vector<std::vector<Bits>> inputs(uint64_t seed) {
-  std::mt19937_64 rng(seed);
-  std::vector<std::vector<Bits>> fields(4);
-  for (int f = 0; f < 2; f++)
-    for (int k = 0; k < 16; k++) fields[f].push_back(truncate(rng() % 7 - 3, Type::i32));
-  fields[2] = {truncate(rng() % 9 - 4, Type::i32)};
-  fields[3] = {rng() % 2};
-  return fields;
-}
-
 struct Expected {
   std::vector<std::vector<Bits>> in;
   test::Outcome out;
@@ -69,7 +59,7 @@ void check_program(uint64_t seed) {
   kernel->modes.checked = seed % 3 == 0;
   std::vector<Expected> expected;
   for (uint64_t k = 0; k < 3; k++) {
-    Expected e{inputs(seed * 3 + k), {}};
+    Expected e{test::random_inputs(seed * 3 + k), {}};
     e.out = test::evaluate(*kernel, e.in, step_limit);
     if (e.out.ended) expected.push_back(e);
   }
@@ -94,7 +84,7 @@ TEST_CASE("each optimising pass alone keeps the meaning of random programs") {
     for (const Pass& pass : optimising) {
       auto kernel = test::random_program(seed);
       for (const Pass& first : finishing) first.run(*kernel);
-      Expected e{inputs(seed), {}};
+      Expected e{test::random_inputs(seed), {}};
       e.out = test::evaluate(*kernel, e.in, step_limit);
       pass.run(*kernel);
       if (e.out.ended) compare(*kernel, {e}, seed, pass.name);

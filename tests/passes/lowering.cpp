@@ -17,16 +17,6 @@ namespace {
 
 constexpr size_t step_limit = 50'000;
 
-std::vector<std::vector<Bits>> inputs(uint64_t seed) {
-  std::mt19937_64 rng(seed);
-  std::vector<std::vector<Bits>> fields(4);
-  for (int f = 0; f < 2; f++)
-    for (int k = 0; k < 16; k++) fields[f].push_back(truncate(rng() % 7 - 3, Type::i32));
-  fields[2] = {truncate(rng() % 9 - 4, Type::i32)};
-  fields[3] = {rng() % 2};
-  return fields;
-}
-
 /// A failed check ends the launch, which the reference does not know: checks become prints.
 void without_checks(Kernel& kernel) {
   kernel.sites[0].kind = Site::print;
@@ -86,7 +76,7 @@ TEST_CASE("lowering keeps the meaning of random programs") {
   for (uint64_t seed = first; seed < first + (one ? 1 : 400); seed++) {
     auto kernel = test::random_program(seed);
     without_checks(*kernel);
-    auto in = inputs(seed);
+    auto in = test::random_inputs(seed);
     test::Outcome expected = test::evaluate(*kernel, in, step_limit);
     if (!expected.ended) continue;
     finish_recording(*kernel);

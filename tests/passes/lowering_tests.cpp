@@ -34,6 +34,51 @@ void prepare(Kernel& kernel, const TargetTraits& traits = {}) {
   lower(kernel, signature_of(kernel), traits);
 }
 
+/// A kernel over fields x and y (i32) of one axis and what `declarations` adds: `before`, then one
+/// parallel loop over x with this body. %z is 0, %one 1, %n the extent of x.
+std::unique_ptr<Kernel> over_x(const std::string& body, const std::string& modes = "",
+                               const std::string& declarations = "", const std::string& before = "",
+                               const std::string& bounds = "%z, %n") {
+  return from_text("kernel @k level=structured" + modes + R"(
+    binding field rank=1 i32 "x"
+    binding field rank=1 i32 "y")" +
+                   declarations + R"(
+    body {
+      %z = constant<0> : i32
+      %one = constant<1> : i32
+      %n = extent<0.0> : i32
+      )" + before + "\nparallel " +
+                   bounds + " {(%i: i32)\n" + body + "\nyield\n}\nyield\n}");
+}
+
+/// A kernel that runs the loop `body` over x while x[condition] is 0.
+std::unique_ptr<Kernel> while_zero(const std::string& condition, const std::string& body,
+                                   const std::string& head) {
+  return from_text("kernel @k level=structured" + head + R"(
+    body {
+      %z = constant<0> : i32
+      %n = extent<0.0> : i32
+      while {()
+        %v = load<0.0> )" +
+                   condition + R"( : i32
+        %go = eq %v, %z : b1
+        yield %go
+      } {()
+        parallel %z, %n {(%i: i32)
+          )" + body +
+                   "\nyield\n}\nyield\n}\nyield\n}");
+}
+
+/// Both conditions end a repeat where a check failed.
+test::Outcome expect_ended(Kernel& kernel) {
+  prepare(kernel);
+  test::Report report;
+  auto out = test::run_lowered(kernel, Fields{{0, 0}}, 10'000, {}, &report);
+  CHECK(out.ended);
+  CHECK(report.failed);
+  return out;
+}
+
 size_t count(const Kernel& kernel, Op op) {
   size_t n = 0;
   walk(const_cast<Kernel&>(kernel), [&](Inst* inst) { n += inst->is(op); });
@@ -189,25 +234,12 @@ TEST_CASE("a walk visits each index of its domain once, in row-major order") {
 }
 
 TEST_CASE("an index out of range is reported, the access does not happen") {
-  const char* text = R"(
-    kernel @k level=structured modes=checked
-    binding field rank=1 i32 "x"
-    binding field rank=1 i32 "y"
-    binding scalar i32 "shift"
-    body {
-      %z = constant<0> : i32
-      %n = extent<0.0> : i32
-      %s = param<2> : i32
-      parallel %z, %n {(%i: i32)
+  auto kernel = over_x(R"(
         %at = add %i, %s : i32
         %v = load<1.0> %at : i32
         store<0.0> %i, %v
-        store<1.0> %at, %z
-        yield
-      }
-      yield
-    })";
-  auto kernel = from_text(text);
+        store<1.0> %at, %z)",
+                       " modes=checked", "\nbinding scalar i32 \"shift\"", "%s = param<2> : i32");
   prepare(*kernel);
   test::Report report;
   Fields in = {{9, 9, 9, 9}, {5, 6, 7, 8}, {2}};
@@ -228,28 +260,21 @@ TEST_CASE("an index out of range is reported, the access does not happen") {
 }
 
 TEST_CASE("one test before a loop vouches for its indices, but never wrongly") {
-  auto kernel = from_text(R"(
-    kernel @k level=structured modes=checked
-    binding field rank=1 i32 "x"
-    binding field rank=1 i32 "y"
-    binding scalar i32 "from"
-    binding scalar i32 "to"
-    body {
-      %one = constant<1> : i32
-      %two = constant<2> : i32
-      %from = param<2> : i32
-      %to = param<3> : i32
-      parallel %from, %to {(%i: i32)
+  auto kernel = over_x(R"(
         %below = sub %i, %two : i32
         %above = add %i, %one : i32
         %a = load<1.0> %below : i32
         %b = load<1.0> %above : i32
         %s = add %a, %b : i32
-        store<0.0> %i, %s
-        yield
-      }
-      yield
-    })");
+        store<0.0> %i, %s)",
+                       " modes=checked", R"(
+    binding scalar i32 "from"
+    binding scalar i32 "to")",
+                       R"(
+      %two = constant<2> : i32
+      %from = param<2> : i32
+      %to = param<3> : i32)",
+                       "%from, %to");
   prepare(*kernel);
   for (int from = -3; from < 8; from++)
     for (int to = -3; to < 10; to++)
@@ -388,81 +413,20 @@ TEST_CASE("division by zero and conversions that overflow are reported with thei
 }
 
 TEST_CASE("a condition that a failed launch did not compute ends the repeat") {
-  auto kernel = from_text(R"(
-    kernel @k level=structured
-    binding field rank=1 i32 "x"
-    site check "bad" ()
-    body {
-      %z = constant<0> : i32
-      %n = extent<0.0> : i32
-      while {()
-        %v = load<0.0> %z : i32
-        %go = eq %v, %z : b1
-        yield %go
-      } {()
-        parallel %z, %n {(%i: i32)
-          %never = lt %i, %z : b1
-          check %never !0
-          yield
-        }
-        yield
-      }
-      yield
-    })");
-  prepare(*kernel);
-  test::Report report;
-  auto out = test::run_lowered(*kernel, Fields{{0, 0}}, 10'000, {}, &report);
-  CHECK(out.ended);
-  CHECK(report.failed);
+  expect_ended(*while_zero("%z", "%never = lt %i, %z : b1\ncheck %never !0",
+                           "\nbinding field rank=1 i32 \"x\"\nsite check \"bad\" ()"));
 }
 
 TEST_CASE("a condition that fails itself ends the repeat in checked mode") {
-  auto kernel = from_text(R"(
-    kernel @k level=structured modes=checked
-    binding field rank=1 i32 "x"
-    body {
-      %z = constant<0> : i32
-      %n = extent<0.0> : i32
-      while {()
-        %v = load<0.0> %n : i32
-        %go = eq %v, %z : b1
-        yield %go
-      } {()
-        parallel %z, %n {(%i: i32)
-          store<0.0> %i, %i
-          yield
-        }
-        yield
-      }
-      yield
-    })");
-  prepare(*kernel);
-  test::Report report;
-  auto out = test::run_lowered(*kernel, Fields{{0, 0}}, 10'000, {}, &report);
-  CHECK(out.ended);
-  CHECK(report.failed);
+  auto out = expect_ended(
+      *while_zero("%n", "store<0.0> %i, %i", " modes=checked\nbinding field rank=1 i32 \"x\""));
   CHECK(out.fields[0] == std::vector<Bits>{0, 0});
 }
 
 TEST_CASE("atomics on an iteration's own location become plain") {
   auto atomics = [](const std::string& index, const std::string& other, uint32_t second_class) {
-    auto kernel = from_text(R"(
-      kernel @k level=structured
-      binding field rank=1 i32 "x"
-      binding field rank=1 i32 "y"
-      body {
-        %z = constant<0> : i32
-        %one = constant<1> : i32
-        %n = extent<0.0> : i32
-        parallel %z, %n {(%i: i32)
-          %up = add %i, %one : i32
-          %old = atomic.add<0.0> )" +
-                            index + R"(, %one : i32
-          )" + other + R"(
-          yield
-        }
-        yield
-      })");
+    auto kernel = over_x("%up = add %i, %one : i32\n%old = atomic.add<0.0> " + index +
+                         ", %one : i32\n" + other);
     split_tasks(*kernel);
     Signature s = signature_of(*kernel);
     s.fields[1].alias_class = second_class;

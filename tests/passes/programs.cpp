@@ -303,4 +303,14 @@ class Generator {
 
 std::unique_ptr<Kernel> random_program(uint64_t seed) { return Generator(seed).make(); }
 
+std::vector<std::vector<Bits>> random_inputs(uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  std::vector<std::vector<Bits>> fields(4);
+  for (int f = 0; f < 2; f++)
+    for (int k = 0; k < 16; k++) fields[f].push_back(truncate(rng() % 7 - 3, Type::i32));
+  fields[2] = {truncate(rng() % 9 - 4, Type::i32)};
+  fields[3] = {rng() % 2};
+  return fields;
+}
+
 }  // namespace quern::test

@@ -118,20 +118,23 @@ std::string chunked(const std::string& body) {
   return kernel("range rank=1 walk=chunked domain { yield }", body);
 }
 
-std::string each(const runtime::Driver& driver, const std::string& before,
-                 const std::string& body) {
-  bool element = driver.target().traits.walk == ir::Task::element;
-  std::string bounds = element ? R"(
+std::string each(const runtime::Driver& driver, const std::string& before, const std::string& body,
+                 const std::string& modes) {
+  const bool element = driver.target().traits.walk == ir::Task::element;
+  const std::string walk = element ? "element" : "chunked";
+  const std::string bounds = element ? R"(
     %first_i = builtin.thread : i64
     %end_i = builtin.end : i64
-    %step_i = builtin.threads : i64)"
-                               : R"(
+    %step_i = builtin.threads : i64
+    loop)"
+                                     : R"(
     %first_i = builtin.begin : i64
     %end_i = builtin.end : i64
-    %step_i = constant<1> : i64)";
-  return kernel(
-      std::string("range rank=1 walk=") + (element ? "element" : "chunked") + " domain { yield }",
-      before + bounds + "\nloop %first_i, %end_i, %step_i {(%i: i64)\n" + body + "\nyield\n}");
+    %step_i = constant<1> : i64
+    loop.parallel_walk)";
+  return kernel("range rank=1 walk=" + walk + " domain { yield }",
+                before + bounds + " %first_i, %end_i, %step_i {(%i: i64)\n" + body + "\nyield\n}",
+                modes);
 }
 
 ir::Value* open_iterations(ir::Builder& b, ir::Task& task, ir::Task::Walk walk) {

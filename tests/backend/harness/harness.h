@@ -111,7 +111,8 @@ std::string serial(const std::string& body, const std::string& modes = "");
 std::string chunked(const std::string& body);
 /// A kernel that runs `before` once a chunk or thread, and `body` for each iteration %i: i64, the
 /// way the driver's target walks.
-std::string each(const runtime::Driver& driver, const std::string& before, const std::string& body);
+std::string each(const runtime::Driver& driver, const std::string& before, const std::string& body,
+                 const std::string& modes = "");
 /// The same for a task under construction: its body's loop over iterations, whose index comes back.
 /// What is built before it at the task's level stands in front; the builder is left in the loop.
 ir::Value* open_iterations(ir::Builder& b, ir::Task& task, ir::Task::Walk walk);

@@ -1,0 +1,133 @@
+#pragma once
+// What the algorithms share: chunks, kernels recorded once, temporary fields, tests of arguments.
+#include "quern/quern.h"
+
+namespace quern {
+namespace detail {
+
+/// Elements that one iteration of a chunked loop goes through, one after another. Fixed, so that
+/// what is combined with what depends on the size alone; small enough for the devices that bound
+/// the rounds of an iteration.
+inline constexpr int64_t chunk_length = 1024;
+
+constexpr int64_t chunks_of(int64_t size, int64_t length = chunk_length) {
+  return size / length + (size % length != 0);
+}
+
+/// The kernel that `record`, a lambda without captures, describes: recorded at the first call.
+/// Kernels live to the end of the process.
+template <class F>
+const auto& kernel_of(F record, const char* name, bool checked = false) {
+  using Recorded = decltype(Kernel(record, Options{}));
+  auto make = [&](bool on) -> const Recorded& {
+    return *new Recorded(record, Options{.checked = on, .name = name});
+  };
+  if (checked) {
+    static const Recorded& kernel = make(true);
+    return kernel;
+  }
+  static const Recorded& kernel = make(false);
+  return kernel;
+}
+
+/// An operator or predicate is known by its type alone.
+template <class F>
+constexpr void expect_captureless() {
+  static_assert(std::is_empty_v<F> && std::is_default_constructible_v<F>,
+                "quern: the operators and predicates of algorithms capture nothing, since their "
+                "kernels are recorded once; write what depends on host values with a kernel of "
+                "your own, for instance into a field of flags");
+}
+
+// ---- arguments
+/// A field of one axis on the device of `beside`.
+FieldObject* make_beside(FieldObject* beside, FieldType type, int64_t size, Loc loc);
+template <class T>
+Field<T> temporary(FieldObject* beside, int64_t size, Loc loc) {
+  return Field<T>(Ref<FieldObject>(make_beside(beside, Field<T>::type(), size, loc)));
+}
+/// Throws Error inside a recording.
+void expect_host(const char* algorithm, Loc loc);
+/// Throws Error unless the fields have the same extents.
+void expect_same_shape(const char* algorithm, FieldObject* a, FieldObject* b, Loc loc);
+/// Throws Error if an element of one may be an element of the other.
+void expect_apart(const char* algorithm, FieldObject* a, FieldObject* b, Loc loc);
+/// The same, except where both are one field: what is done in place reads an element before it
+/// writes it.
+void expect_apart_or_same(const char* algorithm, FieldObject* a, FieldObject* b, Loc loc);
+[[noreturn]] void refuse_empty(const char* algorithm, Loc loc);
+
+// ---- inside kernels
+/// Element number k, counted from 0, of a field of one axis.
+template <class T>
+Elem<T> nth(const Field<T>& x, const Val<int64_t>& k) {
+  return x[k + x.template first<int64_t>(0)];
+}
+template <class T>
+Val<int64_t> length_of(const Field<T>& x) {
+  return x.template dim<int64_t>(0);
+}
+/// An element as a T: numbers are converted.
+template <class T, class E>
+Val<T> element_as(const E& e) {
+  if constexpr (std::is_same_v<T, elem_t<E>>)
+    return Val<T>(e);
+  else
+    return lang::cast<scalar_t<T>>(e);
+}
+
+/// The index of element number k, counted from 0 in row-major order.
+template <class T, int N>
+auto index_of(const Field<T, N>& x, const Val<int64_t>& k) {
+  if constexpr (N == 1) {
+    return k + x.template first<int64_t>(0);
+  } else {
+    Var<Vec<int64_t, N>> index;
+    Var<int64_t> left = k;
+    for (int axis = N - 1; axis > 0; axis--) {
+      Val<int64_t> extent = x.template dim<int64_t>(axis);
+      index[axis] = left % extent + x.template first<int64_t>(axis);
+      left = left / extent;
+    }
+    index[0] = left + x.template first<int64_t>(0);
+    return Val<Vec<int64_t, N>>(index);
+  }
+}
+
+/// Calls `body` with the index of each element numbered lo … hi-1, in order: row by row, so that
+/// divisions come once a row.
+template <class T, int N, class F>
+void each_of(const Field<T, N>& x, const Val<int64_t>& lo, const Val<int64_t>& hi, F body) {
+  using namespace lang;
+  if constexpr (N == 1) {
+    Val<int64_t> first = x.template first<int64_t>(0);
+    for (auto i : serial(range(lo + first, hi + first))) body(i);
+  } else {
+    Val<int64_t> row = x.template dim<int64_t>(N - 1);
+    Var<int64_t> at = lo;
+    for ([[maybe_unused]] auto _ : repeat_while([&] { return at < hi; })) {
+      Val<int64_t> end = min(hi, at + (row - at % row));
+      Var<Vec<int64_t, N>> index = index_of(x, at);
+      Val<int64_t> shift = index[N - 1] - at;
+      for (auto j : serial(range(at + shift, end + shift))) {
+        index[N - 1] = j;
+        body(Val<Vec<int64_t, N>>(index));
+      }
+      at = end;
+    }
+  }
+}
+
+/// Calls `body` with each element in a parallel loop.
+template <class T, int N, class F>
+void all_of(const Field<T, N>& x, bool deterministic, F body) {
+  if constexpr (N == 0) {
+    body(x(), Val<int64_t>(0));
+  } else {
+    auto indices = x.wide();
+    for (auto i : deterministic ? lang::deterministic(indices) : indices) body(x[i], i);
+  }
+}
+
+}  // namespace detail
+}  // namespace quern
