@@ -39,13 +39,18 @@ float stable_step(const Cloth::Setup& s, float mass) {
   return 2 / (half + std::sqrt(half * half + omega * omega));
 }
 
+Cloth::Setup with_step(Cloth::Setup s) {
+  if (s.dt <= 0) s.dt = 0.5f * stable_step(s, s.mass / float(s.rows * s.columns));
+  return s;
+}
+
 }  // namespace
 
 Cloth::Cloth(const qn::Device& device, const Setup& setup, float height)
     : x{device, {setup.rows, setup.columns}},
       v{device, {setup.rows, setup.columns}},
       device_(device),
-      setup_(setup),
+      setup_(with_step(setup)),
       spacing_(setup.side / float(std::max(std::max(setup.rows, setup.columns) - 1, 1))),
       mass_(setup.mass / float(setup.rows * setup.columns)),
       inverse_mass_{device, {setup.rows, setup.columns}},
@@ -121,7 +126,6 @@ Cloth::Cloth(const qn::Device& device, const Setup& setup, float height)
           picture[I] = select(seen < 0, vec3(0.07f, 0.09f, 0.15f), light * vec3(0.95f, 0.4f, 0.3f));
         }
       }} {
-  if (setup.dt <= 0) setup_.dt = 0.5f * stable_step(setup, mass_);
   inverse_mass_.fill(1 / mass_);
   std::vector<vec3> flat;
   for (int i = 0; i < setup.rows; i++)

@@ -17,15 +17,15 @@ class Cloth {
 
   struct Setup {
     int rows = 64, columns = 64;
-    float side = 1;            ///< of the longer edge; lattice lines are equally far apart
-    float mass = 0.3f;         ///< of the whole sheet
+    float side = 1;     ///< of the longer edge; lattice lines are equally far apart
+    float mass = 0.3f;  ///< of the whole sheet
     float structural = 2000, shear = 1000, bend = 200;  ///< stiffness, newtons a metre
-    float damping = 0.1f;      ///< of a spring, newton seconds a metre
-    float drag = 0;            ///< of a mass by the air, a second
+    float damping = 0.1f;                               ///< of a spring, newton seconds a metre
+    float drag = 0;                                     ///< of a mass by the air, a second
     float gravity = 9.81f;
     quern::lang::vec3 ball = {0, 0, 0};
-    float radius = 0;          ///< no ball
-    float dt = 0;              ///< 0 chooses half of what the springs allow
+    float radius = 0;  ///< no ball
+    float dt = 0;      ///< 0 chooses half of what the springs allow
   };
   /// The sheet lies in the plane y = `height`, its middle above the origin.
   Cloth(const quern::Device& device, const Setup& setup, float height);

@@ -95,6 +95,7 @@ Mpm3d::Mpm3d(const qn::Device& device, const std::vector<FluidParticle<>>& start
       }},
       draw_{[this](qn::Field<int, 2> nearest, Picture picture) {
         auto width = nearest.dim(0);
+        auto side = max(width / n_grid_, 1);  // of a particle's square
         // A pixel holds 256 · (nearness in 4096 steps) + brightness in 256 steps of what lies
         // nearest.
         for (auto I : nearest) nearest[I] = -1;
@@ -103,9 +104,11 @@ Mpm3d::Mpm3d(const qn::Device& device, const std::vector<FluidParticle<>>& start
           auto row = cast<int>((1 - p.x.y) * cast<float>(width)),
                column = cast<int>(p.x.x * cast<float>(width));
           auto shade = cast<int>(min(60.0f * length(p.v), 255.0f));
-          If(row >= 0 && column >= 0 && row < width && column < width) {
-            atomic_max(nearest(row, column), cast<int>((1 - p.x.z) * 4096.0f) * 256 + shade);
-          }
+          auto value = cast<int>((1 - p.x.z) * 4096.0f) * 256 + shade;
+          for (auto [a, b] : grid(side, side))
+            If(row + a >= 0 && column + b >= 0 && row + a < width && column + b < width) {
+              atomic_max(nearest(row + a, column + b), value);
+            }
         }
         for (auto I : picture) {
           auto seen = nearest[I];

@@ -256,6 +256,7 @@ Value* emit_scalar(llvm::IRBuilderBase& b, const ir::Inst& inst, std::span<Value
     case Op::bit_or: return b.CreateOr(x, y);
     case Op::bit_xor: return b.CreateXor(x, y);
     case Op::bit_not: return b.CreateNot(x);
+    case Op::popcount: return intrinsic(b, llvm::Intrinsic::ctpop, x);
     case Op::shl:
     case Op::shr: return s.shift(inst.op, x, y);
     case Op::eq: return is_float ? b.CreateFCmpOEQ(x, y) : b.CreateICmpEQ(x, y);

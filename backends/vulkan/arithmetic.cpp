@@ -70,6 +70,7 @@ Id Arithmetic::row(const ir::Inst& inst, std::span<const Id> args) {
     case Op::bit_or:
     case Op::bit_xor: return logic(inst.op, t, x, y);
     case Op::bit_not: return w.op(t == Type::b1 ? Spv::OpLogicalNot : Spv::OpNot, type(t), {x});
+    case Op::popcount: return popcount(t, x);
     case Op::shl:
     case Op::shr: return shift(inst.op, t, x, y);
     case Op::eq: return equal(t, x, y);
@@ -194,6 +195,20 @@ Id Arithmetic::shift(Op op, Type t, Id x, Id count) {
              : ir::is_signed(t) ? Spv::OpShiftRightArithmetic
                                 : Spv::OpShiftRightLogical;
   return w.op(code, type(t), {x, count});
+}
+
+/// Vulkan counts the bits of 32-bit integers only.
+Id Arithmetic::popcount(Type t, Id x) {
+  const Type word = ir::unsigned_of(t);
+  auto count = [&](Id part) {
+    return w.op(Spv::OpBitCount, type(Type::u32), {convert(word, Type::u32, part)});
+  };
+  Id sum = count(x);
+  if (ir::bit_width(t) == 64) {
+    Id high = count(shift(Op::shr, word, x, constant(word, 32)));
+    sum = w.op(Spv::OpIAdd, type(Type::u32), {sum, high});
+  }
+  return convert(Type::u32, t, sum);
 }
 
 Id Arithmetic::convert(Type from, Type to, Id x) {

@@ -36,6 +36,7 @@ class Arithmetic {
   Id absolute(ir::Type t, Id x);
   Id copysign(ir::Type t, Id x, Id y);
   Id logic(ir::Op op, ir::Type t, Id x, Id y);
+  Id popcount(ir::Type t, Id x);
   Id shift(ir::Op op, ir::Type t, Id x, Id count);
   Id float_to_int(ir::Type from, ir::Type to, Id x);
 

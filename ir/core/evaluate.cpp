@@ -275,6 +275,12 @@ struct bit_not {
       return T(~word(a));
   }
 };
+struct popcount {
+  template <Int T>
+  static T of(T a) {
+    return T(std::popcount(word(a) & (~uint64_t(0) >> (64 - width<T>))));
+  }
+};
 struct shl {
   template <Int T>
   static T of(T a, T b) {

@@ -206,6 +206,9 @@ TEST_CASE("integer rows equal arithmetic on wide integers modulo 2^w") {
       const Wide v = wide(a, t);
       wrong += run(Op::neg, t, {a}) != wrapped(-v, t);
       wrong += run(Op::abs, t, {a}) != wrapped(v < 0 ? -v : v, t);
+      int ones = 0;
+      for (unsigned k = 0; k < bit_width(t); k++) ones += int(a >> k & 1);
+      wrong += run(Op::popcount, t, {a}) != Bits(ones);
       wrong += run(Op::bit_not, t, {a}) != wrapped(-v - 1, t);
     }
     INFO(name(t));

@@ -302,6 +302,13 @@ auto fma(const A& a, const B& b, const C& c, Loc l = Loc::here()) {
     out.v[k] = detail::ternary(detail::Op::fma, x.v[k], y.v[k], z.v[k], l);
   return detail::value<T>(out);
 }
+/// How many bits are 1, in the type of the operand.
+template <detail::Device U>
+auto popcount(const U& u, Loc l = Loc::here()) {
+  using T = detail::elem_t<U>;
+  static_assert(detail::Integer<detail::scalar_t<T>>, "quern: popcount takes integers");
+  return detail::map<T>(detail::Op::popcount, u.quern_ids(l), l);
+}
 /// The integer below or equal.
 template <detail::Device U>
 auto ifloor(const U& u, Loc l = Loc::here()) {
@@ -376,6 +383,7 @@ using lang::fmin;
 using lang::ifloor;
 using lang::max;
 using lang::min;
+using lang::popcount;
 using lang::round;
 using lang::select;
 using lang::sqrt;

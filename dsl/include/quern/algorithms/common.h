@@ -14,20 +14,20 @@ constexpr int64_t chunks_of(int64_t size, int64_t length = chunk_length) {
   return size / length + (size % length != 0);
 }
 
-/// The kernel that `record`, a lambda without captures, describes: recorded at the first call.
-/// Kernels live to the end of the process.
+/// The kernel that `make(choice)` yields, made at the first call for each choice and kept to the end
+/// of the process. `make` is a lambda without captures: its type stands for the kernel.
 template <class F>
-const auto& kernel_of(F record, const char* name, bool checked = false) {
-  using Recorded = decltype(Kernel(record, Options{}));
-  auto make = [&](bool on) -> const Recorded& {
-    return *new Recorded(record, Options{.checked = on, .name = name});
-  };
-  if (checked) {
-    static const Recorded& kernel = make(true);
+const auto& kernel_of(F make, bool choice = false) {
+  if (choice) {
+    static const auto& kernel = *new auto(make(true));
     return kernel;
   }
-  static const Recorded& kernel = make(false);
+  static const auto& kernel = *new auto(make(false));
   return kernel;
+}
+/// Algorithms stay within their fields; only the code of users' operators is checked.
+constexpr Options modes(const char* name, bool checked = false) {
+  return {.checked = checked, .name = name};
 }
 
 /// An operator or predicate is known by its type alone.
@@ -94,6 +94,34 @@ auto index_of(const Field<T, N>& x, const Val<int64_t>& k) {
   }
 }
 
+/// The number of the element at `index`.
+template <class T, int N, class I>
+Val<int64_t> number_of(const Field<T, N>& x, const I& index) {
+  if constexpr (N == 1) {
+    return index - x.template first<int64_t>(0);
+  } else {
+    Var<int64_t> number;
+    for (int axis = 0; axis < N; axis++)
+      number = number * x.template dim<int64_t>(axis) +
+               (index[axis] - x.template first<int64_t>(axis));
+    return number;
+  }
+}
+/// The index in `to` of the element that `index` names in `from`, counted from their first ones.
+template <class T, class U, int N, class I>
+auto counterpart(const Field<T, N>& from, const Field<U, N>& to, const I& index) {
+  auto shift = [&](int axis) {
+    return to.template first<int64_t>(axis) - from.template first<int64_t>(axis);
+  };
+  if constexpr (N == 1) {
+    return index + shift(0);
+  } else {
+    Var<Vec<int64_t, N>> moved = index;
+    for (int axis = 0; axis < N; axis++) moved[axis] += shift(axis);
+    return Val<Vec<int64_t, N>>(moved);
+  }
+}
+
 /// Calls `body` with the index of each element numbered lo … hi-1, in order: row by row, so that
 /// divisions come once a row.
 template <class T, int N, class F>
@@ -118,7 +146,7 @@ void each_of(const Field<T, N>& x, const Val<int64_t>& lo, const Val<int64_t>& h
   }
 }
 
-/// Calls `body` with each element in a parallel loop.
+/// Calls `body` with each element and its index in a parallel loop.
 template <class T, int N, class F>
 void all_of(const Field<T, N>& x, bool deterministic, F body) {
   if constexpr (N == 0) {

@@ -1,0 +1,174 @@
+#pragma once
+// Scans (prefix sums) along fields of one axis.
+#include "quern/algorithms/common.h"
+
+namespace quern {
+
+/// Associative operators for scans; `[](auto a, auto b) {…}` is one too.
+struct Plus {
+  template <class A, class B>
+  auto operator()(const A& a, const B& b) const {
+    return a + b;
+  }
+};
+struct Minimum {
+  template <class A, class B>
+  auto operator()(const A& a, const B& b) const {
+    return lang::min(a, b);
+  }
+};
+struct Maximum {
+  template <class A, class B>
+  auto operator()(const A& a, const B& b) const {
+    return lang::max(a, b);
+  }
+};
+
+namespace detail {
+
+/// op(a, b) as a value of the operands' type: sums of small integers are promoted.
+template <class O, class T>
+Val<T> applied(const Val<T>& a, const Val<T>& b) {
+  auto made = O{}(a, b);
+  return element_as<T>(made);
+}
+
+enum class Scan : bool { inclusive, exclusive };
+
+/// Elements lo … hi-1, after `before`: writes what each makes and returns what all make.
+template <Scan kind, class O, class T, class U>
+void scan_from(const Field<T>& in, const Field<U>& out, Var<U>& made, const Val<int64_t>& lo,
+               const Val<int64_t>& hi) {
+  using namespace lang;
+  for (auto i : serial(range(lo, hi))) {
+    Val<U> v = element_as<U>(nth(in, i));
+    if constexpr (kind == Scan::exclusive) nth(out, i) = made;
+    made = applied<O, U>(made, v);
+    if constexpr (kind == Scan::inclusive) nth(out, i) = made;
+  }
+}
+
+template <Scan kind, class O, class T, class U>
+Result<U> scan_serially(const Field<T>& in, const Field<U>& out, U init, bool checked, Loc loc) {
+  return kernel_of(
+      [](bool on) {
+        return Kernel{[](Field<T> from, Field<U> to, Val<U> first) {
+                        using namespace lang;
+                        Var<U> made = first;
+                        Val<int64_t> size = length_of(from);
+                        if constexpr (kind == Scan::exclusive) {
+                          scan_from<kind, O>(from, to, made, 0, size);
+                        } else {
+                          for ([[maybe_unused]] auto _ : when(size > 0)) {
+                            made = element_as<U>(nth(from, 0));
+                            nth(to, 0) = made;
+                            scan_from<kind, O>(from, to, made, 1, size);
+                          }
+                        }
+                        return made;
+                      },
+                      modes("scan", on)};
+      },
+      checked)(in, out, init, loc);
+}
+
+/// total[c] becomes what chunk c makes.
+template <class O, class T, class U>
+void scan_totals(const Field<T>& in, const Field<U>& total, bool checked, Loc loc) {
+  kernel_of(
+      [](bool on) {
+        return Kernel{[](Field<T> from, Field<U> to) {
+                        using namespace lang;
+                        for (auto c : range(length_of(to))) {
+                          Val<int64_t> lo = c * chunk_length;
+                          Val<int64_t> hi = min(lo + chunk_length, length_of(from));
+                          Var<U> made = element_as<U>(nth(from, lo));
+                          for (auto i : range(lo + 1, hi))
+                            made = applied<O, U>(made, element_as<U>(nth(from, i)));
+                          nth(to, c) = made;
+                        }
+                      },
+                      modes("scan", on)};
+      },
+      checked)(in, total, loc);
+}
+
+/// Given what all chunks up to c make, scans each.
+template <Scan kind, class O, class T, class U>
+Result<U> scan_chunks(const Field<T>& in, const Field<U>& total, const Field<U>& out, U init,
+                      bool checked, Loc loc) {
+  return kernel_of(
+      [](bool on) {
+        return Kernel{[](Field<T> from, Field<U> totals, Field<U> to, Val<U> first) {
+                        using namespace lang;
+                        Val<int64_t> chunks = length_of(totals);
+                        for (auto c : range(chunks)) {
+                          Val<int64_t> lo = c * chunk_length;
+                          Val<int64_t> hi = min(lo + chunk_length, length_of(from));
+                          Var<U> made = first;
+                          if constexpr (kind == Scan::exclusive) {
+                            for ([[maybe_unused]] auto _ : when(c > 0))
+                              made = applied<O, U>(first, nth(totals, c - 1));
+                            scan_from<kind, O>(from, to, made, lo, hi);
+                          } else {
+                            made = element_as<U>(nth(from, lo));
+                            for ([[maybe_unused]] auto _ : when(c > 0))
+                              made = applied<O, U>(nth(totals, c - 1), made);
+                            nth(to, lo) = made;
+                            scan_from<kind, O>(from, to, made, lo + 1, hi);
+                          }
+                        }
+                        Val<U> all = nth(totals, chunks - 1);
+                        if constexpr (kind == Scan::exclusive)
+                          return applied<O, U>(first, all);
+                        else
+                          return all;
+                      },
+                      modes("scan", on)};
+      },
+      checked)(in, total, out, init, loc);
+}
+
+/// Totals of chunks, their scan, and the chunks again (Blelloch 1990, section 1.4).
+template <Scan kind, class O, class T, class U>
+Result<U> scan(const Field<T>& in, const Field<U>& out, U init, bool checked, Loc loc) {
+  const int64_t size = in.size(loc);
+  if (size <= chunk_length) return scan_serially<kind, O>(in, out, init, checked, loc);
+  Field<U> total = temporary<U>(in.object(), chunks_of(size), loc);
+  scan_totals<O>(in, total, checked, loc);
+  scan<Scan::inclusive, O>(total, total, init, checked, loc);
+  return scan_chunks<kind, O>(in, total, out, init, checked, loc);
+}
+
+template <Scan kind, class O, class T, class U>
+Result<U> begin_scan(const Field<T>& in, const Field<U>& out, U init, const char* name,
+                     Source source) {
+  expect_captureless<O>();
+  expect_host(name, source.loc);
+  expect_same_shape(name, in.object(), out.object(), source.loc);
+  expect_apart_or_same(name, in.object(), out.object(), source.loc);
+  return scan<kind, O>(in, out, init, is_checked({}, source.checked), source.loc);
+}
+
+}  // namespace detail
+
+/// out[i] = in[0] op … op in[i], for an associative `op` of two device values. Elements are
+/// converted to the type of `out` before they are combined. `in` and `out` may be one field. How
+/// operands are grouped depends on the size alone, so float results are the same in every run.
+/// Returns what all elements make (zero without any), as a Result. Throws Error for different
+/// sizes, and for fields that share memory otherwise.
+template <class T, class U, class O = Plus>
+Result<U> inclusive_scan(const Field<T>& in, const Field<U>& out, O = {},
+                         detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
+  return detail::begin_scan<detail::Scan::inclusive, O>(in, out, U{}, "inclusive_scan", source);
+}
+/// out[i] = init op in[0] op … op in[i-1]; returns init op all elements. Otherwise as
+/// inclusive_scan.
+template <class T, class U, class O = Plus>
+Result<U> exclusive_scan(const Field<T>& in, const Field<U>& out,
+                         std::type_identity_t<U> init = {}, O = {},
+                         detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
+  return detail::begin_scan<detail::Scan::exclusive, O>(in, out, init, "exclusive_scan", source);
+}
+
+}  // namespace quern
