@@ -1,5 +1,7 @@
 #pragma once
 // What every block of docs/guide.md may use.
+#include <quern/algorithms.h>
+#include <quern/decompose.h>
 #include <quern/files.h>
 
 #include <cmath>
