@@ -68,6 +68,7 @@ void compute(Report& report);
 void math(Report& report);
 void simulate(Report& report);
 void vision(Report& report);
+void algorithms(Report& report);
 void launch(Report& report);
 void compile(Report& report);
 void headers(Report& report);

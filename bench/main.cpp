@@ -7,9 +7,10 @@ int main(int argc, char** argv) {
   CLI::App app{"Quern's benchmarks: median of interleaved pairs against hand-written C++"};
   std::string group, json, device_name;
   int pairs = 9;
-  app.add_option(
-      "group", group,
-      "stream, compute, math, simulate, vision, launch, compile or headers; all without it");
+  app.add_option("group", group,
+                 "stream, compute, math, simulate, vision, algorithms, launch, compile or headers; "
+                 "all without "
+                 "it");
   app.add_option("--json", json, "also write the rows to this file");
   app.add_option("--device", device_name,
                  "cpu, vulkan, … (else QUERN_DEVICE, else the best present)");
@@ -18,8 +19,8 @@ int main(int argc, char** argv) {
 
   const std::map<std::string, void (*)(bench::Report&)> groups = {
       {"stream", bench::stream},     {"compute", bench::compute}, {"math", bench::math},
-      {"simulate", bench::simulate}, {"vision", bench::vision},   {"launch", bench::launch},
-      {"compile", bench::compile},   {"headers", bench::headers}};
+      {"simulate", bench::simulate}, {"vision", bench::vision},   {"algorithms", bench::algorithms},
+      {"launch", bench::launch},     {"compile", bench::compile}, {"headers", bench::headers}};
   if (!group.empty() && !groups.count(group)) {
     std::fprintf(stderr, "quern_bench: there is no group '%s'; there are", group.c_str());
     for (const auto& [name, run] : groups) std::fprintf(stderr, " %s", name.c_str());

@@ -290,9 +290,11 @@ void expect_holds(Scalar scalar, uint64_t v, Loc loc) {
 }
 
 void expect_holds(Scalar scalar, double v, Loc loc) {
-  bool to_float = ir::is_float(type_of_scalar(scalar));
-  bool fits = to_float ? scalar == Scalar::f64 || !std::isfinite(v) || std::isfinite(float(v))
-                       : v == std::trunc(v) && v >= -0x1p63 && v < 0x1p64;
+  ir::Type type = type_of_scalar(scalar);
+  bool to_float = ir::is_float(type);
+  bool fits = to_float
+                  ? !std::isfinite(v) || std::isfinite(ir::real_of(ir::bits_of_real(v, type), type))
+                  : v == std::trunc(v) && v >= -0x1p63 && v < 0x1p64;
   if (!fits) refuse_argument(scalar, runtime::format_value(ir::Type::f64, ir::bits_of(v)), loc);
   if (to_float) return;
   if (v < 0)

@@ -77,9 +77,10 @@ Id constant(Scalar scalar, double v, Loc loc) {
   Recording& r = recording(loc);
   if (r.failed()) return {};
   ir::Type type = type_of_scalar(scalar);
-  if (type == ir::Type::f32 && std::isfinite(v) && !std::isfinite(float(v)))
+  ir::Bits bits = ir::bits_of_real(v, type);
+  if (ir::is_float(type) && std::isfinite(v) && !std::isfinite(ir::real_of(bits, type)))
     return refuse(r, loc, shortest(v), type);
-  return make_constant(r, type, ir::bits_of_real(v, type), loc);
+  return make_constant(r, type, bits, loc);
 }
 
 Id convert(Id id, Scalar to, Loc loc) {
@@ -234,6 +235,9 @@ Id atomic(Atomic op, Id element, const Id* values, int count, Loc loc) {
   std::vector<ir::Value*> operands;
   for (int k = 0; k < count; k++) operands.push_back(r.value(values[k], loc));
   if (r.failed()) return {};
+  if (read->type == ir::Type::f16)
+    return r.fail(loc, "an atomic on f16: atomics take elements of the integer types, f32 and f64"),
+           Id{};
   ir::Inst* inst = r.at(loc).atomic(ir::AtomicOp(uint8_t(op)), read->inst->binding(),
                                     read->inst->component(), read->type, index_of(read), operands);
   return r.add(inst->result());

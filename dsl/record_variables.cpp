@@ -22,6 +22,10 @@ ir::Op plain(ir::AtomicOp op, ir::Type type) {
 }
 
 void reduce(Recording& r, ir::AtomicOp op, ir::Value* slot, ir::Value* v, Loc loc) {
+  if (v->type == ir::Type::f16)
+    return r.fail(loc,
+                  "a parallel loop reduces into a variable of f16: reductions take the integer "
+                  "types, f32 and f64");
   Outer& outer = r.outer(slot);
   if (outer.read)
     return r.fail(loc,

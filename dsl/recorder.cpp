@@ -21,8 +21,7 @@ ir::Value* adopted(Recording& r, ir::Value* v, ir::Type to, Loc loc) {
   if (v->type == to || !v->inst || !v->inst->is(ir::Op::constant)) return v;
   ir::Bits bits = v->inst->imm;
   if (ir::is_float(to) && ir::is_float(v->type))
-    return r.at(loc).real(to,
-                          v->type == ir::Type::f32 ? double(ir::f32_of(bits)) : ir::f64_of(bits));
+    return r.at(loc).real(to, ir::real_of(bits, v->type));
   if (!ir::is_int(v->type) || !ir::is_number(to)) return v;
   int64_t n = ir::to_signed(bits, v->type);
   if (ir::is_float(to)) return r.at(loc).real(to, double(n));

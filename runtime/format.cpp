@@ -15,6 +15,7 @@ std::string shortest(T v) {
 
 std::string format_value(ir::Type type, uint64_t bits) {
   if (type == ir::Type::b1) return bits ? "true" : "false";
+  if (type == ir::Type::f16) return shortest(ir::f16_of(bits));
   if (type == ir::Type::f32) return shortest(ir::f32_of(bits));
   if (type == ir::Type::f64) return shortest(ir::f64_of(bits));
   if (ir::is_signed(type)) return shortest(ir::to_signed(bits, type));

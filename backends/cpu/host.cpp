@@ -63,6 +63,7 @@ runtime::Target host_target() {
   target.key = hash(target.isa + " llvm " LLVM_VERSION_STRING);
   target.workers = uint32_t(worker_count());
   target.traits.lanes = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
+  target.traits.half_conversions = target.isa.find("+f16c") != std::string::npos;
   target.max_allocation = memory_bytes();
   target.host_addresses = true;
   return target;

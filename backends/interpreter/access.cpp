@@ -264,7 +264,7 @@ bool wraps(Op op, Type t, std::span<const Bits> args) {
 }
 
 bool is_nan(Type t, Bits v) {
-  double d = t == Type::f32 ? double(f32_of(v)) : t == Type::f64 ? f64_of(v) : 0;
+  double d = is_float(t) ? real_of(v, t) : 0;
   return d != d;
 }
 

@@ -15,6 +15,7 @@ using llvm::ConstantInt;
 using llvm::Value;
 
 llvm::Type* type_of(llvm::LLVMContext& context, ir::Type type, unsigned global_space) {
+  if (type == ir::Type::f16) return llvm::Type::getHalfTy(context);
   if (type == ir::Type::f32) return llvm::Type::getFloatTy(context);
   if (type == ir::Type::f64) return llvm::Type::getDoubleTy(context);
   if (type == ir::Type::address) return llvm::PointerType::get(context, global_space);
@@ -30,6 +31,8 @@ Value* constant_of(llvm::LLVMContext& context, ir::Type type, ir::Bits bits) {
                                            pointer);
   }
   APInt value(ir::bit_width(type), ir::truncate(bits, type));
+  if (type == ir::Type::f16)
+    return ConstantFP::get(context, llvm::APFloat(llvm::APFloat::IEEEhalf(), value));
   if (type == ir::Type::f32)
     return ConstantFP::get(context, llvm::APFloat(llvm::APFloat::IEEEsingle(), value));
   if (type == ir::Type::f64)
@@ -98,6 +101,11 @@ class Scalar {
     using ir::Type;
     auto* target = type_of(b.getContext(), to, 0);
     if (to == type) return x;
+    if (type == Type::f16) {  // a half holds no integer type's bounds
+      x = b.CreateFPExt(x, b.getFloatTy());
+      type = Type::f32;
+      return convert(x, to);
+    }
     if (to == Type::b1) {
       return ir::is_float(type) ? b.CreateFCmpUNE(x, ConstantFP::get(x->getType(), 0))
                                 : b.CreateICmpNE(x, ConstantInt::get(x->getType(), 0));

@@ -25,7 +25,7 @@ constexpr Type types[] = {
     {Scalar::b1, "b1", "bool"},     {Scalar::i8, "i1", "int8"},     {Scalar::i16, "i2", "int16"},
     {Scalar::i32, "i4", "int32"},   {Scalar::i64, "i8", "int64"},   {Scalar::u8, "u1", "uint8"},
     {Scalar::u16, "u2", "uint16"},  {Scalar::u32, "u4", "uint32"},  {Scalar::u64, "u8", "uint64"},
-    {Scalar::f32, "f4", "float32"}, {Scalar::f64, "f8", "float64"},
+    {Scalar::f16, "f2", "float16"}, {Scalar::f32, "f4", "float32"}, {Scalar::f64, "f8", "float64"},
 };
 const Type& type_named(Scalar s) {
   return *std::find_if(std::begin(types), std::end(types), [&](auto& t) { return t.scalar == s; });

@@ -3,6 +3,7 @@
 // A row's `fold` names a struct of namespace `fold`; a row without one does not compile. Its `of`
 // takes values of the operands' C++ type, constrained to the classes that the row accepts. This
 // file is compiled without contraction.
+#include <array>
 #include <bit>
 #include <cmath>
 #include <concepts>
@@ -395,9 +396,27 @@ bool apply(Type operand, Type result, std::span<const Bits> args, Bits& out) {
   }
 }
 
+/// A row on halves is the row on floats, rounded once; a double holds what any other type converts
+/// to a half that is finite.
+bool evaluate_halves(Op op, Type operand, Type result, std::span<const Bits> args, Bits& out) {
+  const Type rounded = op == Op::convert && operand != Type::f16 ? Type::f64 : Type::f32;
+  std::array<Bits, 3> wide = {};
+  for (size_t k = 0; k < args.size(); k++)
+    wide[k] = operand == Type::f16 ? bits_of(f16_of(args[k])) : args[k];
+  const Type to = result == Type::f16 ? rounded : result;
+  if (!evaluate(op, operand == Type::f16 ? Type::f32 : operand, to, {wide.data(), args.size()},
+                out))
+    return false;
+  if (result == Type::f16) out = bits_of_half(real_of(out, rounded));
+  return true;
+}
+
 }  // namespace
 
 bool evaluate(Op op, Type operand, Type result, std::span<const Bits> args, Bits& out) {
+  const bool halves = operand == Type::f16 || result == Type::f16;
+  if (halves && op != Op::select && op != Op::bitcast)
+    return evaluate_halves(op, operand, result, args, out);
   switch (op) {
 #define QUERN_OP(name, rule, classes, flags, fold_, partial, weight) \
   case Op::name: return apply<fold::fold_>(operand, result, args, out);
@@ -452,6 +471,10 @@ bool fails(Op op, Type operand, Type result, std::span<const Bits> args) {
   if (op == Op::div || op == Op::rem) return is_int(operand) && args[1] == 0;
   // integer to integer wraps by definition, as in C++; only a float can overflow an integer
   if (op != Op::convert || !is_float(operand) || !is_int(result)) return false;
+  if (operand == Type::f16) {
+    const Bits wide[] = {bits_of(f16_of(args[0]))};
+    return fails(op, Type::f32, result, wide);
+  }
   return dispatch(operand, [&]<class From>(From) {
     return dispatch(result, [&]<class To>(To) {
       if constexpr (Float<From> && Int<To>)

@@ -66,5 +66,8 @@ Expr fma_f32(Expr a, Expr b, Expr c);
 Expr fma_f64(Expr a, Expr b, Expr c);
 Expr div_f32(Expr a, Expr b);
 Expr sqrt_f32(Expr a);
+Expr widen_half(Expr bits);
+Expr round_to_half(Expr x);
+Expr round_to_odd(Expr x);
 
 }  // namespace quern::ir::math

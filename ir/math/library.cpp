@@ -47,6 +47,12 @@ class Library {
     add(Op::fma, Type::f64, 3, ternary(math::fma_f64));
     add(Op::div, Type::f32, 2, [](const Expr* a) { return math::div_f32(a[0], a[1]); });
     add(Op::sqrt, Type::f32, 1, [](const Expr* a) { return math::sqrt_f32(a[0]); });
+    write(widen_half, "widen_half", {Type::u16},
+          [](const Expr* a) { return math::widen_half(a[0]); });
+    write(round_to_half, "round_to_half", {Type::f32},
+          [](const Expr* a) { return math::round_to_half(a[0]); });
+    write(round_to_odd, "round_to_odd", {Type::f64},
+          [](const Expr* a) { return math::round_to_odd(a[0]); });
   }
 
   const Function& get(Op op, Type type) const {
@@ -57,26 +63,35 @@ class Library {
     return found->second;
   }
 
+  Function widen_half, round_to_half, round_to_odd;
+
  private:
   template <class F>
-  void add(Op op, Type type, size_t arity, F write) {
-    Function& f = functions_[{op, type}];
-    f.name = std::string(info(op).name) + "_" + std::string(name(type));
-    f.results = {type};
+  void write(Function& f, std::string name, std::vector<Type> parameters, F body) {
+    f.name = std::move(name);
     math::Writer writer{Builder(arena_)};
-    std::vector<Type> types(arity, type);
-    f.body = writer.builder.make_region(std::span<const Type>(types));
+    f.body = writer.builder.make_region(std::span<const Type>(parameters));
     writer.builder.at_end(f.body);
     std::vector<Expr> args;
     for (Value& v : f.body->args) args.push_back({&writer, &v});
-    Expr result = write(args.data());
+    Expr result = body(args.data());
+    f.results = {result.type()};
     writer.builder.yield({result.v});
   }
+  template <class F>
+  void add(Op op, Type type, size_t arity, F body) {
+    write(functions_[{op, type}], std::string(info(op).name) + "_" + std::string(name(type)),
+          std::vector<Type>(arity, type), body);
+  }
+  static Expr single(Expr a) { return math::convert(a, Type::f32); }
+  static Expr half(Expr a) { return math::convert(a, Type::f16); }
   void unary(Op op, Expr (*f32)(Expr), Expr (*f64)(Expr)) {
+    add(op, Type::f16, 1, [=](const Expr* a) { return half(f32(single(a[0]))); });
     add(op, Type::f32, 1, [=](const Expr* a) { return f32(a[0]); });
     add(op, Type::f64, 1, [=](const Expr* a) { return f64(a[0]); });
   }
   void binary(Op op, Expr (*f32)(Expr, Expr), Expr (*f64)(Expr, Expr)) {
+    add(op, Type::f16, 2, [=](const Expr* a) { return half(f32(single(a[0]), single(a[1]))); });
     add(op, Type::f32, 2, [=](const Expr* a) { return f32(a[0], a[1]); });
     add(op, Type::f64, 2, [=](const Expr* a) { return f64(a[0], a[1]); });
   }
@@ -95,5 +110,8 @@ const Function& math_function(Op op, Type type) { return library().get(op, type)
 const Function& fma_function(Type type) { return library().get(Op::fma, type); }
 const Function& div_function(Type type) { return library().get(Op::div, type); }
 const Function& sqrt_function(Type type) { return library().get(Op::sqrt, type); }
+const Function& widen_half_function() { return library().widen_half; }
+const Function& round_to_half_function() { return library().round_to_half; }
+const Function& round_to_odd_function() { return library().round_to_odd; }
 
 }  // namespace quern::ir

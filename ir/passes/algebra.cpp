@@ -200,10 +200,10 @@ class Rules {
   Value* exact_reciprocal(const Value* y) {
     const Inst* c = constant_of(y);
     if (!c) return nullptr;
-    double v = type_ == Type::f32 ? double(f32_of(c->imm)) : f64_of(c->imm);
+    double v = real_of(c->imm, type_);
     int exponent = 0;
     if (std::abs(std::frexp(v, &exponent)) != 0.5) return nullptr;
-    int limit = type_ == Type::f32 ? 125 : 1021;
+    int limit = type_ == Type::f16 ? 13 : type_ == Type::f32 ? 125 : 1021;
     if (exponent - 1 > limit || exponent - 1 < -limit) return nullptr;
     return b_.real(type_, 1 / v);
   }

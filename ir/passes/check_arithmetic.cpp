@@ -11,6 +11,7 @@ namespace {
 
 /// Does a float fit the integer type it is converted to?
 Value* fits(Builder& b, Value* v, Type to) {
+  if (v->type == Type::f16) v = b.convert(v, Type::f32);  // a half does not hold the bounds
   Value* whole = b.unary(Op::trunc, v);
   int digits = int(bit_width(to)) - (is_signed(to) ? 1 : 0);
   Value* least = b.real(v->type, is_signed(to) ? -std::ldexp(1.0, digits) : 0.0);

@@ -6,8 +6,10 @@ namespace quern::ir {
 /// The bits of a value as the host reads them: a u64, zero above the value's width.
 inline Value* host_bits(Builder& b, Value* v) {
   if (v->type == Type::b1) return b.convert(v, Type::u64);
-  Type bits =
-      is_float(v->type) ? (v->type == Type::f32 ? Type::u32 : Type::u64) : unsigned_of(v->type);
+  Type bits = is_float(v->type) ? (v->type == Type::f16   ? Type::u16
+                                   : v->type == Type::f32 ? Type::u32
+                                                          : Type::u64)
+                                : unsigned_of(v->type);
   return b.convert(b.bitcast(v, bits), Type::u64);
 }
 

@@ -29,6 +29,7 @@
 #include "ir/passes/split_tasks.h"
 #include "ir/passes/structure_exits.h"
 #include "ir/passes/version_walks.h"
+#include "ir/passes/widen_halves.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "quern/ir/verify.h"
@@ -118,6 +119,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.must("lower_access", lower_access);
   run.must("lower_loops", lower_loops);
   run.may("promote_slots", promote_slots);
+  run.must("widen_halves", widen_halves, target);
   run.must("legalise", legalise, target);
   run.may("simplify", simplify);
   run.may("hoist", hoist);

@@ -27,6 +27,7 @@
 #include "ir/passes/split_tasks.h"
 #include "ir/passes/structure_exits.h"
 #include "ir/passes/version_walks.h"
+#include "ir/passes/widen_halves.h"
 #include "quern/ir/lower.h"
 
 namespace quern::ir {
@@ -56,7 +57,7 @@ TargetTraits four_lanes() {
 TargetTraits bare_traits() {
   TargetTraits t = element_traits();
   for (int k = 0; k < 2; k++) t.fma_exact[k] = t.float_atomic_add[k] = false;
-  t.narrow_atomics = false;
+  t.narrow_atomics = t.half_conversions = false;
   return t;
 }
 
@@ -88,6 +89,8 @@ constexpr NamedPass all[] = {
     {"version_walks", version_walks},
     {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, four_lanes()); }},
     {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, four_lanes()); }},
+    {"widen_halves", [](Kernel& k) { widen_halves(k, {}); }},
+    {"widen_halves.bare", [](Kernel& k) { widen_halves(k, bare_traits()); }},
     {"legalise", [](Kernel& k) { legalise(k, {}); }},
     {"legalise.bare", [](Kernel& k) { legalise(k, bare_traits()); }},
 };

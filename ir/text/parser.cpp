@@ -554,8 +554,11 @@ class Parser {
     if (imm.bits.kind == Token::number) {
       sound = text == "nan" && imm.bits.text.starts_with("0x") &&
               whole(imm.bits.text.substr(2), bits, 16) && bits == truncate(bits, type) &&
-              ((type == Type::f32 && std::isnan(f32_of(bits))) ||
-               (type == Type::f64 && std::isnan(f64_of(bits))));
+              is_float(type) && std::isnan(real_of(bits, type));
+    } else if (type == Type::f16) {
+      float v = 0;
+      sound = real(text, v) && !std::isnan(v);
+      bits = bits_of_half(v);
     } else if (type == Type::f32) {
       float v = 0;
       sound = real(text, v) && !std::isnan(v);

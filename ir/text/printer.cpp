@@ -75,6 +75,7 @@ std::string shortest(T v, Bits bits) {
 }
 
 std::string literal(Bits bits, Type type) {
+  if (type == Type::f16) return shortest(f16_of(bits), bits);
   if (type == Type::f32) return shortest(f32_of(bits), bits);
   if (type == Type::f64) return shortest(f64_of(bits), bits);
   if (is_signed(type)) return std::to_string(to_signed(bits, type));

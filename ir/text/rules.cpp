@@ -145,6 +145,7 @@ class Case {
 };
 
 bool combines(AtomicOp op, Type t) {
+  if (t == Type::f16) return false;
   switch (op) {
     case AtomicOp::add:
     case AtomicOp::mul:

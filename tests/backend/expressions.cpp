@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "ir/passes/widen_halves.h"
 #include "quern/ir/abi.h"
 #include "tests/backend/rows.h"
 
@@ -62,6 +63,7 @@ class Expressions {
     }
     b_.yield();
     kernel_.tasks.push_back(task_);
+    widen_halves(kernel_, driver_.target().traits);
     Buffer in(driver_, input_), out(driver_, results_.size() * lanes * 8);
     Program(driver_, kernel_).entry(0, in).entry(1, out).run(0, lanes);
     std::vector<Bits> got = out.read<Bits>();
@@ -180,6 +182,7 @@ std::string with_constants(runtime::Driver& driver, Type from, Type t) {
   }
   b.yield();
   kernel.tasks.push_back(task);
+  widen_halves(kernel, driver.target().traits);
   Buffer values(driver, inputs), results(driver, cases.size() * count * 8);
   Program(driver, kernel).entry(0, values).entry(1, results).run(0, count);
   std::vector<Bits> got = results.read<Bits>();

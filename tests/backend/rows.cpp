@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "ir/passes/widen_halves.h"
 #include "quern/ir/abi.h"
 
 namespace quern::test {
@@ -91,7 +92,7 @@ size_t first_column(const Row& row) {
 /// Tasks of `together` rows each: column k is at entry k; row r writes its `count` results at entry
 /// 4, from byte 8·r·count on.
 std::unique_ptr<Kernel> kernel_of(Type t, const std::vector<Row>& rows, size_t together,
-                                  size_t count, Task::Walk walk) {
+                                  size_t count, const TargetTraits& target) {
   auto kernel = std::make_unique<Kernel>();
   kernel->level = Level::lowered;
   kernel->modes.strict = true;
@@ -102,7 +103,7 @@ std::unique_ptr<Kernel> kernel_of(Type t, const std::vector<Row>& rows, size_t t
     b.at_end(task.body);
     Value* base[5];
     for (uint32_t k = 0; k < 5; k++) base[k] = b.arg(abi::head_bytes + 8 * k, Type::address);
-    Value* index = open_iterations(b, task, walk);
+    Value* index = open_iterations(b, task, target.walk);
     auto place = [&](Value* at, Type type, size_t first) {
       Value* bytes = b.mul(index, b.integer(Type::i64, byte_size(type)));
       return b.offset(at, b.add(bytes, b.integer(Type::i64, int64_t(first))));
@@ -121,6 +122,7 @@ std::unique_ptr<Kernel> kernel_of(Type t, const std::vector<Row>& rows, size_t t
     b.yield();
     kernel->tasks.push_back(task);
   }
+  widen_halves(*kernel, target);
   return kernel;
 }
 
@@ -140,7 +142,7 @@ TEST_CASE_METHOD(OnEachLowering,
     Buffer c(driver, packed(Type::b1, columns[0])), x(driver, packed(t, columns[1])),
         y(driver, packed(t, columns[2])), z(driver, packed(t, columns[3])),
         results(driver, std::vector<std::byte>(rows.size() * n * 8 + 1, std::byte(0x5a)));
-    Program program(driver, *kernel_of(t, rows, together, n, target.walk));
+    Program program(driver, *kernel_of(t, rows, together, n, target));
     program.entry(0, c).entry(1, x).entry(2, y).entry(3, z).entry(4, results);
     for (uint32_t task = 0; task * together < rows.size(); task++) program.run(task, n);
     std::vector<std::byte> out = results.read<std::byte>();
@@ -196,6 +198,7 @@ TEST_CASE_METHOD(OnEachLowering, "constants fold to the same values") {
       }
     b.yield();
     kernel.tasks.push_back(task);
+    widen_halves(kernel, driver.target().traits);
     Buffer results(driver, std::vector<Bits>(all.size()));
     Program(driver, kernel).entry(0, results).run();
     std::vector<Bits> got = results.read<Bits>();

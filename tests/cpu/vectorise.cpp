@@ -1,7 +1,9 @@
 // Streaming loops become wide instructions. Skipped where the CPU has no AVX2.
 #include <regex>
 
+#include "ir/passes/widen_halves.h"
 #include "quern/ir/ir.h"
+#include "quern/ir/text.h"
 #include "tests/backend/harness/harness.h"
 
 using namespace quern;
@@ -92,6 +94,41 @@ TEST_CASE("streaming loops use the widest vectors") {
   const std::string wide = has("+avx512f") ? "zmm" : "ymm";
   CHECK(count(saxpy("1", "2"), "vfmadd\\w+ps[^\n]*" + wide) >= 1);
   CHECK(count(stencil, "vaddps[^\n]*" + wide) >= 3);
+}
+
+TEST_CASE("halves convert by vectors") {
+  if (!has("+avx2") || !has("+f16c")) return;
+  const std::string text = R"(quern 1
+  kernel @saxpy level=lowered modes=contract
+  task range rank=1 walk=chunked domain { yield } {
+    %a = arg<64> : f16
+    %x = arg<72> : address
+    %y = arg<80> : address
+    %lo = builtin.begin : i64
+    %hi = builtin.end : i64
+    %one = constant<1> : i64
+    %two = constant<2> : i64
+    loop.parallel_walk %lo, %hi, %one {(%i: i64)
+      %o = mul %i, %two : i64
+      %px = offset %x, %o : address
+      %py = offset %y, %o : address
+      %vx = read<1> %px : f16
+      %vy = read<2> %py : f16
+      %m = mul %a, %vx : f16
+      %s = add %m, %vy : f16
+      write<2> %py, %s
+      yield
+    }
+    yield
+  })";
+  auto kernel = ir::parse(text);
+  ir::widen_halves(*kernel, driver().target().traits);
+  const std::string widened = ir::print(*kernel);
+  // an instruction on halves rounds as the conversions do
+  const bool native = has("+avx512fp16");
+  CHECK(count(widened, native ? "vmulph[^\n]*[yz]mm" : "vcvtph2ps[^\n]*[yz]mm") >= 1);
+  CHECK(count(widened, native ? "vaddph[^\n]*[yz]mm" : "vcvtps2ph[^\n]*[yz]mm") >= 1);
+  CHECK(count(widened, "vfmadd") == 0);
 }
 
 TEST_CASE("a parallel loop over memory that may overlap needs no check of it") {

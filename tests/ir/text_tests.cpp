@@ -308,7 +308,7 @@ TEST_CASE("a parse error names the line, what was found and what was expected") 
       {"quern 1\n\nkernel saxpy", 3, "found 'saxpy', expected '@'"},
       {"quern 1\nkernel @k level=high", 2, "found 'high', expected a level (recorded"},
       {"quern 1\nkernel @k modes=fast", 2, "found 'fast', expected a mode"},
-      {"quern 1\nkernel @k results(f16)", 2, "found 'f16', expected a type"},
+      {"quern 1\nkernel @k results(f8)", 2, "found 'f8', expected a type"},
   };
   // after two good lines
   const Broken parts[] = {

@@ -9,6 +9,8 @@ namespace detail {
 /// The format of f32 and f64.
 template <class S>
 struct Format754 {
+  static_assert(!is_half<S>,
+                "quern: this function takes float or double; write cast<float>(value)");
   using bits = std::conditional_t<sizeof(S) == 4, uint32_t, uint64_t>;
   using signed_bits = std::conditional_t<sizeof(S) == 4, int32_t, int64_t>;
   static constexpr int fraction_bits = sizeof(S) == 4 ? 23 : 52;

@@ -9,12 +9,10 @@ namespace detail {
 
 template <class S, class H>
 consteval auto met_host() {
-  if constexpr (std::is_floating_point_v<S>)
+  if constexpr (is_floating<S>)
     return std::type_identity<S>{};
-  else if constexpr (std::is_same_v<H, float>)
-    return std::type_identity<float>{};
-  else if constexpr (std::is_floating_point_v<H>)
-    return std::type_identity<double>{};
+  else if constexpr (is_floating<H>)
+    return std::type_identity<std::conditional_t<(sizeof(H) > 4), double, H>>{};
   else if constexpr (std::is_same_v<S, bool> && !std::is_same_v<H, bool>)
     return std::type_identity<promoted_t<H>>{};
   else
@@ -84,7 +82,7 @@ Ids<T> meeting(const U& u, Loc loc) {
 template <class T, bool Floats, bool Numbers = true>
 struct Takes {
   using S = scalar_t<T>;
-  static_assert(!Floats || std::is_floating_point_v<S>,
+  static_assert(!Floats || is_floating<S>,
                 "quern: this function takes floating values; write cast<float>(value)");
   static_assert(!Numbers || !std::is_same_v<S, bool>, "quern: this function takes numbers");
   static constexpr bool ok = true;
@@ -349,6 +347,9 @@ constexpr auto vec(A a, U... u) {
 template <class T>
 Val<T> random(Loc l = Loc::here()) {
   static_assert(detail::DeviceScalar<T>, "quern: random<T> takes a scalar type");
+  static_assert(!detail::is_half<T>,
+                "quern: random<T> has too few numbers to be uniform in half; write "
+                "cast<half>(random<float>())");
   detail::Id first = detail::random_word(l);
   Val<uint32_t> word = detail::value<uint32_t>(first);
   if constexpr (std::is_same_v<T, bool>)

@@ -19,6 +19,7 @@ using U8 = Val<uint8_t>;
 using U16 = Val<uint16_t>;
 using U32 = Val<uint32_t>;
 using U64 = Val<uint64_t>;
+using F16 = Val<half>;
 using F32 = Val<float>;
 using F64 = Val<double>;
 using vec2 = Vec<float, 2>;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "quern/array.h"
+#include "quern/half.h"
 #include "quern/loc.h"
 #include "quern/structure.h"
 #include "quern/vector.h"
@@ -25,7 +26,7 @@ class Item;
 namespace detail {
 
 /// The scalar types, numbered as in the intermediate representation.
-enum class Scalar : uint8_t { none, b1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 };
+enum class Scalar : uint8_t { none, b1, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64 };
 
 template <class>
 inline constexpr bool never = false;
@@ -33,7 +34,11 @@ template <class X>
 using bare = std::remove_cvref_t<X>;
 
 template <class T>
-concept DeviceScalar = std::is_arithmetic_v<T> && !std::is_same_v<T, long double>;
+inline constexpr bool is_half = std::is_same_v<T, half>;
+template <class T>
+inline constexpr bool is_floating = std::is_floating_point_v<T> || is_half<T>;
+template <class T>
+concept DeviceScalar = (std::is_arithmetic_v<T> && !std::is_same_v<T, long double>) || is_half<T>;
 template <class T>
 concept Integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
@@ -41,6 +46,7 @@ template <class T>
 consteval Scalar scalar_of() {
   constexpr int log2 = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
   if (std::is_same_v<T, bool>) return Scalar::b1;
+  if (is_half<T>) return Scalar::f16;
   if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? Scalar::f32 : Scalar::f64;
   return Scalar(int(std::is_signed_v<T> ? Scalar::i8 : Scalar::u8) + log2);
 }
@@ -299,7 +305,7 @@ inline constexpr auto slots_of = Slots<T>::plan();
 template <class X>
 concept Device = requires { typename bare<X>::quern_elem; };
 template <class X>
-concept HostNumber = std::is_arithmetic_v<bare<X>>;
+concept HostNumber = std::is_arithmetic_v<bare<X>> || is_half<bare<X>>;
 template <class X>
 concept Host = HostNumber<X> || (!is_scalar<bare<X>>);
 template <class X>
@@ -338,17 +344,15 @@ template <class From, class To>
 consteval bool narrows() {
   if (scalar_of<From>() == scalar_of<To>()) return false;
   if (std::is_same_v<To, bool>) return true;
-  if (std::is_floating_point_v<From>)
-    return !std::is_floating_point_v<To> || sizeof(To) < sizeof(From);
-  return !std::is_floating_point_v<To> && sizeof(To) < sizeof(From);
+  if (is_floating<From>) return !is_floating<To> || sizeof(To) < sizeof(From);
+  return !is_floating<To> && sizeof(To) < sizeof(From);
 }
 
 /// The type a host number of type H takes beside a device scalar S in arithmetic.
 template <class S, class H>
 using adopted_scalar_t = std::conditional_t<
-    std::is_floating_point_v<S>, S,
-    std::conditional_t<std::is_floating_point_v<H>,
-                       std::conditional_t<std::is_same_v<H, float>, float, double>,
+    is_floating<S>, S,
+    std::conditional_t<is_floating<H>, std::conditional_t<(sizeof(H) > 4), double, H>,
                        std::conditional_t<std::is_same_v<H, bool> && std::is_same_v<S, bool>, bool,
                                           promoted_t<S>>>>;
 /// The type of operand U beside a device operand of host type T.

@@ -162,8 +162,8 @@ std::vector<Type> scalar_types() {
 }
 
 bool same(Type type, Bits a, Bits b) {
-  if (type == Type::f32 && std::isnan(ir::f32_of(a)) && std::isnan(ir::f32_of(b))) return true;
-  if (type == Type::f64 && std::isnan(ir::f64_of(a)) && std::isnan(ir::f64_of(b))) return true;
+  if (ir::is_float(type) && std::isnan(ir::real_of(a, type)) && std::isnan(ir::real_of(b, type)))
+    return true;
   return a == b;
 }
 

@@ -17,6 +17,7 @@ TargetTraits traits_of(uint64_t seed) {
   t.fma_exact[0] = t.fma_exact[1] = seed % 2 == 0;
   t.float_atomic_min_max[0] = t.float_atomic_min_max[1] = seed % 5 == 0;
   t.narrow_atomics = seed % 4 != 1;
+  t.half_conversions = seed % 7 < 4;
   return t;
 }
 

@@ -299,7 +299,7 @@ class Generator {
         role.ops.push_back(update_of(c.value));
     }
     for (Slot& t : slots_) {
-      t.reducing = t.shared && t.count == 1 && random_.chance(40);
+      t.reducing = t.shared && t.count == 1 && t.type != Type::f16 && random_.chance(40);
       t.op = reduction_of(t.type);
     }
   }
@@ -439,7 +439,8 @@ class Generator {
     uint32_t field = random_.pick(fields_), c = component(field);
     Role r = role(s, field);
     Type type = type_of(field, c);
-    if (s.function || r.kind == Role::read || type == Type::b1) return values_->operation();
+    if (s.function || r.kind == Role::read || type == Type::b1 || type == Type::f16)
+      return values_->operation();
     std::vector<Value*> at = index(s, field, r);
     bool own = r.kind == Role::own;
     AtomicOp op = own ? update_of(type) : r.ops[c];

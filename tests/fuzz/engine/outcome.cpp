@@ -1,8 +1,10 @@
 #include "tests/fuzz/engine/outcome.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
+#include <limits>
 
 #include "runtime/variant.h"
 
@@ -16,9 +18,8 @@ namespace {
 constexpr uint32_t seed = 77, launch_number = 5;
 
 Bits canonical(Type t, Bits v) {
-  if (t == Type::f32 && f32_of(v) != f32_of(v)) return 0x7fc00000;
-  if (t == Type::f64 && f64_of(v) != f64_of(v)) return 0x7ff8000000000000;
-  return v;
+  if (!is_float(t) || !std::isnan(real_of(v, t))) return v;
+  return bits_of_real(std::numeric_limits<double>::quiet_NaN(), t);
 }
 
 /// Elements as they lie in memory.

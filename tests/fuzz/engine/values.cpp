@@ -1,6 +1,7 @@
 #include "tests/fuzz/engine/values.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 namespace quern::fuzz {
@@ -9,7 +10,7 @@ using namespace ir;
 
 namespace {
 constexpr Type scalars[] = {Type::b1,  Type::i8,  Type::i16, Type::i32, Type::i64, Type::u8,
-                            Type::u16, Type::u32, Type::u64, Type::f32, Type::f64};
+                            Type::u16, Type::u32, Type::u64, Type::f16, Type::f32, Type::f64};
 }
 
 Bits interesting(Random& random, Type type) {
@@ -36,8 +37,14 @@ Bits interesting(Random& random, Type type) {
                                 0x1p31,
                                 0x1p63,
                                 16777217.0,
-                                1e-30};
-      return bits_of_real(special[random.below(12)], type);
+                                1e-30,
+                                65504,
+                                65520,
+                                2049,
+                                0x1p-24,
+                                -0x1.ff8p-15,
+                                0x1p-25};
+      return bits_of_real(special[random.below(std::size(special))], type);
     }
     case 1: return truncate(random.word(), type);
     case 2: return bits_of_real(double(int64_t(random.word())) * 0x1p-60, type);
@@ -47,7 +54,8 @@ Bits interesting(Random& random, Type type) {
 
 Values::Values(Builder& b, Random& random, bool checked)
     : b_(b), random_(random), checked_(checked), types_{Type::b1, Type::i32} {
-  for (uint64_t k = 2 + random.below(4); k > 0; k--) types_.push_back(scalars[random.below(11)]);
+  for (uint64_t k = 2 + random.below(4); k > 0; k--)
+    types_.push_back(scalars[random.below(std::size(scalars))]);
   for (int op = 0; op < op_count; op++)
     table_.insert(table_.end(), size_t(info(Op(op)).weight), Op(op));
 }
@@ -97,7 +105,7 @@ Value* Values::convert(Value* v, Type to) {
 
 Value* Values::bitcast(Type type) {
   for (int attempt = 0; attempt < 8; attempt++) {
-    Type to = scalars[random_.below(11)];
+    Type to = scalars[random_.below(std::size(scalars))];
     if (to != type && bit_width(to) == bit_width(type) && to != Type::b1)
       return b_.bitcast(number(value(type)), to);
   }

@@ -14,16 +14,23 @@ constexpr int64_t chunks_of(int64_t size, int64_t length = chunk_length) {
   return size / length + (size % length != 0);
 }
 
-/// The kernel that `make(choice)` yields, made at the first call for each choice and kept to the end
-/// of the process. `make` is a lambda without captures: its type stands for the kernel.
+/// Gives the kernel up when the process exits, while the devices it has run on still stand.
+void keep_until_exit(KernelObject* kernel);
+/// The kernel that `make(choice)` yields, made at the first call for each choice. `make` is a
+/// lambda without captures: its type stands for the kernel.
 template <class F>
 const auto& kernel_of(F make, bool choice = false) {
-  if (choice) {
-    static const auto& kernel = *new auto(make(true));
+  auto kept = [&](bool on) {
+    const auto* kernel = new auto(make(on));
+    keep_until_exit(kernel->object());
     return kernel;
+  };
+  if (choice) {
+    static const auto* kernel = kept(true);
+    return *kernel;
   }
-  static const auto& kernel = *new auto(make(false));
-  return kernel;
+  static const auto* kernel = kept(false);
+  return *kernel;
 }
 /// Algorithms stay within their fields; only the code of users' operators is checked.
 constexpr Options modes(const char* name, bool checked = false) {
@@ -46,8 +53,9 @@ template <class T>
 Field<T> temporary(FieldObject* beside, int64_t size, Loc loc) {
   return Field<T>(Ref<FieldObject>(make_beside(beside, Field<T>::type(), size, loc)));
 }
-/// Throws Error inside a recording.
-void expect_host(const char* algorithm, Loc loc);
+/// Comes first in every algorithm. Throws Error inside a recording, for a released field, and after
+/// exit() has begun.
+void begin_algorithm(const char* name, FieldObject* field, Loc loc);
 /// Throws Error unless the fields have the same extents.
 void expect_same_shape(const char* algorithm, FieldObject* a, FieldObject* b, Loc loc);
 /// Throws Error if an element of one may be an element of the other.
@@ -76,6 +84,12 @@ Val<T> element_as(const E& e) {
     return lang::cast<scalar_t<T>>(e);
 }
 
+/// O{}(a, b) as a value of the operands' type: arithmetic on small integers promotes them.
+template <class O, class T>
+Val<T> applied(const Val<T>& a, const Val<T>& b) {
+  return element_as<T>(O{}(a, b));
+}
+
 /// The index of element number k, counted from 0 in row-major order.
 template <class T, int N>
 auto index_of(const Field<T, N>& x, const Val<int64_t>& k) {
@@ -94,6 +108,14 @@ auto index_of(const Field<T, N>& x, const Val<int64_t>& k) {
   }
 }
 
+/// The index along the last axis.
+template <class I>
+Val<int64_t> last_of(const I& index) {
+  if constexpr (is_scalar<elem_t<I>>)
+    return index;
+  else
+    return index[count_of<elem_t<I>> - 1];
+}
 /// The number of the element at `index`.
 template <class T, int N, class I>
 Val<int64_t> number_of(const Field<T, N>& x, const I& index) {
@@ -102,8 +124,8 @@ Val<int64_t> number_of(const Field<T, N>& x, const I& index) {
   } else {
     Var<int64_t> number;
     for (int axis = 0; axis < N; axis++)
-      number = number * x.template dim<int64_t>(axis) +
-               (index[axis] - x.template first<int64_t>(axis));
+      number =
+          number * x.template dim<int64_t>(axis) + (index[axis] - x.template first<int64_t>(axis));
     return number;
   }
 }

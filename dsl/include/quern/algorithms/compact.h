@@ -59,7 +59,7 @@ template <class K, class F, class T>
 int64_t compact(const Field<T>& in, const Field<F>& flags, const Field<T>& out, Source source) {
   const Loc loc = source.loc;
   const bool checked = is_checked({}, source.checked);
-  expect_host("compact", loc);
+  begin_algorithm("compact", in.object(), loc);
   expect_same_shape("compact", in.object(), flags.object(), loc);
   expect_apart("compact", in.object(), out.object(), loc);
   expect_apart("compact", flags.object(), out.object(), loc);

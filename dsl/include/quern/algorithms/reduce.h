@@ -16,10 +16,9 @@ namespace detail {
 
 /// What numbers are added up in: integers and bool in 64 bits, floats in their own type.
 template <class S>
-using sum_scalar_t =
-    std::conditional_t<std::is_floating_point_v<S>, S,
-                       std::conditional_t<std::is_unsigned_v<S> && !std::is_same_v<S, bool>,
-                                          uint64_t, int64_t>>;
+using sum_scalar_t = std::conditional_t<
+    std::is_floating_point_v<S>, S,
+    std::conditional_t<std::is_unsigned_v<S> && !std::is_same_v<S, bool>, uint64_t, int64_t>>;
 template <class A, class T>
 struct SumType {
   static_assert(!is_structure<T>,
@@ -51,13 +50,12 @@ struct Truth {
 /// `start` and each element, taken up by `take(variable, element)`.
 template <class S, class T, int N, class F>
 Result<S> fold(const Field<T, N>& x, S start, F, bool deterministic, const char* name, Loc loc) {
-  expect_host(name, loc);
+  begin_algorithm(name, x.object(), loc);
   return kernel_of(
       [](bool fixed) {
         return Kernel{[fixed](Field<T, N> from, Val<S> first) {
                         Var<S> made = first;
-                        all_of(from, fixed,
-                               [&](const auto& v, const auto&) { F{}(made, v); });
+                        all_of(from, fixed, [&](const auto& v, const auto&) { F{}(made, v); });
                         return made;
                       },
                       modes("reduce")};
@@ -101,7 +99,7 @@ template <class O, class T, int N>
 auto extreme_index(const Field<T, N>& x, const char* name, Loc loc) {
   static_assert(Number<T>::ok);
   static_assert(N > 0, "quern: a field without axes has no indices");
-  expect_host(name, loc);
+  begin_algorithm(name, x.object(), loc);
   if (x.size(loc) == 0) refuse_empty(name, loc);
   return kernel_of([](bool) {
     return Kernel{[](Field<T, N> from) {
@@ -131,7 +129,7 @@ void combine_chunks(const Field<T, N>& x, const Field<A>& partial, bool checked,
                           Val<int64_t> hi = min(lo + chunk_length, size);
                           Var<A> made = element_as<A>(from[index_of(from, lo)]);
                           each_of(from, lo + 1, hi, [&](const auto& i) {
-                            made = O{}(Val<A>(made), element_as<A>(from[i]));
+                            made = applied<O, A>(made, element_as<A>(from[i]));
                           });
                           nth(to, c) = made;
                         }
@@ -154,7 +152,7 @@ Result<A> combine(const Field<T, N>& x, const A& init, bool checked, Loc loc) {
         return Kernel{[](Field<T, N> from, Val<A> first, Val<int64_t> end) {
                         Var<A> made = first;
                         each_of(from, 0, end, [&](const auto& i) {
-                          made = O{}(Val<A>(made), element_as<A>(from[i]));
+                          made = applied<O, A>(made, element_as<A>(from[i]));
                         });
                         return made;
                       },
@@ -191,7 +189,7 @@ template <class A = void, class T, int N>
 auto dot(const Field<T, N>& x, const Field<T, N>& y, Reduction how = {}, Loc l = Loc::here()) {
   static_assert(detail::Number<T>::ok);
   using S = detail::sum_t<A, T>;
-  detail::expect_host("dot", l);
+  detail::begin_algorithm("dot", x.object(), l);
   detail::expect_same_shape("dot", x.object(), y.object(), l);
   return detail::kernel_of(
       [](bool fixed) {
@@ -252,16 +250,16 @@ Result<bool> all(const Field<T, N>& flags, Loc l = Loc::here()) {
 }
 
 /// init and all elements in row-major order, combined by an associative operator of two device
-/// values, as in `[](auto a, auto b) { return a * b % 1009; }`. Numbers are converted to the type of
-/// `init`, which is that of the result; structures are combined with their like. How operands are
-/// grouped depends on the size alone. The operator is checked where the caller's file is compiled
-/// for debugging.
+/// values, as in `[](auto a, auto b) { return a * b % 1009; }`. Numbers are converted to the type
+/// of `init`, which is that of the result; structures are combined with their like. How operands
+/// are grouped depends on the size alone. The operator is checked where the caller's file is
+/// compiled for debugging.
 template <class A, class T, int N, class O>
 auto reduce(const Field<T, N>& x, const A& init, O,
             detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
   static_assert(N > 0, "quern: a field without axes has one element: x.at({})");
   detail::expect_captureless<O>();
-  detail::expect_host("reduce", source.loc);
+  detail::begin_algorithm("reduce", x.object(), source.loc);
   using C = detail::canonical_t<A>;
   return detail::combine<C, O>(x, C(init), detail::is_checked({}, source.checked), source.loc);
 }

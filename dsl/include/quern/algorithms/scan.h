@@ -26,13 +26,6 @@ struct Maximum {
 
 namespace detail {
 
-/// op(a, b) as a value of the operands' type: sums of small integers are promoted.
-template <class O, class T>
-Val<T> applied(const Val<T>& a, const Val<T>& b) {
-  auto made = O{}(a, b);
-  return element_as<T>(made);
-}
-
 enum class Scan : bool { inclusive, exclusive };
 
 /// Elements lo … hi-1, after `before`: writes what each makes and returns what all make.
@@ -144,7 +137,7 @@ template <Scan kind, class O, class T, class U>
 Result<U> begin_scan(const Field<T>& in, const Field<U>& out, U init, const char* name,
                      Source source) {
   expect_captureless<O>();
-  expect_host(name, source.loc);
+  begin_algorithm(name, in.object(), source.loc);
   expect_same_shape(name, in.object(), out.object(), source.loc);
   expect_apart_or_same(name, in.object(), out.object(), source.loc);
   return scan<kind, O>(in, out, init, is_checked({}, source.checked), source.loc);
@@ -165,9 +158,8 @@ Result<U> inclusive_scan(const Field<T>& in, const Field<U>& out, O = {},
 /// out[i] = init op in[0] op … op in[i-1]; returns init op all elements. Otherwise as
 /// inclusive_scan.
 template <class T, class U, class O = Plus>
-Result<U> exclusive_scan(const Field<T>& in, const Field<U>& out,
-                         std::type_identity_t<U> init = {}, O = {},
-                         detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
+Result<U> exclusive_scan(const Field<T>& in, const Field<U>& out, std::type_identity_t<U> init = {},
+                         O = {}, detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
   return detail::begin_scan<detail::Scan::exclusive, O>(in, out, init, "exclusive_scan", source);
 }
 

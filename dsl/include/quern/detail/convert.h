@@ -8,7 +8,7 @@ namespace quern::detail {
 template <class S, HostNumber H>
 Id host_constant(H v, Loc loc) {
   constexpr Scalar s = scalar_of<S>();
-  if constexpr (std::is_floating_point_v<H>)
+  if constexpr (is_floating<H>)
     return constant(s, double(v), loc);
   else if constexpr (std::is_signed_v<H>)
     return constant(s, int64_t(v), loc);
@@ -50,7 +50,7 @@ struct Initialises {
   static constexpr bool fits_shape = is_scalar<elem_t<U>> || same_shape<T, elem_t<U>>;
   static constexpr bool narrow = Device<U> && narrows<F, S>();
   static constexpr bool inexact =
-      Host<U> && ((std::is_floating_point_v<F> && std::is_integral_v<S>) ||
+      Host<U> && ((is_floating<F> && std::is_integral_v<S>) ||
                   (std::is_same_v<S, bool> && !std::is_same_v<F, bool>));
   static_assert(fits_shape, "quern: the number of components differs");
   static_assert(!narrow,

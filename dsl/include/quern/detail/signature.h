@@ -102,7 +102,7 @@ template <class T>
 struct Passed {
   T v;
   template <class U>
-    requires std::is_convertible_v<const U&, T>
+    requires std::is_convertible_v<const U&, T> || (is_half<T> && std::is_arithmetic_v<U>)
   Passed(const U& u, Loc l = Loc::here()) : v(checked(u, l)) {}
 
  private:
@@ -125,7 +125,7 @@ T from_bits(F next) {
   T v{};
   Traits<T>::each(v, [&](auto& scalar) {
     uint64_t bits = next();
-    __builtin_memcpy(&scalar, &bits, sizeof scalar);
+    __builtin_memcpy(static_cast<void*>(&scalar), &bits, sizeof scalar);
   });
   return v;
 }

@@ -17,7 +17,7 @@
 
 namespace quern::ir {
 
-/// The body of a `library` row for f32 or f64.
+/// The body of a `library` row for f16, f32 or f64.
 const Function& math_function(Op op, Type type);
 
 /// fma without an fma instruction, correctly rounded: (a, b, c) -> a·b + c.
@@ -25,5 +25,13 @@ const Function& fma_function(Type type);
 /// f32 division and square root through f64, correctly rounded wherever f64's are.
 const Function& div_function(Type type);
 const Function& sqrt_function(Type type);
+
+/// A half's bits (u16) to f32, exactly; f32 to them, rounded to nearest even. In integer operations
+/// and one f32 sum of normal numbers each.
+const Function& widen_half_function();
+const Function& round_to_half_function();
+/// f64 to f32, an inexact result with its last bit set (rounding to odd): rounded again to fewer
+/// than 23 bits it gives what rounding once gives (Boldo and Melquiond, 2008).
+const Function& round_to_odd_function();
 
 }  // namespace quern::ir

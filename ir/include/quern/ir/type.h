@@ -18,6 +18,7 @@ enum class Type : uint8_t {
   u16,
   u32,
   u64,
+  f16,
   f32,
   f64,
   address,
@@ -27,7 +28,7 @@ enum class Type : uint8_t {
 constexpr bool is_signed(Type t) { return t >= Type::i8 && t <= Type::i64; }
 constexpr bool is_unsigned(Type t) { return t >= Type::u8 && t <= Type::u64; }
 constexpr bool is_int(Type t) { return is_signed(t) || is_unsigned(t); }
-constexpr bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
+constexpr bool is_float(Type t) { return t >= Type::f16 && t <= Type::f64; }
 constexpr bool is_number(Type t) { return is_int(t) || is_float(t); }
 constexpr bool is_scalar(Type t) { return t >= Type::b1 && t <= Type::f64; }
 
@@ -38,7 +39,8 @@ constexpr unsigned bit_width(Type t) {
     case Type::i8:
     case Type::u8: return 8;
     case Type::i16:
-    case Type::u16: return 16;
+    case Type::u16:
+    case Type::f16: return 16;
     case Type::i32:
     case Type::u32:
     case Type::f32: return 32;
@@ -76,6 +78,11 @@ Bits bits_of(float v);
 Bits bits_of(double v);
 float f32_of(Bits b);
 double f64_of(Bits b);
+/// Of a half, exactly; and its bits from a number, rounded once to nearest, ties to even.
+float f16_of(Bits b);
+Bits bits_of_half(double v);
+/// The value of the bits of any floating type.
+double real_of(Bits b, Type t);
 /// `v` as a constant of type `t` (integers wrap, floats round).
 Bits bits_of_int(int64_t v, Type t);
 Bits bits_of_real(double v, Type t);
