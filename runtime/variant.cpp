@@ -1,5 +1,7 @@
 #include "runtime/variant.h"
 
+#include <atomic>
+
 namespace quern::runtime {
 
 using namespace ir;
@@ -22,7 +24,11 @@ Effort effort_of(const Region* region) {
 }
 
 uint64_t aligned(uint64_t n) { return (n + 63) / 64 * 64; }
+
+std::atomic<VariantHook> variant_hook = nullptr;
 }  // namespace
+
+void set_variant_hook(VariantHook hook) { variant_hook = hook; }
 
 Prepared prepare(const Kernel& kernel, const Signature& signature, const Target& target) {
   if (signature.modes.strict) expect_ordered(kernel, signature);
@@ -48,6 +54,7 @@ Variant::Variant(std::shared_ptr<Device> on, const Kernel& source, const Signatu
   if (signature.modes.strict && !target.strict_refusal.empty())
     throw Error(source.loc, "strict mode cannot be kept on device " + device->name() + ": " +
                                 target.strict_refusal);
+  if (VariantHook hook = variant_hook) hook(source, signature);
   Prepared prepared = prepare(source, signature, target);
   kernel = std::move(prepared.kernel);
   reporter = std::make_shared<Reporter>(Reporter{kernel->name, kernel->sites});

@@ -60,6 +60,11 @@ struct Prepared {
 };
 Prepared prepare(const ir::Kernel& kernel, const ir::Signature& signature, const Target& target);
 
+/// Called with every kernel that is about to be compiled, on the thread that launches it; what it
+/// throws the launch throws. Null: none. Tests compile kernels for absent devices here.
+using VariantHook = void (*)(const ir::Kernel& source, const ir::Signature& signature);
+void set_variant_hook(VariantHook hook);
+
 /// Fills in the block's head and runs the schedule. Returns when everything is submitted.
 void execute(Variant& variant, Block& block, uint32_t launch_number);
 

@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "backends/cpu/parallel.h"
+#include "backends/llvm/toolchain.h"
 
 namespace quern::cpu {
 
@@ -46,12 +47,6 @@ uint64_t memory_bytes() {
   }
   return bytes;
 }
-
-uint64_t hash(const std::string& text) {  // FNV-1a: the same in every process
-  uint64_t h = 0xcbf29ce484222325;
-  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
-  return h;
-}
 }  // namespace
 
 runtime::Target host_target() {
@@ -60,7 +55,7 @@ runtime::Target host_target() {
   target.isa = llvm::sys::getProcessTriple() + " " + llvm::sys::getHostCPUName().str() + " " +
                feature_text();
   target.device = device_name();
-  target.key = hash(target.isa + " llvm " LLVM_VERSION_STRING);
+  target.key = codegen::hash(target.isa + " llvm " LLVM_VERSION_STRING);
   target.workers = uint32_t(worker_count());
   target.traits.lanes = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
   target.traits.half_conversions = target.isa.find("+f16c") != std::string::npos;

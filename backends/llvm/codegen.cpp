@@ -25,7 +25,8 @@ llvm::Function* declare_task(llvm::Module& module, const Machine& machine, size_
   auto& context = module.getContext();
   auto* word = llvm::Type::getInt64Ty(context);
   std::vector<llvm::Type*> params = {llvm::PointerType::get(context, machine.args_space)};
-  params.resize(machine.builtin ? 2 : 4, word);
+  if (machine.grid) params.push_back(llvm::PointerType::get(context, machine.global_space));
+  params.resize(machine.grid ? 5 : 4, word);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), params, false);
   auto* f =
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, task_symbol(index), module);

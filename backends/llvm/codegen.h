@@ -19,6 +19,11 @@ class Value;
 
 namespace quern::codegen {
 
+/// A thread's place in the grid of a launch: 32-bit numbers along the only axis.
+struct Grid {
+  llvm::Value *block, *blocks, *thread, *block_threads;
+};
+
 /// What the generator must know of a target; the defaults are those of a CPU.
 struct Machine {
   std::string triple;
@@ -28,8 +33,8 @@ struct Machine {
   unsigned args_space = 0;                                      ///< … of the argument block
   unsigned slot_space = 0;                                      ///< … of slots
   std::string atomic_scope;  ///< LLVM's name of the scope of all threads; empty: system
-  /// The value of a builtin inside a task function; null: parameters 1… hold chunk, begin, end.
-  std::function<llvm::Value*(llvm::IRBuilderBase&, ir::Builtin)> builtin;
+  /// The calling thread's place; null: a task function is called once a chunk.
+  std::function<Grid(llvm::IRBuilderBase&)> grid;
   /// Called for each task's function once it is filled (calling convention, annotations).
   std::function<void(llvm::Function&, const ir::Task&)> finish;
 };
@@ -38,8 +43,10 @@ struct Machine {
 std::string task_symbol(size_t task);
 
 /// The module of a kernel, verified by LLVM. Each task is `void task_N(ptr args, i64 chunk,
-/// i64 begin, i64 end)`; where Machine::builtin is set, `void task_N(ptr args, i64 end)`. Throws
-/// InternalError for an operation that lowering should have replaced.
+/// i64 begin, i64 end)`; where Machine::grid is set, `void task_N(ptr args, ptr guard,
+/// i64 iterations, i64 grain, i64 chunks)` with the meaning of runtime::Launch, for any grid: a
+/// chunked task takes at least `chunks` threads, a serial one a single thread. Throws InternalError
+/// for an operation that lowering should have replaced.
 std::unique_ptr<llvm::Module> generate(llvm::LLVMContext& context, const ir::Kernel& kernel,
                                        const Machine& machine);
 

@@ -20,8 +20,57 @@ Emitter::Emitter(llvm::Module& module, const ir::Kernel& kernel, const Machine& 
 
 void Emitter::task(llvm::Function* function, const ir::Task& task) {
   start(function, task.body);
+  if (machine_.grid)
+    enter_thread(task);
+  else
+    builtins_ = {{ir::Builtin::chunk, function->getArg(1)},
+                 {ir::Builtin::begin, function->getArg(2)},
+                 {ir::Builtin::end, function->getArg(3)}};
   region(task.body);
   b_.CreateRetVoid();
+}
+
+/// What a thread of a grid does of the launch.
+void Emitter::enter_thread(const ir::Task& task) {
+  Value* guard = function_->getArg(1);
+  Value* iterations = function_->getArg(2);
+  BasicBlock* test = block("test");
+  BasicBlock* body = block("body");
+  b_.CreateCondBr(b_.CreateIsNull(guard), body, test);
+  b_.SetInsertPoint(test);
+  Value* word = b_.CreateAlignedLoad(b_.getInt32Ty(), guard, llvm::Align(4));
+  return_unless(b_.CreateIsNotNull(word));
+  b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+
+  Grid grid = machine_.grid(b_);
+  auto wide = [&](Value* v) { return b_.CreateZExt(v, b_.getInt64Ty()); };
+  Value* first = b_.CreateMul(wide(grid.block), wide(grid.block_threads), "", true, true);
+  Value* thread = b_.CreateAdd(first, wide(grid.thread), "", true, true);
+  if (task.walk == ir::Task::element) {
+    builtins_ = {{ir::Builtin::thread, thread},
+                 {ir::Builtin::threads,
+                  b_.CreateMul(wide(grid.blocks), wide(grid.block_threads), "", true, true)},
+                 {ir::Builtin::end, iterations}};
+    return;
+  }
+  Value *grain = function_->getArg(3), *chunks = function_->getArg(4);
+  return_unless(b_.CreateICmpULT(thread, chunks));
+  Value* begin = b_.CreateMul(thread, grain);
+  Value* end = b_.CreateAdd(begin, grain);
+  builtins_ = {
+      {ir::Builtin::chunk, thread},
+      {ir::Builtin::begin, begin},
+      {ir::Builtin::end, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, end, iterations)}};
+}
+
+void Emitter::return_unless(Value* condition) {
+  BasicBlock* stay = block("stay");
+  BasicBlock* out = block("out");
+  b_.CreateCondBr(condition, stay, out);
+  b_.SetInsertPoint(out);
+  b_.CreateRetVoid();
+  b_.SetInsertPoint(stay);
 }
 
 void Emitter::callee(llvm::Function* function, const ir::Function& f) {
@@ -105,13 +154,9 @@ Value* Emitter::single(const ir::Inst& inst) {
 }
 
 Value* Emitter::builtin(ir::Builtin which) {
-  if (machine_.builtin) return machine_.builtin(b_, which);
-  switch (which) {
-    case ir::Builtin::chunk: return function_->getArg(1);
-    case ir::Builtin::begin: return function_->getArg(2);
-    case ir::Builtin::end: return function_->getArg(3);
-    default: throw InternalError("a chunked task asks for its thread");
-  }
+  auto it = builtins_.find(which);
+  if (it == builtins_.end()) throw InternalError("a task asks for a builtin that its walk lacks");
+  return it->second;
 }
 
 Value* Emitter::offset(Value* address, Value* bytes) {

@@ -47,6 +47,8 @@ class Emitter {
   void emit(const ir::Inst& inst);
   llvm::Value* single(const ir::Inst& inst);
   llvm::Value* builtin(ir::Builtin which);
+  void enter_thread(const ir::Task& task);
+  void return_unless(llvm::Value* condition);
   llvm::Value* offset(llvm::Value* address, llvm::Value* bytes);
   void call(const ir::Inst& inst);
   llvm::Type* slot_type(ir::Type t);
@@ -73,7 +75,8 @@ class Emitter {
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;
-  bool brief_ = false;  ///< inside a loop that is to be compiled fast
+  std::map<ir::Builtin, llvm::Value*> builtins_;  ///< of the task
+  bool brief_ = false;                            ///< inside a loop that is to be compiled fast
   std::unordered_map<const ir::Value*, llvm::Value*> values_;
   std::unordered_map<const ir::Value*, Key> keys_;
   std::unordered_map<const ir::Value*, Slot> slots_;

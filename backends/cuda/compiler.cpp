@@ -1,0 +1,105 @@
+#include "backends/cuda/compiler.h"
+
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include "backends/llvm/emitter.h"
+#include "backends/llvm/toolchain.h"
+#include "quern/error.h"
+
+namespace quern::cuda {
+
+namespace {
+
+void initialise() {
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
+}
+
+codegen::Grid grid(llvm::IRBuilderBase& b) {
+  auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(id, {}, {}); };
+  return {special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x),
+          special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x),
+          special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x),
+          special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x)};
+}
+
+void finish(llvm::Function& f, const ir::Task&) {
+  f.setCallingConv(llvm::CallingConv::PTX_Kernel);
+  llvm::LLVMContext& context = f.getContext();
+  auto* one = llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), 1);
+  f.getParent()
+      ->getOrInsertNamedMetadata("nvvm.annotations")
+      ->addOperand(llvm::MDNode::get(
+          context, {llvm::ValueAsMetadata::get(&f), llvm::MDString::get(context, "kernel"),
+                    llvm::ValueAsMetadata::get(one)}));
+}
+
+codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
+  codegen::Machine out;
+  out.triple = isa.triple;
+  out.data_layout = machine.createDataLayout().getStringRepresentation();
+  out.attributes = {{"target-cpu", isa.cpu}, {"target-features", isa.features}};
+  out.global_space = 1;
+  out.args_space = 1;
+  out.atomic_scope = "device";
+  out.grid = grid;
+  out.finish = finish;
+  return out;
+}
+
+const codegen::Toolchain tools = {"cuda", initialise, describe, false, "ptx"};
+
+/// What the driver takes from the device's memory for each thread that may be resident.
+constexpr uint64_t max_local_bytes = 64 << 10;
+
+}  // namespace
+
+runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
+  codegen::refuse_large_locals(tools, kernel, max_local_bytes);
+  return {codegen::compile(tools, kernel, target, true)};
+}
+
+std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
+                              std::string_view kind) const {
+  return codegen::listing(tools, kernel, target, kind);
+}
+
+namespace {
+
+/// Architectures whose code later devices of the same or a later generation run, and the oldest PTX
+/// that has them.
+struct Architecture {
+  int number;
+  const char* name;
+  const char* ptx;
+};
+constexpr Architecture architectures[] = {{70, "sm_70", "+ptx63"}, {72, "sm_72", "+ptx63"},
+                                          {75, "sm_75", "+ptx63"}, {80, "sm_80", "+ptx70"},
+                                          {86, "sm_86", "+ptx71"}, {87, "sm_87", "+ptx74"},
+                                          {89, "sm_89", "+ptx78"}, {90, "sm_90", "+ptx78"}};
+
+}  // namespace
+
+runtime::Target target_for(int major, int minor) {
+  const Architecture* best = nullptr;
+  for (const Architecture& a : architectures)
+    if (a.number <= 10 * major + minor) best = &a;
+  if (!best)
+    throw Error("compute capability " + std::to_string(major) + "." + std::to_string(minor) +
+                " is below 7.0, the oldest that Quern serves");
+  runtime::Target t;
+  t.backend = "cuda";
+  t.isa = codegen::Isa{"nvptx64-nvidia-cuda", best->name, best->ptx}.text();
+  t.key = codegen::hash(t.isa + " llvm " LLVM_VERSION_STRING);
+  t.traits.walk = ir::Task::element;
+  t.traits.narrow_atomics = false;
+  t.workers = 4096;  // a chunk is one thread: a GPU wants many
+  return t;
+}
+
+}  // namespace quern::cuda

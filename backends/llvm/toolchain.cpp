@@ -1,0 +1,194 @@
+#include "backends/llvm/toolchain.h"
+
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <mutex>
+#include <set>
+
+#include "backends/llvm/guard.h"
+#include "quern/error.h"
+#include "quern/ir/text.h"
+
+namespace quern::codegen {
+
+Isa Isa::parse(const std::string& text) {
+  size_t first = text.find(' '), second = text.find(' ', first + 1);
+  if (first == std::string::npos || second == std::string::npos)
+    throw InternalError("'" + text + "' is not a target of LLVM's (triple cpu features)");
+  return {text.substr(0, first), text.substr(first + 1, second - first - 1),
+          text.substr(second + 1)};
+}
+
+uint64_t hash(const std::string& text) {
+  uint64_t h = 0xcbf29ce484222325;
+  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  return h;
+}
+
+namespace {
+
+using Use = std::function<void(llvm::Module&, llvm::TargetMachine&)>;
+
+std::unique_ptr<llvm::TargetMachine> make_machine(const Isa& isa) {
+  std::string why;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(isa.triple, why);
+  if (!target) throw InternalError(why);
+  llvm::TargetOptions options;
+#if LLVM_VERSION_MAJOR >= 21
+  llvm::Triple triple(isa.triple);
+#else
+  const std::string& triple = isa.triple;
+#endif
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive, true));
+}
+
+/// Target machines are costly to make and serve one thread at a time: kept for the next use.
+class MachinePool {
+ public:
+  std::unique_ptr<llvm::TargetMachine> take(const Toolchain& tools, const std::string& isa) {
+    {
+      std::lock_guard lock(mutex_);
+      if (initialised_.insert(&tools).second) tools.initialise();
+      for (auto& entry : idle_) {
+        if (entry.isa != isa) continue;
+        auto machine = std::move(entry.machine);
+        std::swap(entry, idle_.back());
+        idle_.pop_back();
+        return machine;
+      }
+    }
+    return make_machine(Isa::parse(isa));
+  }
+  void give(const std::string& isa, std::unique_ptr<llvm::TargetMachine> machine) {
+    std::lock_guard lock(mutex_);
+    idle_.push_back({isa, std::move(machine)});
+  }
+
+ private:
+  struct Entry {
+    std::string isa;
+    std::unique_ptr<llvm::TargetMachine> machine;
+  };
+  std::mutex mutex_;
+  std::set<const Toolchain*> initialised_;
+  std::vector<Entry> idle_;
+};
+
+MachinePool& pool() {
+  static MachinePool machines;
+  return machines;
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, bool vectorise) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = vectorise;
+  tuning.LoopInterleaving = vectorise;
+  tuning.SLPVectorization = false;  // dear: 1,000 operations take 144 ms with it, 38 without
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+llvm::SmallString<0> emit(llvm::Module& module, llvm::TargetMachine& machine,
+                          llvm::CodeGenFileType type) {
+  llvm::SmallString<0> out;
+  llvm::raw_svector_ostream stream(out);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+    throw InternalError("LLVM cannot emit code for " + machine.getTargetTriple().str());
+  passes.run(module);
+  return out;
+}
+
+void on_diagnostic(const llvm::DiagnosticInfo* info, void* text) {
+  if (info->getSeverity() != llvm::DS_Error) return;
+  llvm::raw_string_ostream stream(*static_cast<std::string*>(text));
+  llvm::DiagnosticPrinterRawOStream printer(stream);
+  info->print(printer);
+}
+
+/// Makes the module of a kernel and hands it to `use`, under LLVM's guard.
+void with_module(const Toolchain& tools, const ir::Kernel& kernel, const std::string& isa,
+                 const Use& use) {
+  std::string errors;
+  std::unique_ptr<llvm::TargetMachine> machine = pool().take(tools, isa);
+  // Released only where LLVM comes back: after a crash inside it the machine is not to be trusted.
+  llvm::TargetMachine* in_use = machine.release();
+  guarded("compiling kernel '" + kernel.name + "'", [&] {
+    llvm::LLVMContext context;
+    context.setDiagnosticHandlerCallBack(on_diagnostic, &errors, true);
+    auto module = generate(context, kernel, tools.describe(Isa::parse(isa), *in_use));
+    use(*module, *in_use);
+  });
+  pool().give(isa, std::unique_ptr<llvm::TargetMachine>(in_use));
+  if (!errors.empty()) throw InternalError("LLVM refuses kernel '" + kernel.name + "': " + errors);
+}
+
+}  // namespace
+
+std::vector<std::byte> compile(const Toolchain& tools, const ir::Kernel& kernel,
+                               const runtime::Target& target, bool text) {
+  std::vector<std::byte> code;
+  with_module(tools, kernel, target.isa, [&](llvm::Module& module, llvm::TargetMachine& machine) {
+    optimise(module, machine, tools.vectorise);
+    auto out = emit(module, machine,
+                    text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile);
+    auto bytes = std::as_bytes(std::span(out.data(), out.size()));
+    code.assign(bytes.begin(), bytes.end());
+  });
+  return code;
+}
+
+std::string listing(const Toolchain& tools, const ir::Kernel& kernel, const runtime::Target& target,
+                    std::string_view kind) {
+  if (kind == "ir") return ir::print(kernel);
+  if (kind != "llvm" && kind != "llvm-optimised" && kind != tools.assembly)
+    throw Error("the " + tools.backend + " back end has no listing '" + std::string(kind) +
+                "'; it has ir, llvm, llvm-optimised, " + tools.assembly);
+  std::string text;
+  with_module(tools, kernel, target.isa, [&](llvm::Module& module, llvm::TargetMachine& machine) {
+    if (kind != "llvm") optimise(module, machine, tools.vectorise);
+    if (kind == tools.assembly) {
+      text = emit(module, machine, llvm::CodeGenFileType::AssemblyFile).str().str();
+    } else {
+      llvm::raw_string_ostream stream(text);
+      module.print(stream, nullptr);
+    }
+  });
+  return text;
+}
+
+void refuse_large_locals(const Toolchain& tools, const ir::Kernel& kernel, uint64_t limit) {
+  for (const ir::Task& task : kernel.tasks) {
+    uint64_t bytes = 0;
+    ir::walk(task.body, [&](const ir::Inst* inst) {
+      if (!inst->is(ir::Op::slot)) return;
+      bytes += inst->imm * ir::byte_size(inst->elem);
+      if (bytes > limit)
+        throw Error(inst->loc, "the local arrays of a loop take " + std::to_string(bytes) +
+                                   " bytes; the " + tools.backend + " back end has room for " +
+                                   std::to_string(limit) + ": use a field");
+    });
+  }
+}
+
+}  // namespace quern::codegen

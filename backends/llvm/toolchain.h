@@ -1,0 +1,52 @@
+#pragma once
+// From a kernel to machine code: LLVM's target machines, its optimiser and its emitters, for every
+// target that the code generator serves.
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/llvm/codegen.h"
+#include "quern/runtime/backend.h"
+
+namespace llvm {
+class TargetMachine;
+}
+
+namespace quern::codegen {
+
+/// What an LLVM target is named by: Target::isa of these back ends is "triple cpu features".
+struct Isa {
+  std::string triple, cpu, features;
+  static Isa parse(const std::string& text);  ///< throws InternalError
+  std::string text() const { return triple + " " + cpu + " " + features; }
+};
+
+/// FNV-1a: the same in every process. For Target::key.
+uint64_t hash(const std::string& text);
+
+/// How a back end uses LLVM. Constant for the life of the process.
+struct Toolchain {
+  std::string backend;             ///< its name, for messages
+  void (*initialise)() = nullptr;  ///< registers the target with LLVM; called once
+  /// Describes the target to the generator; `machine` gives the data layout.
+  Machine (*describe)(const Isa& isa, const llvm::TargetMachine& machine) = nullptr;
+  bool vectorise = true;  ///< loops into vector code; a GPU has its lanes already
+  std::string assembly;   ///< what the listing in the target's assembly language is called
+};
+
+/// Machine code of a kernel that is lowered for `target`: an object file, or, where the target's
+/// assembly language is what a driver takes (`text`), that text. Throws InternalError with LLVM's
+/// words where it fails, fatal errors included.
+std::vector<std::byte> compile(const Toolchain& tools, const ir::Kernel& kernel,
+                               const runtime::Target& target, bool text);
+
+/// Text of kind "ir", "llvm", "llvm-optimised" or Toolchain::assembly; throws Error naming these.
+std::string listing(const Toolchain& tools, const ir::Kernel& kernel, const runtime::Target& target,
+                    std::string_view kind);
+
+/// Throws Error at the line of the first local array that makes those of a task exceed `limit`
+/// bytes.
+void refuse_large_locals(const Toolchain& tools, const ir::Kernel& kernel, uint64_t limit);
+
+}  // namespace quern::codegen

@@ -1,0 +1,110 @@
+#include "backends/rocm/compiler.h"
+
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/IntrinsicsAMDGPU.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/TargetParser.h>
+
+#include "backends/llvm/emitter.h"
+#include "backends/llvm/toolchain.h"
+#include "backends/rocm/link.h"
+#include "quern/error.h"
+
+namespace quern::rocm {
+
+namespace {
+
+void initialise() {
+  LLVMInitializeAMDGPUTargetInfo();
+  LLVMInitializeAMDGPUTarget();
+  LLVMInitializeAMDGPUTargetMC();
+  LLVMInitializeAMDGPUAsmPrinter();
+}
+
+/// Block and thread come in registers, the sizes from the packet that launched the kernel
+/// (hsa_kernel_dispatch_packet_t: u16 workgroup_size_x at byte 4, u32 grid_size_x at 12).
+codegen::Grid grid(llvm::IRBuilderBase& b) {
+  using namespace llvm::Intrinsic;
+  llvm::Value* packet = b.CreateIntrinsic(amdgcn_dispatch_ptr, {}, {});
+  auto entry = [&](llvm::Type* type, uint64_t byte) {
+    llvm::Value* place = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), packet, byte);
+    auto* load = b.CreateAlignedLoad(type, place, llvm::Align(4));
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b.getContext(), {}));
+    return load;
+  };
+  llvm::Value* size = b.CreateZExt(entry(b.getInt16Ty(), 4), b.getInt32Ty());
+  llvm::Value* threads = entry(b.getInt32Ty(), 12);
+  return {b.CreateIntrinsic(amdgcn_workgroup_id_x, {}, {}), b.CreateUDiv(threads, size),
+          b.CreateIntrinsic(amdgcn_workitem_id_x, {}, {}), size};
+}
+
+/// Threads of a block where the task does not say.
+constexpr uint32_t default_block = 256;
+
+/// Code object version 4: what every HIP since ROCm 4.1 loads.
+constexpr unsigned code_object_version = 400;
+
+void finish(llvm::Function& f, const ir::Task& task) {
+  f.setCallingConv(llvm::CallingConv::AMDGPU_KERNEL);
+  unsigned threads = std::max(task.block_size[0], default_block);
+  f.addFnAttr("amdgpu-flat-work-group-size", "1," + std::to_string(threads));
+  f.addFnAttr("uniform-work-group-size", "true");
+  llvm::Module& module = *f.getParent();
+  if (!module.getModuleFlag("amdhsa_code_object_version"))
+    module.addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", code_object_version);
+}
+
+codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
+  codegen::Machine out;
+  out.triple = isa.triple;
+  out.data_layout = machine.createDataLayout().getStringRepresentation();
+  out.attributes = {{"target-cpu", isa.cpu}, {"target-features", isa.features}};
+  out.global_space = 1;
+  out.args_space = 4;
+  out.slot_space = 5;
+  out.atomic_scope = "agent";
+  out.grid = grid;
+  out.finish = finish;
+  return out;
+}
+
+const codegen::Toolchain tools = {"rocm", initialise, describe, false, "amdgcn"};
+
+/// What the runtime takes from the device's memory for each thread that may be resident.
+constexpr uint64_t max_local_bytes = 64 << 10;
+
+}  // namespace
+
+runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
+  codegen::refuse_large_locals(tools, kernel, max_local_bytes);
+  return {link(codegen::compile(tools, kernel, target, false), kernel.name)};
+}
+
+std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
+                              std::string_view kind) const {
+  return codegen::listing(tools, kernel, target, kind);
+}
+
+runtime::Target target_for(const std::string& architecture, Wave wave) {
+  const std::string name = architecture.substr(0, architecture.find(':'));
+  llvm::AMDGPU::GPUKind kind = llvm::AMDGPU::parseArchAMDGCN(name);
+  if (kind == llvm::AMDGPU::GK_NONE)
+    throw Error("LLVM " LLVM_VERSION_STRING " does not know the architecture '" + name + "'");
+  bool either = llvm::AMDGPU::getArchAttrAMDGCN(kind) & llvm::AMDGPU::FEATURE_WAVE32;
+  if (!either && wave == Wave::lanes_32)
+    throw Error("the architecture '" + name + "' has waves of 64 lanes only");
+  std::string features;
+  if (either && wave == Wave::lanes_64) features = "+wavefrontsize64";
+  runtime::Target t;
+  t.backend = "rocm";
+  t.isa = codegen::Isa{"amdgcn-amd-amdhsa", name, features}.text();
+  t.key = codegen::hash(t.isa + " llvm " LLVM_VERSION_STRING);
+  t.traits.walk = ir::Task::element;
+  t.traits.narrow_atomics = false;
+  t.workers = 4096;  // a chunk is one thread: a GPU wants many
+  return t;
+}
+
+}  // namespace quern::rocm

@@ -1,0 +1,27 @@
+// Random programs compile for every GPU.
+#include "quern/ir/lower.h"
+#include "tests/catch.h"
+#include "tests/fuzz/engine/generator.h"
+#include "tests/fuzz/engine/outcome.h"
+#include "tests/fuzz/engine/shrink.h"
+#include "tests/targets/toolbox.h"
+
+using namespace quern;
+
+TEST_CASE("a thousand random programs compile for every GPU") {
+  test::Made before = test::made();
+  for (uint64_t seed = 1; seed <= 1000; seed++) {
+    fuzz::Program program = fuzz::generate(seed);
+    ir::Signature signature = fuzz::signature(program);
+    // Half of them as users run them: contracted, and with native atomics on floats.
+    program.kernel->modes.strict = signature.modes.strict = seed % 2 == 0;
+    ir::finish_recording(*program.kernel);
+    std::string faults = test::compile_everywhere(*program.kernel, signature);
+    INFO("seed " << seed);
+    REQUIRE(faults == "");
+  }
+  test::Made after = test::made();
+  CHECK(after.ptx - before.ptx == 3000);
+  CHECK(after.objects - before.objects == 6000);
+  if (!test::ptxas()) WARN("there is no ptxas: PTX was made, not assembled");
+}
