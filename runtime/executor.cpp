@@ -141,7 +141,7 @@ class Run {
       command.chunks = 0;
     else if (task.kind != Task::serial)
       plan_chunks(command, task, plan.effort, extent.row);
-    if (!task.reductions.empty() && task.walk != Task::unlowered) prepare_scratch(command, task);
+    if (!task.reductions.empty() && task.walk == Task::chunked) prepare_scratch(command, task);
     if (extent.total > 0) commands_.push_back(command);
   }
 

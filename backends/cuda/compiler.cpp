@@ -22,10 +22,26 @@ void initialise() {
 
 codegen::Grid grid(llvm::IRBuilderBase& b) {
   auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(id, {}, {}); };
+  auto wide = [&](llvm::Value* v) { return b.CreateZExt(v, b.getInt64Ty()); };
+  llvm::Value* size = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x);
+  llvm::Value* blocks = special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x);
   return {special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x),
-          special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x),
-          special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x),
-          special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x)};
+          special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x), size,
+          b.CreateMul(wide(blocks), wide(size), "", true, true)};
+}
+
+llvm::Value* shuffle_down(llvm::IRBuilderBase& b, llvm::Value* v, unsigned distance) {
+  llvm::Value *all = b.getInt32(~0u), *last = b.getInt32(31);
+  return b.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_down_i32, {},
+                           {all, v, b.getInt32(distance), last});
+}
+
+void barrier(llvm::IRBuilderBase& b) {
+#if LLVM_VERSION_MAJOR >= 21
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {}, {b.getInt32(0)});
+#else
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
+#endif
 }
 
 void finish(llvm::Function& f, const ir::Task&) {
@@ -48,6 +64,8 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   out.args_space = 1;
   out.atomic_scope = "device";
   out.grid = grid;
+  out.shuffle_down = shuffle_down;
+  out.barrier = barrier;
   out.finish = finish;
   return out;
 }
@@ -97,6 +115,7 @@ runtime::Target target_for(int major, int minor) {
   t.isa = codegen::Isa{"nvptx64-nvidia-cuda", best->name, best->ptx}.text();
   t.key = codegen::hash(t.isa + " llvm " LLVM_VERSION_STRING);
   t.traits.walk = ir::Task::element;
+  t.traits.block_reductions = true;
   t.traits.narrow_atomics = false;
   t.workers = 4096;  // a chunk is one thread: a GPU wants many
   return t;

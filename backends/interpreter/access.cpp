@@ -147,6 +147,7 @@ Bits Machine::builtin(const Step& s) const {
     case Builtin::end: return part_.end;
     case Builtin::thread: return part_.thread;
     case Builtin::threads: return part_.threads;
+    case Builtin::block_thread: return 0;
     case Builtin::iteration: return iteration_;
   }
   return 0;

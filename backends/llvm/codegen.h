@@ -19,9 +19,10 @@ class Value;
 
 namespace quern::codegen {
 
-/// A thread's place in the grid of a launch: 32-bit numbers along the only axis.
+/// A thread's place in the grid of a launch, along the only axis: its block and its number in that,
+/// the threads of a block (i32), and those of the grid (i64).
 struct Grid {
-  llvm::Value *block, *blocks, *thread, *block_threads;
+  llvm::Value *block, *thread, *block_threads, *threads;
 };
 
 /// What the generator must know of a target; the defaults are those of a CPU.
@@ -35,6 +36,12 @@ struct Machine {
   std::string atomic_scope;  ///< LLVM's name of the scope of all threads; empty: system
   /// The calling thread's place; null: a task function is called once a chunk.
   std::function<Grid(llvm::IRBuilderBase&)> grid;
+  /// The i32 that the thread `distance` places on has, of those whose number in the block has the
+  /// same quotient by 32; anything where there is none. All threads of the block call it.
+  std::function<llvm::Value*(llvm::IRBuilderBase&, llvm::Value* v, unsigned distance)> shuffle_down;
+  /// All threads of the block wait for each other, and see each other's writes to shared memory.
+  std::function<void(llvm::IRBuilderBase&)> barrier;
+  unsigned shared_space = 3;  ///< address space of a block's shared memory
   /// Called for each task's function once it is filled (calling convention, annotations).
   std::function<void(llvm::Function&, const ir::Task&)> finish;
 };

@@ -43,14 +43,14 @@ void Emitter::enter_thread(const ir::Task& task) {
   b_.CreateBr(body);
   b_.SetInsertPoint(body);
 
-  Grid grid = machine_.grid(b_);
+  grid_ = machine_.grid(b_);
   auto wide = [&](Value* v) { return b_.CreateZExt(v, b_.getInt64Ty()); };
-  Value* first = b_.CreateMul(wide(grid.block), wide(grid.block_threads), "", true, true);
-  Value* thread = b_.CreateAdd(first, wide(grid.thread), "", true, true);
+  Value* first = b_.CreateMul(wide(grid_.block), wide(grid_.block_threads), "", true, true);
+  Value* thread = b_.CreateAdd(first, wide(grid_.thread), "", true, true);
   if (task.walk == ir::Task::element) {
     builtins_ = {{ir::Builtin::thread, thread},
-                 {ir::Builtin::threads,
-                  b_.CreateMul(wide(grid.blocks), wide(grid.block_threads), "", true, true)},
+                 {ir::Builtin::threads, grid_.threads},
+                 {ir::Builtin::block_thread, wide(grid_.thread)},
                  {ir::Builtin::end, iterations}};
     return;
   }
@@ -144,6 +144,7 @@ Value* Emitter::single(const ir::Inst& inst) {
     case Op::read: return memory_.read(b_, inst, value(inst.operand(0)));
     case Op::rmw: return memory_.rmw(b_, inst, value(inst.operand(0)), operands(inst, 1));
     case Op::get: return get(inst);
+    case Op::block_reduce: return block_reduce(inst);
     default: break;
   }
   Value* v = emit_scalar(b_, inst, operands(inst), kernel_.modes);

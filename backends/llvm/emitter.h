@@ -48,6 +48,12 @@ class Emitter {
   llvm::Value* single(const ir::Inst& inst);
   llvm::Value* builtin(ir::Builtin which);
   void enter_thread(const ir::Task& task);
+
+  // block.cpp
+  llvm::Value* block_reduce(const ir::Inst& inst);
+  llvm::Value* shuffle_down(llvm::Value* v, unsigned distance);
+  llvm::GlobalVariable* partials();
+
   void return_unless(llvm::Value* condition);
   llvm::Value* offset(llvm::Value* address, llvm::Value* bytes);
   void call(const ir::Inst& inst);
@@ -76,6 +82,7 @@ class Emitter {
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;
   std::map<ir::Builtin, llvm::Value*> builtins_;  ///< of the task
+  Grid grid_{};                                   ///< where Machine::grid is set
   bool brief_ = false;                            ///< inside a loop that is to be compiled fast
   std::unordered_map<const ir::Value*, llvm::Value*> values_;
   std::unordered_map<const ir::Value*, Key> keys_;

@@ -197,8 +197,15 @@ Value* emit_combine(llvm::IRBuilderBase& b, ir::AtomicOp op, ir::Type type, Valu
   switch (op) {
     case ir::AtomicOp::add: return arithmetic(b, Op::add, ir::is_float(type), old, value);
     case ir::AtomicOp::mul: return arithmetic(b, Op::mul, ir::is_float(type), old, value);
-    case ir::AtomicOp::min: return s.extreme(true, old, value);
-    case ir::AtomicOp::max: return s.extreme(false, old, value);
+    case ir::AtomicOp::min:
+      if (ir::is_float(type)) return s.extreme(true, old, value);
+      return b.CreateSelect(s.less(value, old), value, old);
+    case ir::AtomicOp::max:
+      if (ir::is_float(type)) return s.extreme(false, old, value);
+      return b.CreateSelect(s.less(old, value), value, old);
+    case ir::AtomicOp::bit_and: return b.CreateAnd(old, value);
+    case ir::AtomicOp::bit_or: return b.CreateOr(old, value);
+    case ir::AtomicOp::bit_xor: return b.CreateXor(old, value);
     default: throw InternalError("no combination for atomic " + std::string(ir::name(op)));
   }
 }

@@ -19,7 +19,7 @@ llvm::Value* constant_of(llvm::LLVMContext& context, ir::Type type, ir::Bits bit
 llvm::Value* emit_scalar(llvm::IRBuilderBase& b, const ir::Inst& inst,
                          std::span<llvm::Value* const> args, const ir::Modes& modes);
 
-/// a*b for atomics and the skip-NaN minimum and maximum, on values of type `type`.
+/// What an atomic or a reduction makes of two values: one of add … bit_xor.
 llvm::Value* emit_combine(llvm::IRBuilderBase& b, ir::AtomicOp op, ir::Type type, llvm::Value* old,
                           llvm::Value* value);
 

@@ -113,17 +113,27 @@ bool Emitter::extreme_step(const ir::Inst& inst) {
   return true;
 }
 
+namespace {
+/// A thread's share of the iterations: neither they nor the threads come near 2^63, so that the
+/// index, taken as unsigned, cannot wrap.
+bool strides_over_threads(const ir::Inst& loop) {
+  const ir::Inst* step = loop.operand(2)->inst;
+  return step && step->is(Op::builtin) && step->builtin() == ir::Builtin::threads;
+}
+}  // namespace
+
 /// Rotated: guard, body, test at the end, which LLVM's loop passes want. A step other than 1
 /// counts rounds, so that an index that would wrap ends the loop.
 void Emitter::counted_loop(const ir::Inst& inst) {
   const ir::Region* body = inst.region(0);
-  bool is_signed = ir::is_signed(inst.operand(0)->type);
+  bool strides = strides_over_threads(inst);
+  bool is_signed = ir::is_signed(inst.operand(0)->type) && !strides;
   Value* lo = value(inst.operand(0));
   Value* hi = value(inst.operand(1));
   Value* step = value(inst.operand(2));
   llvm::Type* t = lo->getType();
   Value* one = llvm::ConstantInt::get(t, 1);
-  bool by_one = step == one;
+  bool plain = step == one || strides;
   size_t count = inst.results.size();
   std::vector<std::optional<Op>> extremes;
   Values init;
@@ -138,7 +148,7 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   BasicBlock* head = block("loop");
   BasicBlock* after = block("after");
   Value* runs = is_signed ? b_.CreateICmpSLT(lo, hi) : b_.CreateICmpULT(lo, hi);
-  if (!by_one) {
+  if (!plain) {
     Value* last = b_.CreateSub(b_.CreateSub(hi, lo), one);
     Value* positive = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, step, one);
     rounds = b_.CreateAdd(b_.CreateUDiv(last, positive), one);
@@ -152,7 +162,7 @@ void Emitter::counted_loop(const ir::Inst& inst) {
     return p;
   };
   llvm::PHINode* index = phi(lo, t);
-  llvm::PHINode* round = by_one ? nullptr : phi(llvm::ConstantInt::get(t, 0), t);
+  llvm::PHINode* round = plain ? nullptr : phi(llvm::ConstantInt::get(t, 0), t);
   std::vector<llvm::PHINode*> carried;
   for (Value* v : init) carried.push_back(phi(v, v->getType()));
   values_[body->arg(0)] = index;
@@ -179,9 +189,9 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   }
 
   BasicBlock* latch = b_.GetInsertBlock();
-  Value* next_index = b_.CreateAdd(index, step, "", by_one && !is_signed, by_one && is_signed);
+  Value* next_index = b_.CreateAdd(index, step, "", plain && !is_signed, plain && is_signed);
   Value* more;
-  if (by_one) {
+  if (plain) {
     more = is_signed ? b_.CreateICmpSLT(next_index, hi) : b_.CreateICmpULT(next_index, hi);
   } else {
     Value* next_round = b_.CreateNUWAdd(round, one);

@@ -35,9 +35,25 @@ codegen::Grid grid(llvm::IRBuilderBase& b) {
     return load;
   };
   llvm::Value* size = b.CreateZExt(entry(b.getInt16Ty(), 4), b.getInt32Ty());
-  llvm::Value* threads = entry(b.getInt32Ty(), 12);
-  return {b.CreateIntrinsic(amdgcn_workgroup_id_x, {}, {}), b.CreateUDiv(threads, size),
-          b.CreateIntrinsic(amdgcn_workitem_id_x, {}, {}), size};
+  llvm::Value* threads = b.CreateZExt(entry(b.getInt32Ty(), 12), b.getInt64Ty());
+  return {b.CreateIntrinsic(amdgcn_workgroup_id_x, {}, {}),
+          b.CreateIntrinsic(amdgcn_workitem_id_x, {}, {}), size, threads};
+}
+
+/// Threads of the upper half of a wave of 64 count on from 32: they stay among themselves.
+llvm::Value* shuffle_down(llvm::IRBuilderBase& b, llvm::Value* v, unsigned distance) {
+  using namespace llvm::Intrinsic;
+  llvm::Value* low = b.CreateIntrinsic(amdgcn_mbcnt_lo, {}, {b.getInt32(~0u), b.getInt32(0)});
+  llvm::Value* lane = b.CreateIntrinsic(amdgcn_mbcnt_hi, {}, {b.getInt32(~0u), low});
+  llvm::Value* byte = b.CreateShl(b.CreateAdd(lane, b.getInt32(distance)), 2);
+  return b.CreateIntrinsic(amdgcn_ds_bpermute, {}, {byte, v});
+}
+
+void barrier(llvm::IRBuilderBase& b) {
+  llvm::SyncScope::ID block = b.getContext().getOrInsertSyncScopeID("workgroup");
+  b.CreateFence(llvm::AtomicOrdering::Release, block);
+  b.CreateIntrinsic(llvm::Intrinsic::amdgcn_s_barrier, {}, {});
+  b.CreateFence(llvm::AtomicOrdering::Acquire, block);
 }
 
 /// Threads of a block where the task does not say.
@@ -51,6 +67,8 @@ void finish(llvm::Function& f, const ir::Task& task) {
   unsigned threads = std::max(task.block_size[0], default_block);
   f.addFnAttr("amdgpu-flat-work-group-size", "1," + std::to_string(threads));
   f.addFnAttr("uniform-work-group-size", "true");
+  // Sums of floats in memory without a loop: field memory is the device's own, coarse-grained.
+  f.addFnAttr("amdgpu-unsafe-fp-atomics", "true");
   llvm::Module& module = *f.getParent();
   if (!module.getModuleFlag("amdhsa_code_object_version"))
     module.addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", code_object_version);
@@ -66,6 +84,8 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   out.slot_space = 5;
   out.atomic_scope = "agent";
   out.grid = grid;
+  out.shuffle_down = shuffle_down;
+  out.barrier = barrier;
   out.finish = finish;
   return out;
 }
@@ -102,6 +122,7 @@ runtime::Target target_for(const std::string& architecture, Wave wave) {
   t.isa = codegen::Isa{"amdgcn-amd-amdhsa", name, features}.text();
   t.key = codegen::hash(t.isa + " llvm " LLVM_VERSION_STRING);
   t.traits.walk = ir::Task::element;
+  t.traits.block_reductions = true;
   t.traits.narrow_atomics = false;
   t.workers = 4096;  // a chunk is one thread: a GPU wants many
   return t;

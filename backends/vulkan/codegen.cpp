@@ -164,9 +164,11 @@ class Emitter {
         Id last = iterations();
         return w.op(Spv::OpSelect, word, {scalar_.less(Type::u64, end, last), end, last});
       }
+      case ir::Builtin::block_thread:
       case ir::Builtin::iteration: break;
     }
-    throw InternalError("builtin 'iteration' reached the code generator");
+    throw InternalError("builtin '" + std::string(ir::name(which)) +
+                        "' reached the code generator");
   }
 
   // ---- values and statements

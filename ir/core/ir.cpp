@@ -352,6 +352,13 @@ Value* Builder::builtin(Builtin b) {
   return inst->result();
 }
 
+Value* Builder::block_reduce(AtomicOp op, Value* v) {
+  Inst* inst = make(Op::block_reduce, {v->type}, {v});
+  inst->kind = uint8_t(op);
+  inst->elem = v->type;
+  return inst->result();
+}
+
 Value* Builder::offset(Value* address, Value* bytes) {
   return make(Op::offset, {Type::address}, {address, bytes})->result();
 }

@@ -8,7 +8,9 @@ void open_tasks(Kernel& kernel, const TargetTraits& target) {
   Builder b(kernel);
   uint32_t frame = kernel.frame_binding();
   for (Task& task : kernel.tasks) {
-    task.walk = task.reductions.empty() ? target.walk : Task::chunked;
+    bool ordered = task.deterministic || kernel.modes.strict;
+    bool combines = task.reductions.empty() || (target.block_reductions && !ordered);
+    task.walk = combines ? target.walk : Task::chunked;
     if (task.kind == Task::serial) continue;
     Region* iteration = task.body;
     task.body = b.make_region();

@@ -2,7 +2,8 @@
 // Gives a range task's body a place for what happens once per chunk or thread.
 //
 // Expects: level split, tasks not walked.
-// Guarantees: `walk` is the target's, chunked for a task with reductions. The body of a range task
+// Guarantees: `walk` is the target's; chunked for a task with reductions whose order is fixed
+// (deterministic or strict) or whose threads the target cannot combine. The body of a range task
 // takes no arguments and holds the domain's bounds, one `parallel` over them, and loads of frame
 // cells, which no iteration writes. The domain region itself stays as it was, for the host.
 // Linear.

@@ -34,6 +34,33 @@ class Privatiser {
     });
   }
 
+  /// Reductions of an element task into accumulators, which go to the cells at the end.
+  void thread(Task& task) {
+    Inst* loop = parallel_of(task);
+    b_.before(loop).at(task.loc);
+    make_accumulators();
+    b_.after(loop);
+    std::vector<Value*> totals;
+    for (size_t r = 0; r < reductions_.size(); r++) {
+      Value* own = total(r);
+      totals.push_back(b_.block_reduce(reductions_[r].op, b_.convert(own, stored(own->type))));
+    }
+    Inst* first = b_.if_(b_.binary(Op::eq, b_.builtin(Builtin::block_thread), integer(0)));
+    b_.at_end(first->region(1)).yield();
+    b_.at_end(first->region(0));
+    Value* frame = b_.arg(abi::frame_address, Type::address);
+    for (size_t r = 0; r < reductions_.size(); r++) {
+      Value* cell = b_.offset(frame, integer(8 * int64_t(reductions_[r].cell)));
+      b_.rmw(reductions_[r].op, cell, totals[r]->type, {&totals[r], 1}, abi::frame_class);
+    }
+    b_.yield();
+    walk(loop, [&](Inst* inst) {
+      b_.before(inst).at(inst->loc);
+      accumulate(inst->imm, nullptr, inst->operand(0));
+      inst->erase();
+    });
+  }
+
   /// The body of the task that combines the chunks' values into the cells.
   Region* combine(Loc loc) {
     Region* body = b_.make_region();
@@ -236,6 +263,10 @@ void privatise_reductions(Kernel& kernel, const TargetTraits& target) {
     if (ordered || target.walk == Task::element) kernel.tasks[k].grain = chunk_length;
     const std::vector<Reduction> reductions = kernel.tasks[k].reductions;
     Privatiser privatiser(kernel, reductions, ordered);
+    if (kernel.tasks[k].walk == Task::element) {
+      privatiser.thread(kernel.tasks[k]);
+      continue;
+    }
     privatiser.chunk(kernel.tasks[k]);
     Task combine;
     combine.loc = kernel.tasks[k].loc;

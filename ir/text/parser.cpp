@@ -477,6 +477,7 @@ class Parser {
       case Op::store:
       case Op::put:
       case Op::reduce:
+      case Op::block_reduce:
       case Op::write:
         return inst->operands.empty() ? Type::none : inst->operands.back().value->type;
       default: return Type::none;

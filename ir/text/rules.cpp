@@ -446,7 +446,7 @@ void builtin(const Case& c) {
     return;
   }
   const bool chunk = b == Builtin::chunk || b == Builtin::begin;
-  const bool element = b == Builtin::thread || b == Builtin::threads;
+  const bool element = b == Builtin::thread || b == Builtin::threads || b == Builtin::block_thread;
   c.require(task->kind != Task::serial && !(chunk && task->walk == Task::element) &&
                 !(element && task->walk == Task::chunked),
             "not of this kind of task");
@@ -485,6 +485,20 @@ void rmw(const Case& c) {
   for (size_t k = 1; k < c.operands(); k++) c.is(k, elem);
   c.require(combines(c.inst().atomic(), elem), "no ", c.inst().atomic(), " on ", elem);
   c.gives({elem});
+}
+
+void block_reduce(const Case& c) {
+  if (!c.takes(1)) return;
+  const Type t = c.inst().elem;
+  const AtomicOp op = c.inst().atomic();
+  c.is(0, t);
+  c.gives({t});
+  c.require(op <= AtomicOp::bit_xor && combines(op, t), "no reduction by ", op, " on ", t);
+  const Task* task = c.place().task;
+  bool all_threads = task && task->kind != Task::serial && task->walk == Task::element;
+  for (const Region* r = c.inst().parent; r->parent; r = r->parent->parent)
+    all_threads &= r->parent->is(Op::if_);
+  c.require(all_threads, "is not reached by all threads of a block together");
 }
 
 // ---- the table
@@ -530,6 +544,7 @@ constexpr Rule rules[] = {
     {Op::read, low, read},
     {Op::write, low, write},
     {Op::rmw, low, rmw},
+    {Op::block_reduce, low, block_reduce},
 };
 
 constexpr const Rule* rule_of(Op op) {
@@ -577,7 +592,8 @@ bool kind_is_sound(const Inst& inst, Stage stage) {
   switch (inst.op) {
     case Op::atomic:
     case Op::rmw:
-    case Op::reduce: return inst.kind <= uint8_t(AtomicOp::load);
+    case Op::reduce:
+    case Op::block_reduce: return inst.kind <= uint8_t(AtomicOp::load);
     case Op::builtin: return inst.kind <= uint8_t(Builtin::iteration);
     case Op::parallel: return true;
     case Op::if_: return inst.kind <= rarely;

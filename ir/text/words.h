@@ -40,7 +40,8 @@ constexpr KindUse kind_use(Op op) {
   switch (op) {
     case Op::atomic:
     case Op::rmw:
-    case Op::reduce: return KindUse::atomic;
+    case Op::reduce:
+    case Op::block_reduce: return KindUse::atomic;
     case Op::builtin: return KindUse::builtin;
     case Op::parallel: return KindUse::rank;
     default: return KindUse::flags;

@@ -320,6 +320,20 @@ binding field rank=1 f32 "x"
   refuse(
       head + "task range rank=1 walk=element " + domain + " {\n%r = builtin.chunk : i64\nyield }\n",
       "not of this kind of task");
+  const std::string element = head + "task range rank=1 walk=element " + domain + " {" + addresses;
+  refuse(element + "%r = block_reduce.bit_or %f : f32\nyield }\n", "no reduction by bit_or on f32");
+  refuse(element + "%r = block_reduce.exchange %i : i32\nyield }\n",
+         "no reduction by exchange on i32");
+  refuse(element + "loop %i, %i, %i {(%k: i32)\n%r = block_reduce.add %k : i32\nyield }\nyield }\n",
+         "is not reached by all threads of a block together");
+  refuse(head + "task range rank=1 walk=chunked " + domain + " {" + addresses +
+             "%r = block_reduce.add %i : i32\nyield }\n",
+         "is not reached by all threads of a block together");
+  const std::string combines = element +
+                               "%t = builtin.block_thread : i64\n"
+                               "%r = block_reduce.add %f : f32\nyield }\n";
+  CHECK(verify(*parse(combines)) == std::vector<std::string>{});
+  CHECK(print(*parse(combines)).find("block_reduce.add %") != std::string::npos);
   refuse(head + "task serial {\n%r = builtin.end : i64\nyield }\n", "not of this kind of task");
   CHECK(verify(*parse(head + "task range rank=1 walk=element " + domain + " {" + addresses +
                       "%t = builtin.thread : i64\n%e = builtin.end : i64\nyield }\n")) ==

@@ -116,12 +116,12 @@ class Machine {
     }
     if (task.walk == Task::chunked) {
       for (uint64_t c = 0; c < chunks; c++) {
-        builtin_ = {c, c * grain, std::min<uint64_t>(uint64_t(total), (c + 1) * grain), 0, 0, 0};
+        builtin_ = {c, c * grain, std::min<uint64_t>(uint64_t(total), (c + 1) * grain)};
         run(task.body);
       }
     } else {
       for (uint64_t t = 0; t < cut_.threads; t++) {
-        builtin_ = {0, 0, uint64_t(total), t, cut_.threads, 0};
+        builtin_ = {0, 0, uint64_t(total), t, cut_.threads};
         run(task.body);
       }
     }
@@ -220,6 +220,7 @@ class Machine {
       case Op::read: return set(read(value(inst->operand(0)), inst->elem));
       case Op::write: return write(value(inst->operand(0)), inst->elem, value(inst->operand(1)));
       case Op::rmw: return set(rmw(inst));
+      case Op::block_reduce: return set(value(inst->operand(0)));  // blocks of one thread
       case Op::slot: slots_[inst] = std::vector<Bits>(inst->imm); return;
       case Op::get: return set(element(inst, 1));
       case Op::put: element(inst, 2) = value(inst->operand(inst->operand_count() - 1)); return;
@@ -251,7 +252,7 @@ class Machine {
   std::unordered_map<size_t, std::vector<uint64_t>> memory_;
   abi::ErrorRecord error_;
   static abi::PrintRing ring_;
-  std::array<uint64_t, 6> builtin_{};
+  std::array<uint64_t, 7> builtin_{};
   std::unordered_map<const Value*, Bits> values_;
   std::unordered_map<const Inst*, std::vector<Bits>> slots_;
   std::vector<Bits> yielded_;

@@ -55,6 +55,7 @@ void check_way(const Kernel& source, const Way& way, uint64_t seed,
   }
   TargetTraits traits;
   traits.walk = way.walk;
+  traits.block_reductions = seed % 2 == 0;
   traits.narrow_atomics = false;
   lower(*kernel, signature_of(*kernel), traits);
   test::Report report;

@@ -14,6 +14,7 @@ namespace {
 TargetTraits traits_of(uint64_t seed) {
   TargetTraits t;
   t.walk = seed % 3 == 0 ? Task::element : Task::chunked;
+  t.block_reductions = seed % 2 == 0;
   t.fma_exact[0] = t.fma_exact[1] = seed % 2 == 0;
   t.float_atomic_min_max[0] = t.float_atomic_min_max[1] = seed % 5 == 0;
   t.narrow_atomics = seed % 4 != 1;

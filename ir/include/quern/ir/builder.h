@@ -98,6 +98,7 @@ class Builder {
   Inst* write(Value* address, Value* v, uint64_t alias_class);
   Inst* rmw(AtomicOp op, Value* address, Type elem, std::span<Value* const> values,
             uint64_t alias_class);
+  Value* block_reduce(AtomicOp op, Value* v);
 
  private:
   void insert(Inst* inst);

@@ -1,0 +1,178 @@
+// What the emitted code must and must not hold: rounding, orderings, operations that LLVM drops.
+#include <algorithm>
+
+#include "backends/cuda/compiler.h"
+#include "backends/rocm/compiler.h"
+#include "quern/ir/lower.h"
+#include "quern/ir/text.h"
+#include "runtime/variant.h"
+#include "tests/catch.h"
+#include "tests/targets/toolbox.h"
+
+using namespace quern;
+
+namespace {
+
+struct Modes {
+  bool strict = false;
+};
+
+/// The assembly of a kernel whose bindings share no memory, for the GPU called `name`.
+std::string assembly(const std::string& name, const std::string& kernel_text, Modes modes = {}) {
+  std::unique_ptr<ir::Kernel> kernel = ir::parse("quern 1\n" + kernel_text);
+  ir::Signature signature;
+  for (uint32_t k = 0; k < kernel->bindings.size(); k++) signature.fields.push_back({true, k + 1});
+  signature.modes.strict = modes.strict;
+  for (const test::Gpu& gpu : test::gpus()) {
+    if (gpu.name != name) continue;
+    auto lowered = runtime::prepare(*kernel, signature, gpu.target).kernel;
+    bool amd = gpu.target.backend == "rocm";
+    return gpu.compiler->listing(*lowered, gpu.target, amd ? "amdgcn" : "ptx");
+  }
+  throw std::runtime_error("no GPU " + name);
+}
+
+size_t count(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) n++;
+  return n;
+}
+
+/// out[i] = f(x[i], y[i]) for code that makes %r of %a and %b.
+std::string element_wise(const std::string& code, const std::string& type = "f32") {
+  return "kernel @k level=structured\nbinding field rank=1 " + type +
+         " \"x\"\nbinding field rank=1 " + type + " \"y\"\nbinding field rank=1 " + type +
+         " \"out\"\nbody {\n%z = constant<0> : i32\n%n = extent<0.0> : i32\n"
+         "parallel ordinal=0 %z, %n {(%i: i32)\n%a = load<0.0> %i : " +
+         type + "\n%b = load<1.0> %i : " + type + "\n" + code +
+         "\nstore<2.0> %i, %r\nyield\n}\nyield\n}\n";
+}
+
+std::string reduction(const std::string& op, const std::string& type, const char* how = "") {
+  return "kernel @k level=structured results(" + type + ")\nbinding field rank=1 " + type +
+         " \"x\"\nbody {\n%z = constant<0> : i32\n%n = extent<0.0> : i32\n%s = slot<1> : slot " +
+         type + "\nparallel " + how + " ordinal=0 %z, %n {(%i: i32)\n%v = load<0.0> %i : " + type +
+         "\nreduce." + op + " %s, %v\nyield\n}\n%r = get %s : " + type + "\nyield %r\n}\n";
+}
+
+std::string atomic(const std::string& op, const std::string& type) {
+  return "kernel @k level=structured\nbinding field rank=1 " + type +
+         " \"x\"\nbinding field rank=1 i32 \"at\"\nbody {\n%z = constant<0> : i32\n"
+         "%n = extent<1.0> : i32\nparallel ordinal=0 %z, %n {(%i: i32)\n"
+         "%j = load<1.0> %i : i32\n%v = constant<1> : " +
+         type + "\n%old = atomic." + op + "<0.0> %j, %v : " + type + "\nyield\n}\nyield\n}\n";
+}
+
+}  // namespace
+
+TEST_CASE("PTX in strict mode rounds to nearest and never fuses or flushes") {
+  std::string text = assembly("sm_80", element_wise(R"(%m = mul %a, %b : f32
+    %s = add %m, %b : f32
+    %d = div %s, %a : f32
+    %r = sqrt %d : f32)"),
+                              {.strict = true});
+  CHECK(count(text, "mul.rn.f32") > 0);
+  CHECK(count(text, "add.rn.f32") > 0);
+  CHECK(count(text, "div.rn.f32") > 0);
+  CHECK(count(text, "sqrt.rn.f32") > 0);
+  for (const char* word : {"fma.", "mad.", ".ftz", ".approx", ".full"})
+    CHECK(count(text, word) == 0);
+}
+
+TEST_CASE("PTX in default mode contracts a product and a sum, and nothing else") {
+  std::string text = assembly("sm_80", element_wise(R"(%m = mul %a, %b : f32
+    %s = add %m, %b : f32
+    %r = div %s, %a : f32)"));
+  CHECK(count(text, "fma.rn.f32") > 0);
+  CHECK(count(text, "div.rn.f32") > 0);
+  for (const char* word : {"add.f32", ".ftz", ".approx"}) CHECK(count(text, word) == 0);
+}
+
+TEST_CASE("AMD code keeps subnormals, and its division and square root are the exact sequences") {
+  for (const char* gpu : {"gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"}) {
+    INFO(gpu);
+    std::string text =
+        assembly(gpu, element_wise("%d = div %a, %b : f32\n%r = sqrt %d : f32"), {.strict = true});
+    CHECK(count(text, ".amdhsa_float_denorm_mode_32 3") == 1);
+    CHECK(count(text, ".amdhsa_float_denorm_mode_16_64 3") == 1);
+    CHECK(count(text, ".amdhsa_ieee_mode 0") == 0);
+    CHECK(count(text, "v_div_fixup_f32") == 1);
+    CHECK(count(text, "v_div_fmas_f32") == 1);
+    CHECK(count(text, "v_sqrt_f32") == 1);
+    CHECK(count(text, "v_fma_f32") >= 4);  // the corrections of both
+  }
+}
+
+TEST_CASE("an AMD kernel contracts in default mode only") {
+  const std::string code = element_wise("%m = mul %a, %b : f32\n%r = add %m, %b : f32");
+  std::string plain = assembly("gfx942", code), strict = assembly("gfx942", code, {.strict = true});
+  auto fused = [](const std::string& t) { return count(t, "v_fma") + count(t, "v_pk_fma"); };
+  CHECK(fused(plain) > 0);
+  CHECK(fused(strict) == 0);
+  CHECK(count(strict, "v_mul_f32") > 0);
+  CHECK(count(plain, "v_mul_f32") == 0);
+}
+
+TEST_CASE("atomics are relaxed and of the device's scope on every GPU") {
+  for (const char* op : {"add", "min", "max", "bit_and", "bit_or", "bit_xor", "exchange"}) {
+    for (const char* type : {"i32", "u32", "i64", "u64"}) {
+      INFO(op << " " << type);
+      for (const test::Gpu& gpu : test::gpus()) {
+        INFO(gpu.name);
+        std::string text = assembly(gpu.name, atomic(op, type));
+        if (gpu.target.backend == "cuda") {
+          CHECK(count(text, "atom.") + count(text, "red.") >= 1);
+          for (const char* word : {".sys", ".acquire", ".release", "fence", "membar"})
+            CHECK(count(text, word) == 0);
+        } else {
+          CHECK(count(text, "global_atomic_") >= 1);
+          for (const char* word : {"buffer_wbl2", "buffer_inv", "buffer_gl"})
+            CHECK(count(text, word) == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("sums of floats in memory are one instruction where the GPU has it") {
+  for (const char* type : {"f32", "f64"}) {
+    std::string text = assembly("sm_80", atomic("add", type));
+    CHECK(count(text, std::string(".add.") + type) > 0);
+    CHECK(count(text, ".cas.") == 0);
+  }
+  CHECK(count(assembly("gfx90a", atomic("add", "f64")), "global_atomic_add_f64") > 0);
+  CHECK(count(assembly("gfx942", atomic("add", "f32")), "global_atomic_add_f32") > 0);
+  CHECK(count(assembly("gfx1100", atomic("add", "f32")), "global_atomic_add_f32") > 0);
+  CHECK(count(assembly("gfx1030", atomic("add", "f32")), "global_atomic_cmpswap") > 0);  // has none
+}
+
+TEST_CASE("a sum goes through shuffles, then shared memory, then one atomic a block") {
+  for (const char* type : {"f32", "f64", "i32", "u64"}) {
+    INFO(type);
+    const int words = type[1] == '6' ? 2 : 1;
+    std::string text = assembly("sm_80", reduction("add", type));
+    CHECK(count(text, "shfl.sync.down.b32") == size_t(5 * words));
+    CHECK(count(text, "bar.sync") == 2);
+    CHECK(count(text, ".shared .align 8") == 1);
+    CHECK(count(text, "atom.global") + count(text, "red.global") == 1);
+    std::string amd = assembly("gfx942", reduction("add", type));
+    CHECK(count(amd, "ds_bpermute_b32") == size_t(5 * words));
+    CHECK(count(amd, "s_barrier") == 2);
+    CHECK(count(amd, "global_atomic_") == 1);
+  }
+}
+
+TEST_CASE("a deterministic sum has an order, so no shuffles and no atomics on its value") {
+  std::string text = assembly("sm_80", reduction("add", "f32", "deterministic"));
+  CHECK(count(text, "shfl") == 0);
+  CHECK(count(text, "atom.global.add.f32") + count(text, "red.global.add.f32") == 0);
+}
+
+TEST_CASE("a target that LLVM does not know is refused with its name") {
+  CHECK_THROWS_WITH(rocm::target_for("gfx0"), contains("'gfx0'"));
+  CHECK_THROWS_WITH(rocm::target_for("gfx942", rocm::Wave::lanes_32), contains("64 lanes only"));
+  CHECK_THROWS_WITH(cuda::target_for(6, 1), contains("6.1"));
+  CHECK(cuda::target_for(9, 0).isa == "nvptx64-nvidia-cuda sm_90 +ptx78");
+  CHECK(cuda::target_for(12, 0).isa == cuda::target_for(9, 0).isa);  // PTX serves later devices
+  CHECK(rocm::target_for("gfx90a:sramecc+:xnack-").isa == rocm::target_for("gfx90a").isa);
+}
