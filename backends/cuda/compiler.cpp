@@ -63,6 +63,7 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   out.global_space = 1;
   out.args_space = 1;
   out.atomic_scope = "device";
+  out.read_only_loads = true;
   out.grid = grid;
   out.shuffle_down = shuffle_down;
   out.barrier = barrier;

@@ -41,7 +41,8 @@ struct Machine {
   std::function<llvm::Value*(llvm::IRBuilderBase&, llvm::Value* v, unsigned distance)> shuffle_down;
   /// All threads of the block wait for each other, and see each other's writes to shared memory.
   std::function<void(llvm::IRBuilderBase&)> barrier;
-  unsigned shared_space = 3;  ///< address space of a block's shared memory
+  bool read_only_loads = false;  ///< memory that a task only reads is worth telling apart
+  unsigned shared_space = 3;     ///< address space of a block's shared memory
   /// Called for each task's function once it is filled (calling convention, annotations).
   std::function<void(llvm::Function&, const ir::Task&)> finish;
 };

@@ -21,9 +21,11 @@ bool may_overlap(uint64_t a, uint64_t b) {
 void Memory::begin_task(const ir::Region* body) {
   classes_.clear();
   group_ = nullptr;
+  bool calls = false;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
     if (inst->is(ir::Op::read) || inst->is(ir::Op::write) || inst->is(ir::Op::rmw))
-      classes_[inst->imm];
+      classes_[inst->imm].written |= !inst->is(ir::Op::read);
+    calls |= inst->is(ir::Op::call);
   });
   llvm::MDBuilder md(context_);
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain();
@@ -34,6 +36,11 @@ void Memory::begin_task(const ir::Region* body) {
       if (!may_overlap(id, other)) others.push_back(theirs.scope);
     if (!others.empty()) scopes.noalias = llvm::MDNode::get(context_, others);
   }
+  std::map<uint64_t, bool> written;
+  for (auto& [id, scopes] : classes_)
+    for (auto& [other, theirs] : classes_)
+      written[id] |= calls || (theirs.written && may_overlap(id, other));
+  for (auto& [id, scopes] : classes_) scopes.written = written[id];
 }
 
 void Memory::annotate(llvm::Instruction* access, uint64_t alias_class) {
@@ -70,6 +77,8 @@ Value* Memory::read(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address
   auto* load =
       b.CreateAlignedLoad(stored(inst.elem), address, llvm::Align(ir::byte_size(inst.elem)));
   annotate(load, inst.imm);
+  if (machine_.read_only_loads && !classes_[inst.imm].written)
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
   return loaded(b, load, inst.elem);
 }
 

@@ -31,6 +31,7 @@ class Memory {
  private:
   struct Scopes {
     llvm::MDNode *scope = nullptr, *noalias = nullptr;
+    bool written = false;  ///< by the task, itself or something that may overlap it
   };
   void annotate(llvm::Instruction* access, uint64_t alias_class);
   llvm::Type* stored(ir::Type type);

@@ -83,6 +83,7 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   out.args_space = 4;
   out.slot_space = 5;
   out.atomic_scope = "agent";
+  out.read_only_loads = true;
   out.grid = grid;
   out.shuffle_down = shuffle_down;
   out.barrier = barrier;

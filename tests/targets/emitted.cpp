@@ -146,6 +146,18 @@ TEST_CASE("sums of floats in memory are one instruction where the GPU has it") {
   CHECK(count(assembly("gfx1030", atomic("add", "f32")), "global_atomic_cmpswap") > 0);  // has none
 }
 
+TEST_CASE("what a task only reads is loaded through the read-only path") {
+  const std::string apart = assembly("sm_80", element_wise("%r = add %a, %b : f32"));
+  CHECK(count(apart, "ld.global.nc.f32") == 2);
+  CHECK(count(apart, "ld.global.f32") == 0);
+  // Where the third field may be the first, only the second is read alone.
+  std::string in_place = element_wise("%r = add %a, %b : f32");
+  in_place.replace(in_place.find("store<2.0>"), 10, "store<0.0>");
+  const std::string text = assembly("sm_80", in_place);
+  CHECK(count(text, "ld.global.nc.f32") == 1);
+  CHECK(count(text, "ld.global.f32") == 1);
+}
+
 TEST_CASE("a sum goes through shuffles, then shared memory, then one atomic a block") {
   for (const char* type : {"f32", "f64", "i32", "u64"}) {
     INFO(type);
