@@ -25,6 +25,7 @@
 #include "ir/passes/open_tasks.h"
 #include "ir/passes/privatise_reductions.h"
 #include "ir/passes/promote_slots.h"
+#include "ir/passes/replay_rare_branches.h"
 #include "ir/passes/simplify.h"
 #include "ir/passes/split_tasks.h"
 #include "ir/passes/structure_exits.h"
@@ -126,6 +127,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("version_walks", version_walks);
   run.may("simplify", simplify);
   run.may("interleave_walks", [&](Kernel& k) { interleave_walks(k, target); });
+  run.may("replay_rare_branches", [&](Kernel& k) { replay_rare_branches(k, target); });
   run.may("defer_rare_branches", [&](Kernel& k) { defer_rare_branches(k, target); });
   run.may("simplify", simplify);
   run.may("hoist", hoist);

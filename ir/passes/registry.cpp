@@ -23,6 +23,7 @@
 #include "ir/passes/open_tasks.h"
 #include "ir/passes/privatise_reductions.h"
 #include "ir/passes/promote_slots.h"
+#include "ir/passes/replay_rare_branches.h"
 #include "ir/passes/simplify.h"
 #include "ir/passes/split_tasks.h"
 #include "ir/passes/structure_exits.h"
@@ -88,6 +89,7 @@ constexpr NamedPass all[] = {
     {"lower_loops", lower_loops},
     {"version_walks", version_walks},
     {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, four_lanes()); }},
+    {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, four_lanes()); }},
     {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, four_lanes()); }},
     {"widen_halves", [](Kernel& k) { widen_halves(k, {}); }},
     {"widen_halves.bare", [](Kernel& k) { widen_halves(k, bare_traits()); }},

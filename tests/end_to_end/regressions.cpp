@@ -96,3 +96,39 @@ TEST_CASE("an argument that its parameter cannot hold is an error with the calle
     CHECK(qn::to_vector(x) == std::vector<int>{-3, 1, 4, 0});
   });
 }
+
+TEST_CASE("what hangs on a special case of a function is done once that is known") {
+  // The usual way is run for every argument first: nothing may be written by what it says.
+  on_every_device([](qn::Device& device) {
+    const int n = 1000;
+    qn::Field<float> x{device, {n}};
+    qn::Field<int> written{device, {n}}, at{device, {2 * n}};
+    std::vector<float> host(n);
+    for (int i = 0; i < n; i++) host[size_t(i)] = i % 3 == 0 ? 0.0f : float(i);
+    x.copy_from(host);
+    written.fill(7);
+    at.fill(7);
+    qn::Kernel guarded = [&] {
+      for (auto i : x) {
+        If(log(x[i]) > -1e30f) { written[i] = 1; }
+      }
+    };
+    guarded();
+    qn::Kernel indexed = [&] {
+      for (auto i : x) {
+        // log(0) is -∞, which becomes 0 here.
+        auto place = select(log(x[i]) > -1e30f, i, i + n);
+        at[place] = 1;
+      }
+    };
+    indexed();
+    int wrong = 0;
+    for (int i = 0; i < n; i++) {
+      bool zero = i % 3 == 0;
+      wrong += written.at(i) != (zero ? 7 : 1);
+      wrong += at.at(i) != (zero ? 7 : 1);
+      wrong += at.at(i + n) != (zero ? 1 : 7);
+    }
+    CHECK(wrong == 0);
+  });
+}
