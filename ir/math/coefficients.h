@@ -4,10 +4,10 @@
 
 namespace quern::ir::math::table {
 
-/// (sin r / r - 1) / r², in z = r²; error 2^-57.3
+/// (sin r / r - 1) / r², in z = r²; error 2^-55.6
 inline constexpr double sin_f64[] = {
-    -0x1.5555555555555p-3,  0x1.1111111111110p-7,  -0x1.a01a01a019936p-13, 0x1.71de3a54605eep-19,
-    -0x1.ae64541266378p-26, 0x1.61217ec01749dp-33, -0x1.ab17a79237a19p-41,
+    -0x1.5555555555555p-3, 0x1.1111111110bb1p-7,   -0x1.a01a019e8357dp-13,
+    0x1.71de37961e4c6p-19, -0x1.ae600a926c89ap-26, 0x1.5e0af186af739p-33,
 };
 
 /// (cos r - 1 + r²/2) / r⁴, in z = r²; error 2^-60.0
@@ -16,20 +16,32 @@ inline constexpr double cos_f64[] = {
     -0x1.27e4fa17a41b4p-22, 0x1.1eeb68b109173p-29,  -0x1.907d7aebd5e3dp-37,
 };
 
-/// the same for f32; error 2^-35.8
-inline constexpr double sin_f32[] = {
-    -0x1.555555545dd83p-3,
-    0x1.11110deeb33b2p-7,
-    -0x1.a013a6edc8f34p-13,
-    0x1.6dbdd26f56d2dp-19,
+/// the first in f32 arithmetic; error 2^-26.4
+inline constexpr double sin_single[] = {
+    -0x1.5555520000000p-3,
+    0x1.110c280000000p-7,
+    -0x1.9ac96c0000000p-13,
 };
 
-/// the same for f32; error 2^-40.1
-inline constexpr double cos_f32[] = {
-    0x1.5555555502be6p-5,
-    -0x1.6c16bf5495185p-10,
-    0x1.a015c40ec65ecp-16,
-    -0x1.25242a3a17327p-22,
+/// the second in f32 arithmetic; error 2^-30.7
+inline constexpr double cos_single[] = {
+    0x1.5555540000000p-5,
+    -0x1.6c12d20000000p-10,
+    0x1.9bd8640000000p-16,
+};
+
+/// (tan r / r - 1) / r² up to π/4, in z = r²; error 2^-53.9
+inline constexpr double tan_f64[] = {
+    0x1.5555555555554p-2,   0x1.11111111116c3p-3,  0x1.ba1ba1b986141p-5,   0x1.664f48b2f2889p-6,
+    0x1.226e2d4a4494dp-7,   0x1.d6d56eb5b9832p-9,  0x1.7d88b0735029fp-10,  0x1.3681d24c5c9c2p-11,
+    0x1.e38feb50e90a0p-13,  0x1.f6c860274d6d6p-14, -0x1.b556f822bb091p-19, 0x1.1f62c525eb896p-14,
+    -0x1.1b1d97c8a0bacp-15, 0x1.31d64af7d06e3p-16,
+};
+
+/// the same in f32 arithmetic; error 2^-26.9
+inline constexpr double tan_single[] = {
+    0x1.5555560000000p-2, 0x1.1110880000000p-3,  0x1.ba52aa0000000p-5, 0x1.623c880000000p-6,
+    0x1.4677ea0000000p-7, 0x1.365b6e0000000p-10, 0x1.f7d64e0000000p-9,
 };
 
 /// (exp r - 1 - r) / r²; error 2^-56.1
@@ -111,6 +123,20 @@ inline constexpr double log_single[] = {
     0x1.dea2820000000p-4,  -0x1.d635bc0000000p-4, 0x1.1d8ea60000000p-4,
 };
 
+/// log2(1 + f) / f less its f32 value at 0, on [√½, √2) in f32 arithmetic; error 2^-26.4
+inline constexpr double log2_single[] = {
+    0x1.3b977a0000000p-26, -0x1.7154700000000p-1, 0x1.ec70aa0000000p-2, -0x1.715a700000000p-2,
+    0x1.277a520000000p-2,  -0x1.eab7aa0000000p-3, 0x1.a38c680000000p-3, -0x1.87f6a20000000p-3,
+    0x1.7a63a00000000p-3,  -0x1.b84fb60000000p-4,
+};
+
+/// log10(1 + f) / f less its f32 value at 0, on [√½, √2) in f32 arithmetic; error 2^-26.4
+inline constexpr double log10_single[] = {
+    -0x1.6457640000000p-27, -0x1.bcb7aa0000000p-3, 0x1.287a7e0000000p-3, -0x1.bcbee20000000p-4,
+    0x1.63ca6e0000000p-4,   -0x1.2770fc0000000p-4, 0x1.f92fca0000000p-5, -0x1.d7f8900000000p-5,
+    0x1.c7a03e0000000p-5,   -0x1.0918080000000p-5,
+};
+
 /// a first cube root on [1, 2]; error 2^-21.9
 inline constexpr double cbrt_f64[] = {
     0x1.cb68f94b94beap-2,  0x1.e33114033c8b7p-1, -0x1.4f65258278179p-1, 0x1.8026ac948a766p-2,
@@ -144,18 +170,34 @@ inline constexpr double log_pow_f64[] = {
     0x1.af3cc372304dbp-5, 0x1.8374ca1e0e959p-5, 0x1.92def57541b21p-5,
 };
 
-/// (atan q / q - 1) / q², in z = q²; error 2^-58.0
-inline constexpr double atan_f64[] = {
-    -0x1.5555555555555p-2, 0x1.9999999999997p-3, -0x1.24924924920acp-3, 0x1.c71c71c6ddb13p-4,
-    -0x1.745d173561ae0p-4, 0x1.3b13aea970e58p-4, -0x1.1110ceddb22d6p-4, 0x1.e1d8e89291b2fp-5,
-    -0x1.aebd143c55a36p-5, 0x1.829c9a46152b5p-5, -0x1.503b1df32251dp-5, 0x1.f5ea203927f08p-6,
-    -0x1.c807c7fd8901cp-7,
+/// (atanh s / s - 1) / s² up to 0.28, in z = s²; error 2^-59.3
+inline constexpr double atanh_f64[] = {
+    0x1.5555555555555p-2, 0x1.999999999999ap-3, 0x1.2492492492493p-3, 0x1.c71c71c71c564p-4,
+    0x1.745d1745e115cp-4, 0x1.3b13b135cde52p-4, 0x1.11111234c72e2p-4, 0x1.e1e18d9bc8bf0p-5,
+    0x1.af30b922ce906p-5, 0x1.85896a34364e1p-5, 0x1.6a9ba6d91c912p-5, 0x1.18b1a054935cbp-5,
+    0x1.ee9719b706f34p-5,
 };
 
-/// the same for f32; error 2^-38.4
-inline constexpr double atan_f32[] = {
-    -0x1.55555555020aap-2, 0x1.9999982560b1bp-3, -0x1.2491c07b55c0bp-3, 0x1.c6f683c68ff3fp-4,
-    -0x1.71d3963f586fcp-4, 0x1.24425ba99f811p-4, -0x1.4b348fe081416p-5,
+/// the same in f32 arithmetic; error 2^-30.3
+inline constexpr double atanh_single[] = {
+    0x1.5555560000000p-2, 0x1.99999a0000000p-3, 0x1.24919e0000000p-3,
+    0x1.c764400000000p-4, 0x1.6d99400000000p-4, 0x1.849b7e0000000p-4,
+};
+
+/// (atan q / q - 1) / q² up to 1, in z = q²; error 2^-53.9
+inline constexpr double atan_f64[] = {
+    -0x1.5555555555555p-2, 0x1.9999999999620p-3,  -0x1.24924924753ecp-3,  0x1.c71c71bb00a6cp-4,
+    -0x1.745d15ee35819p-4, 0x1.3b1399d1dcdc7p-4,  -0x1.110fff599e4d2p-4,  0x1.e1d0239d392a6p-5,
+    -0x1.aebbb1647a168p-5, 0x1.841dcf603a209p-5,  -0x1.5d02278205cc7p-5,  0x1.3328700bb8169p-5,
+    -0x1.00390504e9f2fp-5, 0x1.843f4bca23369p-6,  -0x1.fd0e4de8fed90p-7,  0x1.123baedb61abdp-7,
+    -0x1.ca3677db66678p-9, 0x1.1325b2f8964bep-10, -0x1.a359b96a4eee4p-13, 0x1.2f07811f9f6e9p-16,
+};
+
+/// the same in f32 arithmetic; error 2^-25.6
+inline constexpr double atan_single[] = {
+    -0x1.5555540000000p-2, 0x1.99983c0000000p-3,  -0x1.246cd20000000p-3,
+    0x1.c3f1680000000p-4,  -0x1.6295f80000000p-4, 0x1.0001c60000000p-4,
+    -0x1.25dc120000000p-5, 0x1.ba9f660000000p-7,  -0x1.38de560000000p-9,
 };
 
 /// (asin x / x - 1) / x² up to 1/2, in z = x²; error 2^-57.3
@@ -172,34 +214,64 @@ inline constexpr double asin_single[] = {
     0x1.fd921a0000000p-6, 0x1.18e1f60000000p-6, 0x1.14138c0000000p-5,
 };
 
-/// (erf x / x - 2/√π) / x² up to 1/2, in z = x²; error 2^-58.2
+/// (erf x / x - 2/√π) / x² up to 7/8, in z = x²; error 2^-56.8
 inline constexpr double erf_f64[] = {
-    -0x1.812746b0379e7p-2,  0x1.ce2f21a042be2p-4,  -0x1.b82ce31288b13p-6,  0x1.565bcd0e6738ep-8,
-    -0x1.c02db3fdba119p-11, 0x1.f9a325cb67f8fp-14, -0x1.f4d2061b0dba6p-17, 0x1.b9d791f41c41fp-20,
-    -0x1.5dd2aa62eb12ep-23, 0x1.cac3adf531b41p-27,
+    -0x1.812746b0379e7p-2,  0x1.ce2f21a042be2p-4,  -0x1.b82ce31288b4ep-6,  0x1.565bcd0e6a3f9p-8,
+    -0x1.c02db4003733ap-11, 0x1.f9a326f71263ap-14, -0x1.f4d25bc4c78dfp-17, 0x1.b9e6bb505fe5bp-20,
+    -0x1.5f72fc70170c2p-23, 0x1.fca2bd49e737cp-27, -0x1.50815cc5b3ab9p-30, 0x1.8d426f5a0cce0p-34,
+    -0x1.540b8f703dfd8p-38,
 };
 
-/// the same in f32 arithmetic; error 2^-28.6
+/// the same in f32 arithmetic; error 2^-27.3
 inline constexpr double erf_single[] = {
-    -0x1.8127460000000p-2, 0x1.ce2f160000000p-4,   -0x1.b827240000000p-6,
-    0x1.5558b00000000p-8,  -0x1.9a939e0000000p-11,
+    -0x1.8127460000000p-2,  0x1.ce2f200000000p-4,  -0x1.b82c9e0000000p-6,  0x1.56534e0000000p-8,
+    -0x1.bf2c860000000p-11, 0x1.e9d7340000000p-14, -0x1.7630e60000000p-17,
 };
 
-/// (1 + 2x) exp(x²) erfc x - 5/4, in t = (x - 3) / (x + 3), for x up to 27.4; error 2^-56.4
+/// (1 + 2x) exp(x²) erfc x - 5/4, in t = (x - 3) / (x + 3), for x from 1/2 to 27.4; error 2^-53.9
 inline constexpr double erfc_f64[] = {
-    0x1.8a45afc930e74p-9,  -0x1.15c084bb9e8f0p-3,  -0x1.85a15c58aa718p-5,  0x1.098366a5b4533p-3,
-    -0x1.e88b803a46bf7p-4, 0x1.17ca2877f8d74p-4,   -0x1.8574c40cb6c73p-6,  0x1.4b884e31f02dfp-9,
-    0x1.ef1bddf818dbdp-10, -0x1.98db4e209f456p-11, -0x1.b912c28f17975p-14, 0x1.0659ec8023af7p-13,
-    0x1.4c3a40b430ee3p-18, -0x1.5131dcece4cf1p-16, -0x1.8a34e93161ebdp-21, 0x1.d14046ce3c0e7p-19,
-    0x1.838a5191330e8p-22, -0x1.454b4a00e08ecp-21, -0x1.363f85622912fp-23, 0x1.820e5bb4a62ccp-24,
-    0x1.63ca371e4b689p-25, -0x1.89a8bb2b74cd4p-28, -0x1.c2d52af1a750ap-28, -0x1.2e7a25688baedp-30,
+    0x1.8a45afc930e08p-9,  -0x1.15c084bb9e8e4p-3,  -0x1.85a15c58a9cffp-5,  0x1.098366a5b3fc3p-3,
+    -0x1.e88b803a5aaf5p-4, 0x1.17ca287811a8ep-4,   -0x1.8574c40510f19p-6,  0x1.4b884dfc12c48p-9,
+    0x1.ef1bd7fc17fe1p-10, -0x1.98db45ce351dap-11, -0x1.b9100cf583dadp-14, 0x1.0659207ddd14cp-13,
+    0x1.4b78d53ea93e3p-18, -0x1.5118cd4c3fe75p-16, -0x1.793149300c1abp-21, 0x1.cf47fbd2e7e8fp-19,
+    0x1.47a49afd36b2cp-22, -0x1.3925494288a8ep-21, -0x1.7191f916033e3p-24, 0x1.309250816077bp-24,
+    0x1.3f90dc7fd7d06p-27,
 };
 
-/// the same in f32 arithmetic, for x up to 10.2; error 2^-26.1
+/// the same in f32 arithmetic, for x up to 10.2; error 2^-26.5
 inline constexpr double erfc_single[] = {
-    0x1.8a45b60000000p-9,  -0x1.15c0860000000p-3,  -0x1.85a18c0000000p-5,  0x1.0983820000000p-3,
-    -0x1.e889620000000p-4, 0x1.17c87e0000000p-4,   -0x1.85bb1e0000000p-6,  0x1.4b57dc0000000p-9,
-    0x1.fe9e560000000p-10, -0x1.83e00c0000000p-11, -0x1.76eb9e0000000p-13, 0x1.364a360000000p-15,
+    0x1.8a45a80000000p-9,  -0x1.15c07e0000000p-3,  -0x1.85a1320000000p-5, 0x1.0982260000000p-3,
+    -0x1.e88d360000000p-4, 0x1.17e7800000000p-4,   -0x1.8534ca0000000p-6, 0x1.3ab01a0000000p-9,
+    0x1.ddb7c40000000p-10, -0x1.1db6480000000p-11,
+};
+
+/// (erf x / x - 2/√π) / x² up to 1/2, in z = x²; error 2^-57.9
+inline constexpr double erf_small_f64[] = {
+    -0x1.812746b0379e7p-2,  0x1.ce2f21a042bcfp-4,   -0x1.b82ce31286ca6p-6,
+    0x1.565bcd0d2f387p-8,   -0x1.c02db3355a85bp-11, 0x1.f9a2dd80b8e29p-14,
+    -0x1.f4c2b3b43d836p-17, 0x1.b7f30850d48a8p-20,  -0x1.3d8b39d54153dp-23,
+};
+
+/// the same in f32 arithmetic; error 2^-26.9
+inline constexpr double erf_small_single[] = {
+    -0x1.8127460000000p-2,
+    0x1.ce2bdc0000000p-4,
+    -0x1.b725a60000000p-6,
+    0x1.3ba5a00000000p-8,
+};
+
+/// exp(x²) erfc x / (1 - t) in the same t, for x from 7/8 to 6; absolute, of erfc; error 2^-54.0
+inline constexpr double erfc_low_f64[] = {
+    0x1.6e9827d229d26p-3,   -0x1.2d882f67c6cb6p-3,  0x1.92ede1b27f6b1p-4,   -0x1.a7e42c572e497p-5,
+    0x1.4663f60f6a307p-6,   -0x1.250662928b284p-8,  -0x1.a7c508083e6f1p-13, 0x1.091ee23b4b6ddp-11,
+    -0x1.7f50cd2929375p-14, -0x1.830fec711afcap-15, 0x1.2d2f0518bdc88p-16,  0x1.5b30c4d235f62p-18,
+    -0x1.83c6e961b2a92p-19, -0x1.2a4acb16ef7afp-20,
+};
+
+/// the same in f32 arithmetic, for x from 7/8 to 4; error 2^-27.3
+inline constexpr double erfc_low_single[] = {
+    0x1.6e98280000000p-3, -0x1.2d88340000000p-3, 0x1.92ef740000000p-4,   -0x1.a7d3700000000p-5,
+    0x1.45a3f00000000p-6, -0x1.3d314e0000000p-8, -0x1.02b0ae0000000p-10,
 };
 
 /// w (log Γ(w) - (w - 1/2) log w + w - log √(2π)) from 10 on, in z = 1 / w²; absolute; error
@@ -250,24 +322,25 @@ inline constexpr double log_root_two_pi[] = {
     -0x1.65b5a1b7ff5dfp-55,
 };
 
-/// π/2 in three parts of 33 bits, whose products with n < 2^20 are exact, and the rest
+/// π/2 in two parts of 36 bits, whose products with n < 2^17 are exact, and the rest
 inline constexpr double half_pi[] = {
-    0x1.921fb54400000p+0,
-    0x1.0b4611a600000p-34,
-    0x1.3198a2e000000p-69,
-    0x1.b839a252049c1p-104,
+    0x1.921fb54440000p+0,
+    0x1.68c234c4c0000p-39,
+    0x1.98a2e03707345p-77,
+};
+
+/// π/2 in three parts of 13 bits, whose products with n < 2^11 are exact, and the rest
+inline constexpr double half_pi_parts_single[] = {
+    0x1.9210000000000p+0,
+    0x1.f6a0000000000p-13,
+    0x1.1100000000000p-26,
+    0x1.68c2340000000p-39,
 };
 
 /// π/2 to 106 bits
 inline constexpr double half_pi_pair[] = {
     0x1.921fb54442d18p+0,
     0x1.1a62633145c07p-54,
-};
-
-/// π/4: 50 bits, whose products with 0 … 4 are exact, and the rest
-inline constexpr double quarter_pi[] = {
-    0x1.921fb54442d18p-1,
-    0x1.1a62633145c07p-55,
 };
 
 /// ln 2: 40 bits, whose products with an exponent are exact, and the rest
@@ -317,7 +390,6 @@ inline constexpr double ln2_nearest = 0x1.62e42fefa39efp-1;
 inline constexpr double log10_e_less_half = -0x1.0d213ab646bc7p-4;
 inline constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
 inline constexpr double log2_e = 0x1.71547652b82fep+0;
-inline constexpr double tan_eighth_pi = 0x1.a827999fcef32p-2;
 
 /// 64 zero bits, then the binary digits of 2/π.
 inline constexpr uint64_t two_over_pi_digits[20] = {

@@ -83,10 +83,13 @@ top = quarter**2
 one = lambda x: mpf(1)
 sin_g = lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z
 cos_g = lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2
-emit("sin_f64", "(sin r / r - 1) / r², in z = r²", sin_g, 6, mpf(0), top, lambda z: z)
+emit("sin_f64", "(sin r / r - 1) / r², in z = r²", sin_g, 5, mpf(0), top, lambda z: z)
 emit("cos_f64", "(cos r - 1 + r²/2) / r⁴, in z = r²", cos_g, 5, mpf(0), top, lambda z: z * z)
-emit("sin_f32", "the same for f32", sin_g, 3, mpf(0), top, lambda z: z)
-emit("cos_f32", "the same for f32", cos_g, 3, mpf(0), top, lambda z: z * z)
+tan_g = lambda z: (tan(sqrt(z)) / sqrt(z) - 1) / z
+emit("sin_single", "the first in f32 arithmetic", sin_g, 2, mpf(0), top, lambda z: z, single)
+emit("cos_single", "the second in f32 arithmetic", cos_g, 2, mpf(0), top, lambda z: z * z, single)
+emit("tan_f64", "(tan r / r - 1) / r² up to π/4, in z = r²", tan_g, 13, mpf(0), top, lambda z: z)
+emit("tan_single", "the same in f32 arithmetic", tan_g, 6, mpf(0), top, lambda z: z, single)
 
 half = log(mpf(2)) / 2 * mpf("1.001")
 exp_g = lambda r: (exp(r) - 1 - r) / r**2 if abs(r) > mpf("1e-18") else mpf(1) / 2 + r / 6
@@ -116,6 +119,13 @@ def log1p_g(f):
 emit("log_single", "(log(1 + f) - f + f²/2) / f³ on [√½, √2) in f32 arithmetic",
      lambda f: (log1p_g(f) - f + f * f / 2) / f**3, 8, sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1,
      lambda f: f * f, single)
+log_range = sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1
+for base in (2, 10):
+    scale = 1 / log(mpf(base))
+    lead = mpf(single(scale))
+    emit(f"log{base}_single", f"log{base}(1 + f) / f less its f32 value at 0, on [√½, √2) in f32 arithmetic",
+         lambda f: (log1p_g(f) / f if f else mpf(1)) * scale - lead, 9, *log_range,
+         lambda f: (f / log1p_g(f) if f else mpf(1)) / scale, single)
 emit("cbrt_f64", "a first cube root on [1, 2]", cbrt, 6, mpf(1), mpf(2), one)
 emit("cbrt_single", "the same for f32", cbrt, 3, mpf(1), mpf(2), one, single)
 
@@ -127,10 +137,14 @@ emit("log_pow_f32", "the same for pow in f32", lambda z: 2 * (at_g(z) - 1) / z, 
 emit("log_pow_f64", "(atanh s / s - 1 - z/3 - z²/5) / z³, in z = s²",
      lambda z: (at_g(z) - 1 - z / 3 - z * z / 5) / z**3, 8, mpf(0), zm, lambda z: z**3)
 
-am = tan(pi / 8) ** 2 * mpf("1.0001")
-emit("atan_f64", "(atan q / q - 1) / q², in z = q²", lambda z: (atan(sqrt(z)) / sqrt(z) - 1) / z, 12, mpf(0), am,
+az = mpf("0.28") ** 2
+emit("atanh_f64", "(atanh s / s - 1) / s² up to 0.28, in z = s²", lambda z: (at_g(z) - 1) / z, 12, mpf(0), az,
      lambda z: z)
-emit("atan_f32", "the same for f32", lambda z: (atan(sqrt(z)) / sqrt(z) - 1) / z, 6, mpf(0), am, lambda z: z)
+emit("atanh_single", "the same in f32 arithmetic", lambda z: (at_g(z) - 1) / z, 5, mpf(0), az, lambda z: z, single)
+
+atan_g = lambda z: (atan(sqrt(z)) / sqrt(z) - 1) / z
+emit("atan_f64", "(atan q / q - 1) / q² up to 1, in z = q²", atan_g, 19, mpf(0), one(0), lambda z: z)
+emit("atan_single", "the same in f32 arithmetic", atan_g, 8, mpf(0), one(0), lambda z: z, single)
 
 asin_g = lambda z: (asin(sqrt(z)) / sqrt(z) - 1) / z
 quarter_unit = mpf("0.2501")
@@ -138,19 +152,33 @@ emit("asin_f64", "(asin x / x - 1) / x² up to 1/2, in z = x²", asin_g, 12, mpf
 emit("asin_single", "the same in f32 arithmetic", asin_g, 5, mpf(0), quarter_unit, lambda z: z, single)
 
 erf_g = lambda z: (erf(sqrt(z)) / sqrt(z) - 2 / sqrt(pi)) / z
-emit("erf_f64", "(erf x / x - 2/√π) / x² up to 1/2, in z = x²", erf_g, 9, mpf(0), quarter_unit, lambda z: z)
-emit("erf_single", "the same in f32 arithmetic", erf_g, 4, mpf(0), quarter_unit, lambda z: z, single)
-
+near_up = mpf("0.875") ** 2 * mpf("1.0001")
+emit("erf_f64", "(erf x / x - 2/√π) / x² up to 7/8, in z = x²", erf_g, 12, mpf(0), near_up, lambda z: z)
+emit("erf_single", "the same in f32 arithmetic", erf_g, 6, mpf(0), near_up, lambda z: z, single)
 
 def erfc_g(t):
     x = 3 * (1 + t) / (1 - t)
     return (1 + 2 * x) * exp(x * x) * erfc(x) - mpf(5) / 4
 
 
-emit("erfc_f64", "(1 + 2x) exp(x²) erfc x - 5/4, in t = (x - 3) / (x + 3), for x up to 27.4", erfc_g, 23, mpf(-1),
-     (mpf("27.4") - 3) / (mpf("27.4") + 3), one)
-emit("erfc_single", "the same in f32 arithmetic, for x up to 10.2", erfc_g, 11, mpf(-1),
+emit("erfc_f64", "(1 + 2x) exp(x²) erfc x - 5/4, in t = (x - 3) / (x + 3), for x from 1/2 to 27.4", erfc_g, 20,
+     mpf(-5) / 7, (mpf("27.4") - 3) / (mpf("27.4") + 3), one)
+emit("erfc_single", "the same in f32 arithmetic, for x up to 10.2", erfc_g, 9, mpf(-5) / 7,
      (mpf("10.2") - 3) / (mpf("10.2") + 3), one, single)
+emit("erf_small_f64", "(erf x / x - 2/√π) / x² up to 1/2, in z = x²", erf_g, 8, mpf(0), quarter_unit, lambda z: z)
+emit("erf_small_single", "the same in f32 arithmetic", erf_g, 3, mpf(0), quarter_unit, lambda z: z, single)
+
+
+def erfc_low_g(t):
+    x = 3 * (1 + t) / (1 - t)
+    return exp(x * x) * erfc(x) / (1 - t)
+
+
+erfc_weight = lambda t: (1 - t) * exp(-((3 * (1 + t) / (1 - t)) ** 2))
+emit("erfc_low_f64", "exp(x²) erfc x / (1 - t) in the same t, for x from 7/8 to 6; absolute, of erfc", erfc_low_g, 13,
+     mpf("-0.55"), mpf(1) / 3, erfc_weight)
+emit("erfc_low_single", "the same in f32 arithmetic, for x from 7/8 to 4", erfc_low_g, 6, mpf("-0.55"), mpf(1) / 7,
+     erfc_weight, single)
 
 
 def stirling_g(z):
@@ -177,10 +205,11 @@ parts("half_pi_single", "π/2 for f32 arithmetic", pi / 2, [24, 24])
 parts("two_over_root_pi", "2/√π to 106 bits", 2 / sqrt(pi), [53, 53])
 parts("two_over_root_pi_single", "the same for f32 arithmetic", 2 / sqrt(pi), [24, 24])
 parts("log_root_two_pi", "log √(2π) to 106 bits", log(2 * pi) / 2, [53, 53])
-parts("half_pi", "π/2 in three parts of 33 bits, whose products with n < 2^20 are exact, and the rest", pi / 2,
-      [33, 33, 33, 53])
+parts("half_pi", "π/2 in two parts of 36 bits, whose products with n < 2^17 are exact, and the rest", pi / 2,
+      [36, 36, 53])
+parts("half_pi_parts_single", "π/2 in three parts of 13 bits, whose products with n < 2^11 are exact, and the rest",
+      pi / 2, [13, 13, 13, 24])
 parts("half_pi_pair", "π/2 to 106 bits", pi / 2, [53, 53])
-parts("quarter_pi", "π/4: 50 bits, whose products with 0 … 4 are exact, and the rest", pi / 4, [50, 53])
 parts("ln2", "ln 2: 40 bits, whose products with an exponent are exact, and the rest", log(mpf(2)), [40, 53])
 parts("ln2_pow", "ln 2 in two parts of 40 bits and the rest", log(mpf(2)), [40, 40, 53])
 parts("ln2_single", "ln 2 for f32 arithmetic: 15 bits, whose products with an exponent are exact, and the rest",
@@ -192,8 +221,7 @@ parts("fifth", "1/5 to 106 bits", mpf(1) / 5, [53, 53])
 print("inline constexpr double ln2_nearest = %s;" % double(log(mpf(2))))
 print("inline constexpr double log10_e_less_half = %s;" % double(1 / log(mpf(10)) - mpf(1) / 2))
 print("inline constexpr double two_over_pi = %s;" % double(2 / pi))
-print("inline constexpr double log2_e = %s;" % double(1 / log(mpf(2))))
-print("inline constexpr double tan_eighth_pi = %s;\n" % double(tan(pi / 8)))
+print("inline constexpr double log2_e = %s;\n" % double(1 / log(mpf(2))))
 
 mp.dps = 500
 words = int(mp.floor(2 / pi * mpf(2) ** (64 * 19)))

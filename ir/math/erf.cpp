@@ -1,65 +1,82 @@
+#include <cmath>
+
+#include "ir/math/coefficients.h"
 #include "ir/math/exp_parts.h"
 #include "ir/math/functions.h"
 
 namespace quern::ir::math {
 
-// erfc x = F(t) exp(-x²) / (1 + 2x) with a smooth F of t = (x - 3) / (x + 3) for all x ≥ 0
-// (Shepherd & Laframboise, Mathematics of Computation 36, 1981). The square and its exponential are
-// carried to twice the precision.
+// erfc x = F(t) exp(-x²) / (1 + 2x) with a smooth F of t = (x - 3) / (x + 3) for all x ≥ 0, near
+// 5/4 (Shepherd & Laframboise, Mathematics of Computation 36, 1981). erf takes its tail from 7/8
+// on, where only its size beside 1 counts and 1 - t serves as the divisor; below erf is a
+// polynomial.
 
 namespace {
-Expr erfc_positive(Expr x) {
-  const bool wide = x.type() == Type::f64;
-  Expr c = min(x, wide ? 27.4 : 10.2);
-  Expr t = (c - 3.0) / (c + 3.0);
-  Expr f = wide ? polynomial(t, table::erfc_f64) : polynomial(t, table::erfc_single);
-  Expr high = c * c;
-  Expr low = fma(c, c, -high);
-  ByLn2 d = by_ln2(-high);
-  Expr p =
-      d.r * d.r * (wide ? polynomial(d.r, table::exp_f64) : polynomial(d.r, table::exp_single));
-  Uncontracted keep(x);
-  Pair power = one_plus(d.r);
-  Expr rest_of_power = (d.lost - low) * (power.hi + p);
-  power = fast_two_sum(power.hi, power.lo + (p + rest_of_power));
-  Pair factor = fast_two_sum(constant(x, x.type(), 1.25), f);
-  Pair divisor = two_sum(2.0 * c, constant(x, x.type(), 1.0));
-  Expr inverse = 1.0 / divisor.hi;
-  Expr q = factor.hi * inverse;
-  Expr rest = (fma(-q, divisor.hi, factor.hi) + (factor.lo - q * divisor.lo)) * inverse;
-  Pair product = two_product(q, power.hi);
-  Expr value = product.hi + (product.lo + (q * power.lo + rest * power.hi));
-  return scale(value, d.n.digits);
+/// h · exp r · 2^n, the last factor as by_power gives it.
+Expr times_exp(Expr h, Expr r, Expr shift) {
+  Expr q = r.type() == Type::f64 ? polynomial(r, table::exp_f64) : polynomial(r, table::exp_single);
+  return float_of(bits(h + h * (r + r * r * q)) + shift);
 }
 
-/// erf x up to 1/2.
-Expr erf_near(Expr x) {
-  const bool wide = x.type() == Type::f64;
-  const auto& slope = wide ? table::two_over_root_pi : table::two_over_root_pi_single;
+/// erfc x for x ≥ 1/2 within 4 ulp. The square is carried to twice the precision.
+template <size_t N>
+Expr erfc_positive(Expr x, double top, const double (&coefficients)[N]) {
+  // Keeps a normal number what would not be one beside 2^n.
+  const double offset = x.type() == Type::f64 ? 80 : 40;
+  Expr c = min(x, top);
+  Expr sum = c + 3.0, divisor = 1.0 + 2.0 * c;
+  Expr t = c - 3.0, h = constant(x, x.type(), 1.25);
+  if (x.type() == Type::f64) {  // both quotients from one division, which is dear
+    Expr inverse = 1.0 / (sum * divisor);
+    h = (h + polynomial(t * (divisor * inverse), coefficients)) * (sum * inverse);
+  } else {
+    h = (h + polynomial(t / sum, coefficients)) / divisor;
+  }
+  Expr square = c * c;
+  ByPower p = by_power(square * -table::log2_e, constant(x, x.type(), offset));
+  Expr r = less_ln2(-square, p.n) - fma(c, c, -square);
+  return times_exp(h, r, p.shift) * std::exp2(-offset);
+}
+
+/// erfc x for x ≥ 7/8 within an ulp of 1.
+template <size_t N>
+Expr erfc_beside_one(Expr x, double top, const double (&coefficients)[N]) {
+  Expr c = min(x, top);
+  Expr rest = 6.0 / (c + 3.0);  // 1 - t
+  Expr h = rest * polynomial(1.0 - rest, coefficients);
+  Expr square = c * c;
+  ByPower p = by_power(square * -table::log2_e, constant(x, x.type(), 0.0));
+  return times_exp(h, -square - p.n * table::ln2_nearest, p.shift);
+}
+
+/// erf x where z = x² is small: the polynomial is (erf x / x - 2/√π) / z.
+template <size_t N>
+Expr erf_near(Expr x, const double (&coefficients)[N]) {
   Expr z = x * x;
-  Expr p = z * (wide ? polynomial(z, table::erf_f64) : polynomial(z, table::erf_single));
-  Pair lead = two_product(x, constant(x, x.type(), slope[0]));
-  Expr near = lead.hi + (lead.lo + x * (slope[1] + p));
-  // The remainder of a product with a subnormal number has no place.
-  Expr tiny = abs(x) < (wide ? 0x1p-960 : 0x1p-96);
-  return select(tiny, x * slope[0], near);
+  const auto& slope =
+      x.type() == Type::f64 ? table::two_over_root_pi : table::two_over_root_pi_single;
+  return x * slope[0] + x * (slope[1] + z * polynomial(z, coefficients));
 }
 
-Expr erfc_of(Expr x) {
-  Expr tail = erfc_positive(abs(x));
-  Expr far = select(x < 0.0, 2.0 - tail, tail);
-  return select(abs(x) < 0.375, 1.0 - erf_near(x), far);
+template <size_t N, size_t M>
+Expr erfc_of(Expr x, double top, const double (&tail)[N], const double (&small)[M]) {
+  Expr ax = abs(x);
+  Expr positive = erfc_positive(ax, top, tail);
+  Expr far = select(x < 0.0, 2.0 - positive, positive);
+  return select(ax >= 0.5, far, 1.0 - erf_near(x, small));
 }
 
-Expr erf_of(Expr x) {
-  Expr far = flip_sign(1.0 - erfc_positive(abs(x)), sign_of(x));
-  return select(abs(x) < 0.5, erf_near(x), far);
+template <size_t N, size_t M>
+Expr erf_of(Expr x, double top, const double (&tail)[N], const double (&near)[M]) {
+  Expr ax = abs(x);
+  Expr far = 1.0 - erfc_beside_one(ax, top, tail);
+  return flip_sign(select(ax >= 0.875, far, erf_near(ax, near)), sign_of(x));
 }
 }  // namespace
 
-Expr erf_f32(Expr x) { return erf_of(x); }
-Expr erf_f64(Expr x) { return erf_of(x); }
-Expr erfc_f32(Expr x) { return erfc_of(x); }
-Expr erfc_f64(Expr x) { return erfc_of(x); }
+Expr erf_f32(Expr x) { return erf_of(x, 4.0, table::erfc_low_single, table::erf_single); }
+Expr erf_f64(Expr x) { return erf_of(x, 6.0, table::erfc_low_f64, table::erf_f64); }
+Expr erfc_f32(Expr x) { return erfc_of(x, 10.2, table::erfc_single, table::erf_small_single); }
+Expr erfc_f64(Expr x) { return erfc_of(x, 27.4, table::erfc_f64, table::erf_small_f64); }
 
 }  // namespace quern::ir::math

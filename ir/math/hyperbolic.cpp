@@ -19,33 +19,29 @@ Expr sinh_tail(Expr r) {
                                          : polynomial(z, table::sinh_single)));
 }
 
-// With |x| = n ln 2 + r and P = 2^n, M = 2^-n
-//   2 cosh x = (P + M) cosh r + (P - M) sinh r
-//   2 sinh x = (P - M) cosh r + (P + M) sinh r
-// P ± M and P r are exact, and the two large terms are summed exactly, so that only the last
-// addition rounds. All is carried at a quarter of its size: P may overflow where the result does
-// not.
+// With |x| = n ln 2 + r and P = 2^n / 2, M = 2^-n / 2
+//   cosh x = (P + M) cosh r + (P - M) sinh r
+//   sinh x = (P - M) cosh r + (P + M) sinh r
+// P ± M are exact or M does not count. Where P would overflow though the result does not, all is
+// carried at a quarter of its size; that is rare.
 
 Expr sinh_or_cosh(Expr x, bool is_sinh) {
-  Expr c = min(abs(x), choose_by_type(x, 89.5, 710.6));
-  ByLn2 d = by_ln2(c);
-  const int least = 3 - format(x).bias;
-  Expr p = power_of_two(d.n.digits - 2);
-  Expr m = power_of_two(max(-2 - d.n.digits, least));
-  Uncontracted keep(x);
-  Pair same = fast_two_sum(p, m), opposite = fast_two_sum(p, -m);
-  Pair even = is_sinh ? opposite : same, odd = is_sinh ? same : opposite;
-  Expr rest = m * d.r;
-  Pair lead = fast_two_sum(even.hi, p * d.r);
-  Expr tail = even.hi * cosh_tail(d.r) + odd.hi * (sinh_tail(d.r) + d.lost) + even.lo;
-  return 2.0 * (lead.hi + (lead.lo + ((is_sinh ? rest : -rest) + tail)));
+  Expr ax = abs(x);
+  auto of = [&](Expr c, int quarter) {
+    ByLn2 d = by_ln2(c);
+    const int bias = format(x).bias;
+    Expr p = power_of_two(d.n.digits - (1 + quarter));
+    Expr m = power_of_two(max(-1 - quarter - d.n.digits, -bias));  // 0 where it would be subnormal
+    Expr same = p + m, opposite = p - m;
+    Expr even = is_sinh ? opposite : same, odd = is_sinh ? same : opposite;
+    return even + (even * cosh_tail(d.r) + odd * (d.r + (sinh_tail(d.r) + d.lost)));
+  };
+  auto rare = [&] { return 4.0 * of(min(ax, choose_by_type(x, 89.5, 710.6)), 2); };
+  auto usual = [&] { return of(ax, 0); };
+  return rarely_else(!(ax <= choose_by_type(x, 88.0, 709.0)), rare, usual);
 }
 
-Expr sinh_of(Expr x) {
-  Expr ax = abs(x);
-  Expr result = select(ax < choose_by_type(x, 0x1p-14, 0x1p-28), ax, sinh_or_cosh(x, true));
-  return flip_sign(result, sign_of(x));
-}
+Expr sinh_of(Expr x) { return flip_sign(sinh_or_cosh(x, true), sign_of(x)); }
 
 // Below 3/4 a polynomial, above 1 - 2 / (e^2x + 1).
 
@@ -54,15 +50,11 @@ Expr tanh_of(Expr x) {
   Expr z = ax * ax;
   Expr near = ax + ax * (z * (x.type() == Type::f64 ? polynomial(z, table::tanh_f64)
                                                     : polynomial(z, table::tanh_single)));
-  ByLn2 d = by_ln2(2.0 * min(ax, choose_by_type(x, 10.0, 20.0)));
-  Expr p = d.r * d.r *
-           (x.type() == Type::f64 ? polynomial(d.r, table::exp_f64)
-                                  : polynomial(d.r, table::exp_single));
-  Expr power = power_of_two(d.n.digits);
-  // e^2x + 1 = (2^n + 1) + 2^n (exp r - 1)
-  Expr sum = (power + 1.0) + power * (d.r + (d.lost + p));
-  Expr far = 1.0 - 2.0 / sum;
-  return flip_sign(select(ax < 0.75, near, far), sign_of(x));
+  Expr twice = 2.0 * min(ax, choose_by_type(x, 10.0, 20.0));
+  ByPower p = by_power(twice * table::log2_e, constant(x, x.type(), 0.0));
+  Expr power = float_of(bits(exp_reduced(less_ln2(twice, p.n))) + p.shift);
+  Expr far = 1.0 - 2.0 / (power + 1.0);
+  return flip_sign(select(ax >= 0.75, far, near), sign_of(x));
 }
 
 // asinh |x| = log1p(|x| + (√(1 + x²) - 1)), the bracket as x² / (1 + √(1 + x²)); acosh x =
@@ -70,48 +62,62 @@ Expr tanh_of(Expr x) {
 
 Expr asinh_of(Expr x) {
   Expr ax = abs(x);
-  Expr far = ax >= choose_by_type(x, 0x1p30, 0x1p60);
-  Expr square = ax * ax;
-  Expr w = square / (1.0 + sqrt(1.0 + square));
-  Pair y = fast_two_sum(ax, w);
-  Expr zero = constant(x, x.type(), 0.0);
-  Expr result = log1p_of(select(far, ax, y.hi), select(far, zero, y.lo), select(far, 1.0, zero));
-  result = select(ax < choose_by_type(x, 0x1p-14, 0x1p-28), ax, result);
-  return flip_sign(select(ax < infinity, result, ax), sign_of(x));
+  auto rare = [&] {
+    Expr large = log_of_twice(ax);
+    return select(ax < infinity, large, ax);
+  };
+  auto usual = [&] {
+    Expr square = ax * ax;
+    Expr w = square / (1.0 + sqrt(1.0 + square));
+    Pair y = fast_two_sum(ax, w);
+    return log1p_of(y.hi, y.lo);
+  };
+  Expr far = !(ax < choose_by_type(x, 0x1p30, 0x1p60));
+  return flip_sign(rarely_else(far, rare, usual), sign_of(x));
 }
 
 Expr acosh_of(Expr x) {
-  Expr far = x >= choose_by_type(x, 0x1p30, 0x1p60);
-  Expr t = x - 1.0;  // exact up to 2^24 or 2^53
-  Expr root = sqrt(t * t + 2.0 * t);
-  Pair y = two_sum(t, root);
-  Expr zero = constant(x, x.type(), 0.0);
-  Expr result = log1p_of(select(far, x, y.hi), select(far, zero, y.lo), select(far, 1.0, zero));
-  result = select(x == 1.0, 0.0, result);
-  result = select(x < infinity, result, x);
-  return select(x < 1.0, not_a_number, result);
+  auto rare = [&] {
+    Expr large = log_of_twice(x);
+    Expr result = select(x < infinity, large, x);
+    return select(x < 1.0, not_a_number, result);
+  };
+  auto usual = [&] {
+    Expr t = x - 1.0;  // exact up to 2^24 or 2^53
+    Expr root = sqrt(t * t + 2.0 * t);
+    Pair y = two_sum(t, root);
+    return log1p_of(y.hi, y.lo);
+  };
+  return rarely_else(!((x >= 1.0) & (x < choose_by_type(x, 0x1p30, 0x1p60))), rare, usual);
 }
 
-// atanh |x| = log1p(2|x| / (1 - |x|)) / 2, the quotient with its remainder.
-
-/// a / b to twice the precision, b in two parts.
-Pair divide(Expr a, Pair b) {
-  Uncontracted keep(a);
-  Expr inverse = 1.0 / b.hi;
-  Expr quotient = a * inverse;
-  Pair product = two_product(quotient, b.hi);
-  Expr rest = ((a - product.hi) - product.lo) - quotient * b.lo;
-  return {quotient, rest * inverse};
-}
+// With q = (1 + |x|) / (1 - |x|) = 2^k m, atanh |x| = log(q) / 2 = k ln 2 / 2 + atanh s where
+// s = (m - 1) / (m + 1), whose two terms come without a quotient of their own: one division. k is
+// read from the difference of the bits of 1 + |x| and 1 - |x|, which is about 2^digits log2 q
+// (Mitchell, 1962); it is 0 up to 1/4, where s is x, and |s| ≤ 0.28.
 
 Expr atanh_of(Expr x) {
+  const Format& f = format(x);
   Expr ax = abs(x);
-  Pair y = divide(2.0 * ax, two_sum(constant(x, x.type(), 1.0), -ax));
-  Expr result = 0.5 * log1p_of(y.hi, y.lo, constant(x, x.type(), 0.0));
-  result = select(ax < choose_by_type(x, 0x1p-14, 0x1p-28), ax, result);
-  result = select(ax == 1.0, infinity, result);
-  result = select((ax > 1.0) | is_nan(x), not_a_number, result);
-  return flip_sign(result, sign_of(x));
+  auto usual = [&] {
+    Pair above = fast_two_sum(constant(x, x.type(), 1.0), ax);
+    Pair below = fast_two_sum(constant(x, x.type(), 1.0), -ax);
+    Expr quarter = constant(bits(x), f.word, uint64_t(1) << (f.digits - 2));
+    Expr k = (bits(above.hi) - bits(below.hi) + quarter) >> f.digits;
+    Expr power = float_of((k + f.bias) << f.digits);
+    Expr difference = (above.hi - power * below.hi) + (above.lo - power * below.lo);
+    Expr sum = (above.hi + power * below.hi) + (above.lo + power * below.lo);
+    Expr s = difference / sum;
+    Expr z = s * s;
+    Expr tail = s * (z * (x.type() == Type::f64 ? polynomial(z, table::atanh_f64)
+                                                : polynomial(z, table::atanh_single)));
+    const auto& ln2 = x.type() == Type::f64 ? table::ln2 : table::ln2_single;
+    const double digits = x.type() == Type::f64 ? 0x1p52 : 0x1p23;
+    Expr number = float_of(k | bits(constant(x, x.type(), digits))) - digits;
+    return number * (0.5 * ln2[0]) + (s + (tail + number * (0.5 * ln2[1])));
+  };
+  auto rare = [&] { return select(ax == 1.0, infinity, constant(x, x.type(), not_a_number)); };
+  return flip_sign(rarely_else(!(ax < 1.0), rare, usual), sign_of(x));
 }
 }  // namespace
 

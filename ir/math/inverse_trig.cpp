@@ -5,8 +5,8 @@
 
 namespace quern::ir::math {
 
-// Up to 1/2 asin is a polynomial; above, asin x = π/2 - 2 asin √((1 - x) / 2), the root carried to
-// twice the precision (Cody & Waite, chapter 10; Muller, Elementary Functions, 11.5).
+// Up to 1/2 asin is a polynomial; above, asin x = π/2 - 2 asin √((1 - x) / 2) (Cody & Waite,
+// chapter 10; Muller, Elementary Functions, 11.5).
 
 namespace {
 struct Arc {
@@ -21,14 +21,11 @@ Arc arc(Expr x) {
   Expr large = ax > 0.5;
   Expr z = select(large, 0.5 * (1.0 - ax), ax * ax);  // exact where large
   Expr p = z * (wide ? polynomial(z, table::asin_f64) : polynomial(z, table::asin_single));
-  Expr root = sqrt(z);
-  Expr error = select(root == 0.0, 0.0, fma(-root, root, z) * (0.5 / root));
   Uncontracted keep(x);
-  Expr base = select(large, root, ax);
-  Expr rest = select(large, error, 0.0);
+  Expr base = select(large, sqrt(z), ax);
   const auto& half_pi = wide ? table::half_pi_pair : table::half_pi_single;
   Expr hi = constant(x, x.type(), half_pi[0]), lo = constant(x, x.type(), half_pi[1]);
-  return {large, fast_two_sum(base, rest + base * p), {hi, lo}};
+  return {large, fast_two_sum(base, base * p), {hi, lo}};
 }
 
 Expr asin_of(Expr x) {
@@ -59,13 +56,5 @@ Expr asin_f32(Expr x) { return asin_of(x); }
 Expr asin_f64(Expr x) { return asin_of(x); }
 Expr acos_f32(Expr x) { return acos_of(x); }
 Expr acos_f64(Expr x) { return acos_of(x); }
-
-// atan x is the angle of (1, x). Beyond 2^60 it is π/2 to the last place.
-
-Expr atan_f32(Expr x) { return atan2_f32(x, constant(x, Type::f32, 1.0)); }
-Expr atan_f64(Expr x) {
-  Expr bounded = select(abs(x) < 0x1p60, x, flip_sign(constant(x, Type::f64, 0x1p60), sign_of(x)));
-  return select(is_nan(x), x, atan2_f64(bounded, constant(x, Type::f64, 1.0)));
-}
 
 }  // namespace quern::ir::math

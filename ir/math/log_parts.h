@@ -21,14 +21,19 @@ inline Expr log_tail(Expr f) {
   return square - s * (square + r);
 }
 
-/// k ln 2 + f - tail: `tail` below |f| in size; the first sum is exact.
-inline Expr log_sum(Expr k, Expr f, Expr tail) {
+/// k ln 2 + log(1 + f + correction) for 1 + f in [√½, √2) and a correction below an ulp of 1.
+inline Expr log_sum(Expr k, Expr f, Expr correction) {
   const auto& ln2 = k.type() == Type::f64 ? table::ln2 : table::ln2_single;
-  Pair lead = fast_two_sum(k * ln2[0], f);
-  return lead.hi + (lead.lo + (k * ln2[1] - tail));
+  return k * ln2[0] + (f - ((log_tail(f) - correction) - k * ln2[1]));
 }
 
-/// log(1 + y + lost) + doublings · ln 2 for y ≥ 0 or near 0, |lost| ≤ ulp(y).
-Expr log1p_of(Expr y, Expr lost, Expr doublings);
+/// log(1 + y + lost) for y > -1 up to 2^1000 (f64) or 2^120 (f32), |lost| ≤ ulp(y).
+Expr log1p_of(Expr y, Expr lost);
+
+/// log(2x) for large finite x.
+inline Expr log_of_twice(Expr x) {
+  Decomposed d = decompose(x);
+  return log_sum(d.k + 1.0, d.m - 1.0, constant(x, x.type(), 0.0));
+}
 
 }  // namespace quern::ir::math

@@ -59,11 +59,12 @@ inline Decomposed decompose(Expr x) {
   Expr u = bits(x);
   Expr d = u - (wide ? std::bit_cast<uint64_t>(0x1.6a09e667f3bcdp-1)
                      : uint64_t(std::bit_cast<uint32_t>(0x1.6a09e6p-1f)));
-  Expr biased = (d + (uint64_t(f.bias + 1) << f.digits)) >> f.digits;  // k + bias + 1
   Expr m = float_of(u - ((d >> f.digits) << f.digits));
+  if (!wide) return {m, convert(bitcast(d, Type::i32) >> f.digits, Type::f32)};
+  // Not every processor converts integers of 64 bits in vectors.
+  Expr biased = (d + (uint64_t(f.bias + 1) << f.digits)) >> f.digits;  // k + bias + 1
   Uncontracted keep(x);
-  const double above = wide ? 0x1p52 : 0x1p23;
-  Expr k = float_of(biased | bits(constant(x, x.type(), above))) - (above + f.bias + 1);
+  Expr k = float_of(biased | bits(constant(x, x.type(), 0x1p52))) - (0x1p52 + f.bias + 1);
   return {m, k};
 }
 
@@ -74,6 +75,21 @@ inline Decomposed decompose_any(Expr x) {
   Expr tiny = x < (wide ? 0x1p-1022 : 0x1p-126);
   Decomposed d = decompose(select(tiny, x * (wide ? 0x1p54 : 0x1p24), x));
   return {d.m, select(tiny, d.k - shift, d.k)};
+}
+
+/// Is x a positive normal number?
+inline Expr is_positive_normal(Expr x) {
+  const bool wide = x.type() == Type::f64;
+  const uint64_t least = uint64_t(1) << format(x).digits;
+  const uint64_t inf = wide ? 0x7ff0000000000000u : 0x7f800000u;
+  return bits(x) - least < constant(bits(x), format(x).word, inf - least);
+}
+
+/// One value, mostly found the usual way. `usual` may be run for any argument and is pure.
+template <class F, class G>
+Expr rarely_else(Expr condition, F&& rare, G&& usual) {
+  return choose_rarely(
+      condition, [&] { return std::vector{rare()}; }, [&] { return std::vector{usual()}; })[0];
 }
 
 inline Expr sign_of(Expr x) {

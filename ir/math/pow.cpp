@@ -1,3 +1,4 @@
+#include "ir/math/exp_parts.h"
 #include "ir/math/functions.h"
 #include "ir/math/wide.h"
 
@@ -26,9 +27,8 @@ Expr with_special_cases(Expr x, Expr y, Expr magnitude) {
   return select((y == 0.0) | (x == 1.0) | (endless & (x == -1.0)), 1.0, r);
 }
 
-}  // namespace
-
-Expr pow_f64(Expr x, Expr y) {
+/// For every x and y.
+Expr any_pow(Expr x, Expr y) {
   Pair log = wide_log(abs(x));
   // Any |y| > 2^65 gives what 2^65 gives: log |x| is 0 or at least 2^-53.
   Pair e = log * min(max(y, -0x1p65), 0x1p65);
@@ -36,6 +36,22 @@ Expr pow_f64(Expr x, Expr y) {
   Expr lo = select(clamped == e.hi, e.lo, 0.0);
   WideExp power = wide_exp({clamped, lo});
   return with_special_cases(x, y, scale(power.value.hi + power.value.lo, power.n));
+}
+}  // namespace
+
+Expr pow_f64(Expr x, Expr y) {
+  // Positive x and a normal result need none of the above. |y| < 2^900 keeps the product finite.
+  Pair e = wide_log(decompose(x)) * y;
+  Expr plain = is_positive_normal(x) & (abs(y) < 0x1p900) & (abs(e.hi) < 707.0);
+  auto usual = [&] {
+    ByPower p = by_power(e.hi * table::log2_e, constant(x, Type::f64, 0.0));
+    Expr lead = e.hi - p.n * table::ln2_pow[0];  // exact
+    Expr second = p.n * table::ln2_pow[1];       // exact
+    Expr r = lead - second;
+    r = r + (((lead - r) - second) + (e.lo - p.n * table::ln2_pow[2]));
+    return float_of(bits(exp_reduced(r)) + p.shift);
+  };
+  return rarely_else(!plain, [&] { return any_pow(x, y); }, usual);
 }
 
 Expr pow_f32(Expr x, Expr y) {

@@ -22,52 +22,65 @@ Expr cbrt_of(Expr x, const double (&guess)[N]) {
   const Format& f = format(x);
   const bool wide = x.type() == Type::f64;
   Expr ax = abs(x);
-  Expr tiny = ax < (wide ? 0x1p-1022 : 0x1p-126);
+  auto of = [&](Expr normal, int shift) {
+    Expr u = bits(normal);
+    // The exponent with a bias that 3 divides, as 3 third + j; third is (exponent - 1) / 3 rounded.
+    const int bias = wide ? 1023 : 129;
+    Expr exponent = (u >> f.digits) + (bias - f.bias);
+    const double unit = wide ? 0x1p52 : 0x1p23;
+    Expr one_less = float_of(exponent | bits(constant(x, x.type(), unit))) - (unit + 1);
+    Expr third = bits(one_less * (1.0 / 3) + 1.5 * unit) - bits(constant(x, x.type(), 1.5 * unit));
+    Expr j = exponent - ((third << 1) + third);
+    Expr m = float_of((u & ((uint64_t(1) << f.digits) - 1)) | (uint64_t(f.bias) << f.digits));
+    Expr y = polynomial(m, guess);
+    Expr factor = select(j == 0, 1.0,
+                         select(j == 1, constant(x, x.type(), 0x1.428a2f98d728bp+0),
+                                constant(x, x.type(), 0x1.965fea53d6e3dp+0)));
+    Expr cut = round_significand(y * factor, wide ? 17 : 8);
+    m = float_of(bits(m) + (j << f.digits));
+    Expr cube = cut * cut * cut;
+    Expr e = (m - cube) / cube;
+    Expr series = e * (1.0 / 3 + e * (-1.0 / 9 + e * (5.0 / 81)));
+    Expr root = cut + cut * series;
+    Expr q = bitcast(third, f.integer) - int64_t(bias / 3);
+    return root * power_of_two(q - shift / 3);
+  };
   const int shift = wide ? 54 : 24;  // a multiple of 3
-  Expr normal = select(tiny, ax * (wide ? 0x1p54 : 0x1p24), ax);
-  Expr u = bits(normal);
-  // The exponent with a bias that 3 divides, as 3 third + j; (e · 43691) >> 17 is e / 3 below 2^12.
-  const int bias = wide ? 1023 : 129;
-  Expr exponent = (u >> f.digits) + (bias - f.bias);
-  Expr third = (exponent * 43691) >> 17;
-  Expr j = exponent - third * 3;
-  Expr m = float_of((u & ((uint64_t(1) << f.digits) - 1)) | (uint64_t(f.bias) << f.digits));
-  Expr y = polynomial(m, guess);
-  Expr factor = select(j == 0, 1.0,
-                       select(j == 1, constant(x, x.type(), 0x1.428a2f98d728bp+0),
-                              constant(x, x.type(), 0x1.965fea53d6e3dp+0)));
-  Expr cut = round_significand(y * factor, wide ? 17 : 8);
-  m = float_of(bits(m) + (j << f.digits));
-  Expr cube = cut * cut * cut;
-  Expr e = (m - cube) / cube;
-  Expr series = e * (1.0 / 3 + e * (-1.0 / 9 + e * (5.0 / 81)));
-  Expr root = cut + cut * series;
-  Expr q = bitcast(third, f.integer) - int64_t(bias / 3);
-  q = select(tiny, q - shift / 3, q);
-  Expr result = root * power_of_two(q);
-  return select((ax < infinity) & (ax > 0.0), flip_sign(result, sign_of(x)), x);
+  auto rare = [&] {
+    Expr result = of(ax * (wide ? 0x1p54 : 0x1p24), shift);  // a subnormal
+    return select((ax < 1.0) & (ax > 0.0), result, ax);
+  };
+  auto usual = [&] { return of(ax, 0); };
+  // Zeros are no rarity.
+  Expr zero = ax == 0.0;
+  Expr result = rarely_else(!(is_positive_normal(ax) | zero), rare, usual);
+  return select(zero, x, flip_sign(result, sign_of(x)));
 }
 
-// √(x² + y²) after scaling the larger to [1, 2): nothing overflows, and what underflows is too
-// small to matter. Its square is exact to the last addition.
+// √(x² + y²). Rarely, where a square would overflow or the larger be subnormal, after scaling the
+// larger to [1, 2): what underflows then is too small to matter.
 
 Expr hypot_of(Expr x, Expr y) {
   const Format& f = format(x);
+  const bool wide = x.type() == Type::f64;
   Expr ax = abs(x), ay = abs(y);
   Expr swap = ax < ay;
   Expr large = select(swap, ay, ax), small = select(swap, ax, ay);
-  Expr exponent = bits(large) >> f.digits;
-  // powers of two near 1 / large and large that are normal numbers
-  Expr bounded = max(min(exponent, 2 * f.bias - 1), 1);
-  Expr down = float_of((2 * f.bias - bounded) << f.digits);
-  Expr up = float_of(bounded << f.digits);
-  Expr a = large * down, b = small * down;
-  Pair h = halves(a);
-  Uncontracted keep(x);
-  Expr sum = h.hi * h.hi + (h.lo * (a + h.hi) + b * b);
-  Expr result = sqrt(sum) * up;
-  result = select(is_nan(x) | is_nan(y), not_a_number, result);
-  return select((ax == infinity) | (ay == infinity), infinity, result);
+  auto rare = [&] {
+    Expr exponent = bits(large) >> f.digits;
+    // powers of two near 1 / large and large that are normal numbers
+    Expr bounded = max(min(exponent, 2 * f.bias - 1), 1);
+    Expr down = float_of((2 * f.bias - bounded) << f.digits);
+    Expr up = float_of(bounded << f.digits);
+    Expr a = large * down, b = small * down;
+    Expr result = sqrt(a * a + b * b) * up;
+    result = select(is_nan(x) | is_nan(y), not_a_number, result);
+    return select((ax == infinity) | (ay == infinity), infinity, result);
+  };
+  auto usual = [&] { return sqrt(large * large + small * small); };
+  Expr good = (large > (wide ? 0x1p-480 : 0x1p-48)) & (large < (wide ? 0x1p510 : 0x1p62));
+  Expr zero = bits(large) == 0;  // both are: no rarity
+  return rarely_else(!((good | zero) & (small <= large)), rare, usual);
 }
 }  // namespace
 

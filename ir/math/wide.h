@@ -20,10 +20,10 @@ inline Pair select(Expr c, Pair a, Pair b) {
   return {select(c, a.hi, b.hi), select(c, a.lo, b.lo)};
 }
 
-/// log x for positive finite x with a relative error of about 2^-64: k ln 2 + 2 s (1 + z/3 + z²/5 +
-/// z³ P(z)), x = 2^k m, s = (m - 1) / (m + 1), z = s² (Muller, Elementary Functions, 4.2).
-inline Pair wide_log(Expr x) {
-  Decomposed d = decompose_any(x);
+/// log x for positive finite x = 2^k m, with a relative error of about 2^-64: k ln 2 + 2 s (1 + z/3
+/// + z²/5 + z³ P(z)), x = 2^k m, s = (m - 1) / (m + 1), z = s² (Muller, Elementary Functions, 4.2).
+inline Pair wide_log(Decomposed d) {
+  Expr x = d.m;
   Expr one = constant(x, Type::f64, 1.0);
   Expr f = d.m - 1.0;  // exact
   Pair g = two_sum(d.m, one);
@@ -44,6 +44,8 @@ inline Pair wide_log(Expr x) {
   Pair sum = two_sum(k.hi, part.hi);
   return fast_two_sum(sum.hi, sum.lo + ((k.lo + d.k * table::ln2_pow[2]) + part_lo));
 }
+
+inline Pair wide_log(Expr x) { return wide_log(decompose_any(x)); }
 
 /// exp e = value · 2^n for |e| ≤ 1200, value in [√½, √2] with a relative error of about 2^-57.
 struct WideExp {
