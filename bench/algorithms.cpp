@@ -39,9 +39,10 @@ std::vector<float> random_floats(size_t n) {
 }
 
 void reductions(Report& report, size_t n) {
-  const std::vector<float> a = random_floats(n);
-  qn::Field<float> x{report.device(), {n}};
+  const std::vector<float> a = random_floats(n), b(a.rbegin(), a.rend());
+  qn::Field<float> x{report.device(), {n}}, y{report.device(), {n}};
   x.copy_from(a);
+  y.copy_from(b);
   const double bytes = 4.0 * double(n);
   volatile double sink = 0;
   auto reduction = [&](const char* name, double moved, auto quern, auto reference) {
@@ -61,11 +62,11 @@ void reductions(Report& report, size_t n) {
       "min", bytes, [&] { return float(qn::min(x)); },
       [&] { return reference::least(a.data(), n); });
   reduction(
-      "dot", 2 * bytes, [&] { return float(qn::dot(x, x)); },
-      [&] { return reference::dot(a.data(), a.data(), n); });
+      "dot", 2 * bytes, [&] { return float(qn::dot(x, y)); },
+      [&] { return reference::dot(a.data(), b.data(), n); });
   reduction(
-      "argmin", 2 * bytes, [&] { return int64_t(qn::argmin(x)); },
-      [&] { return reference::least_index(a.data(), n); });
+      "argmin", 2 * bytes,  // once for the least, once for its place
+      [&] { return int64_t(qn::argmin(x)); }, [&] { return reference::least_index(a.data(), n); });
   reduction(
       "reduce, max", bytes,
       [&] { return float(qn::reduce(x, -1.0f, [](auto p, auto q) { return max(p, q); })); },

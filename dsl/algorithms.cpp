@@ -109,6 +109,14 @@ void refuse_outside(int64_t outside, int64_t size, int64_t bins, Loc loc) {
                        " values are not among its bins, 0 to " + std::to_string(bins - 1));
 }
 
+void expect_countable(int64_t size, int bits, bool is_signed, Loc loc) {
+  const uint64_t most = ~uint64_t(0) >> (64 - bits + is_signed);
+  if (uint64_t(size) <= most) return;
+  throw Error(loc, "histogram of " + std::to_string(size) + " values: a bin of " +
+                       std::to_string(bits) + " bits counts to " + std::to_string(most) +
+                       "; give it bins of 64 bits");
+}
+
 void expect_interval(double lo, double hi, double width, Loc loc) {
   if (std::isfinite(width) && lo < hi) return;
   throw Error(loc, "histogram from " + std::to_string(lo) + " to " + std::to_string(hi) +

@@ -342,9 +342,178 @@ TEST_CASE("a histogram leaves out values that have no bin") {
     qn::Field<int> values = field_of(device, std::vector<int>{0, 2, -1, 3, 2, 1 << 30}),
                    bins{device, {3}};
     using qn::detail::Source;
-    CHECK(int64_t(histogram(values, bins, Source::here(false))) == 3);
-    CHECK(qn::to_vector(bins) == std::vector<int>{1, 0, 2});
-    CHECK(message_of([&] { histogram(values, bins, Source::here(true)); }) ==
-          "histogram: 3 of 6 values are not among its bins, 0 to 2");
+    for (bool checked : {false, true}) {  // where the caller's file is compiled for debugging
+      const Source source = Source::here(checked);
+      const bool refuses = qn::detail::is_checked({}, checked);  // QUERN_CHECKED overrides
+      const std::string message = message_of([&] {
+        if (int64_t(histogram(values, bins, source)) == 3) throw qn::Error(source.loc, "counted");
+      });
+      CHECK(message ==
+            (refuses ? "histogram: 3 of 6 values are not among its bins, 0 to 2" : "counted"));
+      CHECK(qn::to_vector(bins) == std::vector<int>{1, 0, 2});
+    }
   });
+}
+
+TEST_CASE("a histogram of an interval counts the ends and leaves out NaNs") {
+  on_every_device([](qn::Device& device) {
+    using L = std::numeric_limits<float>;
+    const float nan = L::quiet_NaN(), inf = L::infinity();
+    qn::Field<float> values =
+        field_of(device, std::vector<float>{-1, -0.5f, -0.0f, 0.5f, 1, 0.99f, 1.01f, -1.01f, nan,
+                                            inf, -inf, -0.51f, 0.49f});
+    for (int size : {4, 400, 5000}) {  // in small tables, and in place
+      INFO(size << " bins");
+      qn::Field<int64_t> bins{device, {size}};
+      bins.fill(77);
+      CHECK(int64_t(histogram(values, bins, -1, 1)) == 5);
+      std::vector<int64_t> want(static_cast<size_t>(size));
+      for (double v : {-1.0, -0.5, 0.0, 0.5, double(0.99f), double(-0.51f), double(0.49f)})
+        want[size_t((v + 1) * size / 2)]++;
+      want.back()++;  // 1 itself
+      CHECK(qn::to_vector(bins) == want);
+    }
+    qn::Field<int> bins{device, {4}};
+    for (auto [lo, hi] :
+         {std::pair(1.0f, 1.0f), {2.0f, 1.0f}, {nan, 1.0f}, {0.0f, inf}, {L::lowest(), L::max()}})
+      CHECK(message_of([&] { histogram(values, bins, lo, hi); }).find("histogram from ") == 0);
+    qn::Field<float> none{device, {0}};
+    bins.fill(77);
+    CHECK(int64_t(histogram(none, bins, 0, 1)) == 0);
+    CHECK(qn::to_vector(bins) == std::vector<int>(4));
+
+    std::mt19937 random(5);
+    std::vector<float> many(70'001);
+    std::vector<int> want(4);
+    for (float& v : many) {
+      v = float(random() % 4096) / 1024;
+      want[size_t(v)]++;
+    }
+    CHECK(int64_t(histogram(field_of(device, many), bins, 0, 4)) == 0);
+    CHECK(qn::to_vector(bins) == want);
+  });
+}
+
+TEST_CASE("dot products of fields") {
+  on_every_device([](qn::Device& device) {
+    for (int size : sizes(device)) {
+      INFO(size << " elements");
+      std::vector<int> a(static_cast<size_t>(size)), b = a;
+      std::vector<float> f(a.size()), g(a.size());
+      int64_t want = 0, small = 0;
+      for (size_t k = 0; k < a.size(); k++) {
+        a[k] = int(k * 7919 % 200'003) - 100'000;  // products beyond 32 bits
+        b[k] = int(k * 31 % 100'003) - 50'000;
+        want += int64_t(a[k]) * b[k];
+        f[k] = float(int(k % 7) - 3);  // sums that are exact in any order
+        g[k] = float(int(k % 5) - 2);
+        small += int64_t(f[k] * g[k]);
+      }
+      CHECK(int64_t(dot(field_of(device, a), field_of(device, b))) == want);
+      qn::Field<float> x = field_of(device, f), y = field_of(device, g);
+      CHECK(float(dot(x, y)) == float(small));
+      CHECK(float(dot(x, y, {.deterministic = true})) == float(small));
+      CHECK(double(dot<double>(x, y)) == double(small));
+    }
+    qn::Field<int> two{device, {2}}, three{device, {3}};
+    CHECK(message_of([&] { dot(two, three); }) == "dot of fields of different shapes: (2) and (3)");
+    qn::Field<int, 2> table{device, {3, 4}}, moved{device, {3, 4}, qn::offset(-1, 7)};
+    table.fill(3);
+    moved.fill(5);
+    CHECK(int64_t(dot(table, moved)) == 3 * 4 * 15);
+  });
+}
+
+namespace {
+/// x -> a x + b modulo 2^32, applied after the map on its right: associative, not commutative.
+using Affine = qn::Vec<uint32_t, 2>;
+struct After {
+  template <class A>
+  auto operator()(const A& f, const A& g) const {
+    return qn::Val<Affine>(vec(f.x * g.x, f.x * g.y + f.y));
+  }
+};
+Affine after_on_host(Affine f, Affine g) { return Affine(f.x * g.x, f.x * g.y + f.y); }
+}  // namespace
+
+TEST_CASE("operators that do not commute keep the order of the elements") {
+  on_every_device([](qn::Device& device) {
+    const Affine init(3, 1);
+    for (int size : sizes(device)) {
+      INFO(size << " elements");
+      std::mt19937 random(9);
+      std::vector<Affine> maps;
+      for (int k = 0; k < size; k++) maps.push_back({uint32_t(random()) | 1, uint32_t(random())});
+      Affine want = init;
+      std::vector<Affine> exclusive, inclusive;
+      for (const Affine& m : maps) {
+        exclusive.push_back(want);
+        want = after_on_host(want, m);
+        inclusive.push_back(inclusive.empty() ? m : after_on_host(inclusive.back(), m));
+      }
+      qn::Field<Affine> x = field_of(device, maps), out{device, {size}};
+      CHECK(Affine(reduce(x, init, After{})) == want);
+      CHECK(Affine(exclusive_scan(x, out, init, After{})) == want);
+      CHECK(qn::to_vector(out) == exclusive);
+      inclusive_scan(x, out, After{});
+      CHECK(qn::to_vector(out) == inclusive);
+      inclusive_scan(x, x, After{});
+      CHECK(qn::to_vector(x) == inclusive);
+    }
+    qn::Field<Affine, 2> table{device, {50, 43}};
+    qn::Kernel fill = [&] {
+      for (auto [i, j] : table) {
+        Val<uint32_t> k = cast<uint32_t>(i * 43 + j);
+        table(i, j) = vec(2 * k + 1, k * k);
+      }
+    };
+    fill();
+    Affine want = init;
+    for (uint32_t k = 0; k < 50 * 43; k++) want = after_on_host(want, {2 * k + 1, k * k});
+    CHECK(Affine(reduce(table, init, After{})) == want);
+  });
+}
+
+TEST_CASE("compact by a predicate, and leaves what lies behind") {
+  on_every_device([](qn::Device& device) {
+    for (int size : sizes(device))
+      for (int kind = 0; kind < 3; kind++) {  // some, none, all
+        INFO(size << " elements");
+        std::vector<int> v = numbers<int>(size, 17), want;
+        for (int& e : v) e = kind == 0 ? e : kind == 1 ? -7 : 7;
+        std::copy_if(v.begin(), v.end(), std::back_inserter(want), [](int e) { return e > 0; });
+        qn::Field<int> in = field_of(device, v), out{device, {size + 1}};
+        out.fill(-99);
+        CHECK(compact(in, [](auto e) { return e > 0; }, out) == int64_t(want.size()));
+        want.resize(v.size() + 1, -99);
+        CHECK(qn::to_vector(out) == want);
+      }
+  });
+}
+
+TEST_CASE("algorithms count beyond 2^31 elements", "[.long]") {
+  qn::Device device("cpu");
+  const int64_t size = (int64_t(1) << 31) + 5000;
+  qn::Field<uint8_t> x{device, {size}};
+  x.fill(3);
+  const std::pair<int64_t, uint8_t> odd[] = {{0, 200}, {size / 2, 201}, {size - 1, 202}};
+  for (auto [at, v] : odd) x.slice(0, at, at + 1).fill(v);
+  CHECK(uint64_t(sum(x)) == uint64_t(size - 3) * 3 + 603);
+  CHECK(int64_t(argmax(x)) == size - 1);
+  CHECK(uint64_t(reduce(x, uint64_t(7), [](auto a, auto b) { return a + b; })) ==
+        uint64_t(size - 3) * 3 + 610);
+  qn::Field<uint8_t> kept{device, {5}};
+  CHECK(compact(x, [](auto v) { return v > 100; }, kept) == 3);
+  CHECK(qn::to_vector(kept) == std::vector<uint8_t>{200, 201, 202, 0, 0});
+  qn::Field<uint32_t> bins{device, {202}};
+  CHECK(int64_t(histogram(x, bins, qn::detail::Source::here(false))) == 1);
+  CHECK(bins.at(3) == uint32_t(size - 3));
+  CHECK(bins.at(201) == 1);
+  qn::Field<int64_t> wide{device, {5000}};
+  CHECK(int64_t(histogram(x, wide)) == 0);
+  CHECK(wide.at(3) == size - 3);
+  qn::Field<int> narrow{device, {256}};
+  CHECK(message_of([&] { histogram(x, narrow); }) ==
+        "histogram of 2147488648 values: a bin of 32 bits counts to 2147483647; give it bins of 64 "
+        "bits");
 }

@@ -108,14 +108,6 @@ auto index_of(const Field<T, N>& x, const Val<int64_t>& k) {
   }
 }
 
-/// The index along the last axis.
-template <class I>
-Val<int64_t> last_of(const I& index) {
-  if constexpr (is_scalar<elem_t<I>>)
-    return index;
-  else
-    return index[count_of<elem_t<I>> - 1];
-}
 /// The number of the element at `index`.
 template <class T, int N, class I>
 Val<int64_t> number_of(const Field<T, N>& x, const I& index) {
@@ -144,14 +136,25 @@ auto counterpart(const Field<T, N>& from, const Field<U, N>& to, const I& index)
   }
 }
 
-/// Calls `body` with the index of each element numbered lo … hi-1, in order: row by row, so that
+/// Calls `body(i, lane)` for i = lo … hi-1 in order, in a loop that takes `lanes` of them a round;
+/// the host's `lane` says which. What is left over comes one by one, as lane 0.
+template <int lanes, class F>
+void each_below(const Val<int64_t>& lo, const Val<int64_t>& hi, F body) {
+  using namespace lang;
+  Val<int64_t> rounds = max(hi - lo, 0) / lanes;
+  if constexpr (lanes > 1)
+    for (auto k : serial(range(rounds)))
+      for (int lane = 0; lane < lanes; lane++) body(lo + k * lanes + lane, lane);
+  for (auto i : serial(range(lanes > 1 ? lo + rounds * lanes : lo, hi))) body(i, 0);
+}
+/// Calls `body(index, lane)` for each element numbered lo … hi-1, in order: row by row, so that
 /// divisions come once a row.
-template <class T, int N, class F>
+template <int lanes = 1, class T, int N, class F>
 void each_of(const Field<T, N>& x, const Val<int64_t>& lo, const Val<int64_t>& hi, F body) {
   using namespace lang;
   if constexpr (N == 1) {
     Val<int64_t> first = x.template first<int64_t>(0);
-    for (auto i : serial(range(lo + first, hi + first))) body(i);
+    each_below<lanes>(lo + first, hi + first, body);
   } else {
     Val<int64_t> row = x.template dim<int64_t>(N - 1);
     Var<int64_t> at = lo;
@@ -159,13 +162,42 @@ void each_of(const Field<T, N>& x, const Val<int64_t>& lo, const Val<int64_t>& h
       Val<int64_t> end = min(hi, at + (row - at % row));
       Var<Vec<int64_t, N>> index = index_of(x, at);
       Val<int64_t> shift = index[N - 1] - at;
-      for (auto j : serial(range(at + shift, end + shift))) {
+      each_below<lanes>(at + shift, end + shift, [&](const auto& j, int lane) {
         index[N - 1] = j;
-        body(Val<Vec<int64_t, N>>(index));
-      }
+        body(Val<Vec<int64_t, N>>(index), lane);
+      });
       at = end;
     }
   }
+}
+
+/// What `count` elements from number i on make: combined by halves, which need not wait for each
+/// other.
+template <int count, class A, class O, class T>
+Val<A> combined_halves(const Field<T>& x, const Val<int64_t>& i) {
+  if constexpr (count == 1)
+    return element_as<A>(nth(x, i));
+  else
+    return applied<O, A>(combined_halves<count / 2, A, O>(x, i),
+                         combined_halves<count / 2, A, O>(x, i + count / 2));
+}
+/// What elements lo … hi-1, at least one, make from left to right. Grouped by their number alone.
+template <class A, class O, class T, int N>
+Val<A> combined(const Field<T, N>& x, const Val<int64_t>& lo, const Val<int64_t>& hi) {
+  using namespace lang;
+  Var<A> made = element_as<A>(x[index_of(x, lo)]);
+  if constexpr (N == 1) {
+    constexpr int together = 8;
+    Val<int64_t> rounds = (hi - lo - 1) / together;
+    for (auto k : serial(range(rounds)))
+      made = applied<O, A>(made, combined_halves<together, A, O>(x, lo + 1 + k * together));
+    for (auto i : serial(range(lo + 1 + rounds * together, hi)))
+      made = applied<O, A>(made, element_as<A>(nth(x, i)));
+  } else {
+    each_of(x, lo + 1, hi,
+            [&](const auto& i, int) { made = applied<O, A>(made, element_as<A>(x[i])); });
+  }
+  return made;
 }
 
 /// Calls `body` with each element and its index in a parallel loop.

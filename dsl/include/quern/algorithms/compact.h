@@ -29,28 +29,35 @@ void count_kept(const Field<F>& flags, const Field<int64_t>& kept, bool checked,
       checked)(flags, kept, loc);
 }
 
+/// Every element is written to the next free place of its chunk, and stays there if it is kept; a
+/// guard that turns false once replaces a branch for each element.
 template <class K, class F, class T>
 void write_kept(const Field<T>& in, const Field<F>& flags, const Field<int64_t>& start,
-                const Field<T>& out, bool checked, Loc loc) {
+                int64_t total, const Field<T>& out, bool checked, Loc loc) {
   kernel_of(
       [](bool on) {
-        return Kernel{[](Field<T> from, Field<F> test, Field<int64_t> starts, Field<T> to) {
+        return Kernel{[](Field<T> from, Field<F> test, Field<int64_t> starts, Field<T> to,
+                         Val<int64_t> kept) {
                         using namespace lang;
-                        for (auto c : range(length_of(starts))) {
+                        Val<int64_t> chunks = length_of(starts);
+                        for (auto c : range(chunks)) {
                           Val<int64_t> lo = c * chunk_length;
                           Val<int64_t> hi = min(lo + chunk_length, length_of(from));
+                          Var<int64_t> end = kept;
+                          for ([[maybe_unused]] auto _ : when(c + 1 < chunks))
+                            end = nth(starts, c + 1);
                           Var<int64_t> at = nth(starts, c);
                           for (auto i : range(lo, hi)) {
-                            for ([[maybe_unused]] auto _ : when(K{}(Val<F>(nth(test, i))))) {
+                            for ([[maybe_unused]] auto _ : when(at < end)) {
                               nth(to, Val<int64_t>(at)) = nth(from, i);
-                              at += 1;
+                              at += cast<int64_t>(K{}(Val<F>(nth(test, i))));
                             }
                           }
                         }
                       },
                       modes("compact", on)};
       },
-      checked)(in, flags, start, out, loc);
+      checked)(in, flags, start, out, total, loc);
 }
 
 void expect_room(FieldObject* in, FieldObject* out, int64_t kept, Loc loc);
@@ -67,7 +74,7 @@ int64_t compact(const Field<T>& in, const Field<F>& flags, const Field<T>& out, 
   count_kept<K>(flags, start, checked, loc);
   const int64_t kept = scan<Scan::exclusive, Plus>(start, start, int64_t(0), false, loc);
   expect_room(in.object(), out.object(), kept, loc);
-  write_kept<K>(in, flags, start, out, checked, loc);
+  write_kept<K>(in, flags, start, kept, out, checked, loc);
   return kept;
 }
 

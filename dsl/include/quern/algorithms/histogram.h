@@ -26,7 +26,8 @@ struct EqualBins {
   }
 };
 
-inline constexpr int64_t histogram_chunk = 32768;
+/// Values that a table of so many bins counts: many more than its bins, which are all added up.
+constexpr int64_t histogram_chunk(int slots) { return slots <= 256 ? 32768 : 131072; }
 
 /// Counts in tables of `slots` bins, `copies` for each chunk, which are then added to the bins.
 /// Neighbours count in different copies: an increment need not wait for the one before it.
@@ -37,19 +38,21 @@ Result<int64_t> count_in_tables(const Field<T, N>& values, const Field<B>& bins,
     return Kernel{[](Field<T, N> from, Field<B> to, Val<T> low, Val<T> high, Val<T> factor,
                      Val<int64_t> size) {
                     using namespace lang;
+                    constexpr int64_t chunk = histogram_chunk(slots);
                     for (auto b : range(length_of(to))) nth(to, b) = 0;
                     Var<int64_t> outside;
-                    for (auto c : range((size + (histogram_chunk - 1)) / histogram_chunk)) {
-                      Val<int64_t> first = c * histogram_chunk;
+                    for (auto c : range((size + (chunk - 1)) / chunk)) {
+                      Val<int64_t> first = c * chunk;
                       Val<int64_t> end = length_of(to);
                       Var<Array<uint32_t, (slots + 1) * copies>> found;
-                      each_of(from, first, min(first + histogram_chunk, size), [&](const auto& i) {
-                        Val<int64_t> bin = O::template bin<T>(from[i], end, low, high, factor);
-                        found[bin * copies + (last_of(i) & (copies - 1))] += 1;
-                      });
+                      each_of<4>(
+                          from, first, min(first + chunk, size), [&](const auto& i, int lane) {
+                            Val<int64_t> bin = O::template bin<T>(from[i], end, low, high, factor);
+                            found[bin + lane % copies * (slots + 1)] += 1;
+                          });
                       auto total = [&](const Val<int64_t>& bin) {
                         Var<uint32_t> sum;
-                        for (int k = 0; k < copies; k++) sum += found[bin * copies + k];
+                        for (int k = 0; k < copies; k++) sum += found[bin + k * (slots + 1)];
                         return Val<uint32_t>(sum);
                       };
                       for (auto b : range(end)) {
@@ -84,6 +87,11 @@ Result<int64_t> count_in_place(const Field<T, N>& values, const Field<B>& bins, 
   })(values, bins, lo, hi, scale, loc);
 }
 
+[[noreturn]] void refuse_outside(int64_t outside, int64_t size, int64_t bins, Loc loc);
+void expect_interval(double lo, double hi, double width, Loc loc);
+/// Throws Error where one bin, an integer of `bits` bits, could not count all values.
+void expect_countable(int64_t size, int bits, bool is_signed, Loc loc);
+
 template <class O, class T, int N, class B>
 Result<int64_t> count_in_bins(const Field<T, N>& values, const Field<B>& bins, T lo, T hi, T scale,
                               Loc loc) {
@@ -92,20 +100,20 @@ Result<int64_t> count_in_bins(const Field<T, N>& values, const Field<B>& bins, T
   begin_algorithm("histogram", values.object(), loc);
   expect_apart("histogram", values.object(), bins.object(), loc);
   const int64_t slots = bins.size(loc), size = values.size(loc);
+  expect_countable(size, 8 * sizeof(B), std::is_signed_v<B>, loc);
   if (slots <= 256) return count_in_tables<256, 4, O>(values, bins, lo, hi, scale, loc);
   if (slots <= 4096 && slots <= size / 8)
     return count_in_tables<4096, 1, O>(values, bins, lo, hi, scale, loc);
   return count_in_place<O>(values, bins, lo, hi, scale, loc);
 }
 
-[[noreturn]] void refuse_outside(int64_t outside, int64_t size, int64_t bins, Loc loc);
-void expect_interval(double lo, double hi, double width, Loc loc);
-
 }  // namespace detail
 
 /// bins[v] becomes the number of values v, for a field of integers of any rank. A value that is not
 /// one of 0 … bins.size() - 1 counts in no bin; where the caller's file is compiled for debugging
 /// it is an Error, and the call waits to find out. Returns the number of such values, as a Result.
+/// Bins are integers of 32 or 64 bits; no count wraps: with more values than one bin can count,
+/// 2^31 - 1 for int and 2^32 - 1 for uint32_t, it throws Error.
 template <class T, int N, class B>
 Result<int64_t> histogram(const Field<T, N>& values, const Field<B>& bins,
                           detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {
@@ -122,7 +130,7 @@ Result<int64_t> histogram(const Field<T, N>& values, const Field<B>& bins,
 /// bins[b] becomes the number of values in the b-th of bins.size() equal parts of [lo, hi]: bin
 /// ⌊(v - lo) · (bins / (hi - lo))⌋ in the arithmetic of the values, hi itself in the last one.
 /// Values outside, and NaNs, count in no bin; returns their number, as a Result. Throws Error
-/// unless lo < hi and hi - lo is finite.
+/// unless lo < hi and hi - lo is finite, and for more values than one bin can count.
 template <class T, int N, class B>
 Result<int64_t> histogram(const Field<T, N>& values, const Field<B>& bins,
                           std::type_identity_t<T> lo, std::type_identity_t<T> hi,

@@ -126,12 +126,7 @@ void combine_chunks(const Field<T, N>& x, const Field<A>& partial, bool checked,
                         using namespace lang;
                         for (auto c : range(length_of(to))) {
                           Val<int64_t> lo = c * chunk_length;
-                          Val<int64_t> hi = min(lo + chunk_length, size);
-                          Var<A> made = element_as<A>(from[index_of(from, lo)]);
-                          each_of(from, lo + 1, hi, [&](const auto& i) {
-                            made = applied<O, A>(made, element_as<A>(from[i]));
-                          });
-                          nth(to, c) = made;
+                          nth(to, c) = combined<A, O>(from, lo, min(lo + chunk_length, size));
                         }
                       },
                       modes("reduce", on)};
@@ -151,7 +146,7 @@ Result<A> combine(const Field<T, N>& x, const A& init, bool checked, Loc loc) {
       [](bool on) {
         return Kernel{[](Field<T, N> from, Val<A> first, Val<int64_t> end) {
                         Var<A> made = first;
-                        each_of(from, 0, end, [&](const auto& i) {
+                        each_of(from, 0, end, [&](const auto& i, int) {
                           made = applied<O, A>(made, element_as<A>(from[i]));
                         });
                         return made;
@@ -250,10 +245,11 @@ Result<bool> all(const Field<T, N>& flags, Loc l = Loc::here()) {
 }
 
 /// init and all elements in row-major order, combined by an associative operator of two device
-/// values, as in `[](auto a, auto b) { return a * b % 1009; }`. Numbers are converted to the type
-/// of `init`, which is that of the result; structures are combined with their like. How operands
-/// are grouped depends on the size alone. The operator is checked where the caller's file is
-/// compiled for debugging.
+/// values, as in `[](auto a, auto b) { return a * b % 1009; }`. It need not be commutative: what
+/// comes earlier is always its left operand, as for a product of matrices. Numbers are converted to
+/// the type of `init`, which is that of the result; structures are combined with their like. How
+/// operands are grouped depends on the shape alone. The operator is checked where the caller's file
+/// is compiled for debugging.
 template <class A, class T, int N, class O>
 auto reduce(const Field<T, N>& x, const A& init, O,
             detail::Source source = detail::Source::here(QUERN_CHECKED_HERE)) {

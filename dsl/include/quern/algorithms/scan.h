@@ -28,15 +28,31 @@ namespace detail {
 
 enum class Scan : bool { inclusive, exclusive };
 
-/// Elements lo … hi-1, after `before`: writes what each makes and returns what all make.
+/// Elements lo … hi-1 behind what `made` holds: writes what each makes; then `made` is what all
+/// make. Four at a time are combined with each other first, so that only one operation of four
+/// waits for the four before.
 template <Scan kind, class O, class T, class U>
 void scan_from(const Field<T>& in, const Field<U>& out, Var<U>& made, const Val<int64_t>& lo,
                const Val<int64_t>& hi) {
   using namespace lang;
-  for (auto i : serial(range(lo, hi))) {
-    Val<U> v = element_as<U>(nth(in, i));
+  auto element = [&](const Val<int64_t>& i) { return element_as<U>(nth(in, i)); };
+  auto both = [](const Val<U>& a, const Val<U>& b) { return applied<O, U>(a, b); };
+  Val<int64_t> rounds = max(hi - lo, 0) / 4;
+  for (auto k : serial(range(rounds))) {
+    Val<int64_t> i = lo + k * 4;
+    Val<U> a = element(i), b = element(i + 1), c = element(i + 2), d = element(i + 3);
+    Val<U> ab = both(a, b), cd = both(c, d), before = made;
+    Val<U> after[] = {both(before, a), both(before, ab), both(before, both(ab, c)),
+                      both(before, both(ab, cd))};
+    if constexpr (kind == Scan::exclusive) nth(out, i) = before;
+    for (int e = kind == Scan::exclusive; e < 4; e++)
+      nth(out, i + e) = after[kind == Scan::exclusive ? e - 1 : e];
+    made = after[3];
+  }
+  for (auto i : serial(range(lo + rounds * 4, hi))) {
+    Val<U> v = element(i);
     if constexpr (kind == Scan::exclusive) nth(out, i) = made;
-    made = applied<O, U>(made, v);
+    made = both(made, v);
     if constexpr (kind == Scan::inclusive) nth(out, i) = made;
   }
 }
@@ -75,10 +91,7 @@ void scan_totals(const Field<T>& in, const Field<U>& total, bool checked, Loc lo
                         for (auto c : range(length_of(to))) {
                           Val<int64_t> lo = c * chunk_length;
                           Val<int64_t> hi = min(lo + chunk_length, length_of(from));
-                          Var<U> made = element_as<U>(nth(from, lo));
-                          for (auto i : range(lo + 1, hi))
-                            made = applied<O, U>(made, element_as<U>(nth(from, i)));
-                          nth(to, c) = made;
+                          nth(to, c) = combined<U, O>(from, lo, hi);
                         }
                       },
                       modes("scan", on)};
