@@ -1,0 +1,144 @@
+#include "backends/gpu/driver.h"
+
+#include <algorithm>
+
+namespace quern::gpu {
+
+using runtime::Command;
+using runtime::Copy;
+using runtime::Fill;
+using runtime::Launch;
+
+namespace {
+
+class Executable : public runtime::Executable {
+ public:
+  explicit Executable(std::shared_ptr<const Program> p) : program(std::move(p)) {}
+  const std::shared_ptr<const Program> program;
+};
+
+const std::shared_ptr<const Program>& program_of(const Launch& launch) {
+  return static_cast<const Executable*>(launch.executable)->program;
+}
+
+bool overlap(const Copy& c) {
+  return c.to != c.from && c.to < c.from + c.bytes && c.from < c.to + c.bytes;
+}
+
+/// A batch that may become a graph. Copies that overlap need memory of their own each time.
+bool can_repeat(std::span<const Command> commands) {
+  return commands.size() >= Graphs::shortest && std::ranges::none_of(commands, [](auto& command) {
+           auto* copy = std::get_if<Copy>(&command);
+           return copy && overlap(*copy);
+         });
+}
+
+std::vector<uint64_t> spell_out(std::span<const Command> commands) {
+  std::vector<uint64_t> words;
+  words.reserve(commands.size() * 8);
+  for (const Command& command : commands) {
+    words.push_back(command.index());
+    if (auto* l = std::get_if<Launch>(&command))
+      words.insert(words.end(), {reinterpret_cast<uint64_t>(program_of(*l).get()), l->task,
+                                 l->iterations, l->grain, l->chunks, l->args, l->guard});
+    if (auto* c = std::get_if<Copy>(&command))
+      words.insert(words.end(), {c->to, c->from, c->bytes});
+    if (auto* f = std::get_if<Fill>(&command))
+      words.insert(words.end(), {f->to, f->bytes, f->pattern});
+  }
+  return words;
+}
+
+}  // namespace
+
+Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
+               const runtime::Compiler& compiler)
+    : target_(std::move(target)),
+      compiler_(compiler),
+      gpu_(std::make_shared<Gpu>(std::move(api), device)),
+      queue_(gpu_),
+      memory_(gpu_, queue_),
+      staging_(gpu_, queue_, memory_),
+      graphs_(gpu_, queue_.stream()) {}
+
+runtime::Address Driver::allocate(uint64_t bytes) {
+  Address address = 0;
+  queue_.call([&] { address = memory_.allocate(bytes); });
+  return address;
+}
+
+void Driver::release(runtime::Address address) {
+  if (queue_.lost()) return;  // the memory went with the device
+  queue_.call([&] { memory_.release(address, queue_.submitted()); });
+}
+
+std::unique_ptr<runtime::Executable> Driver::load(const ir::Kernel& kernel,
+                                                  const runtime::Image& image) {
+  std::shared_ptr<const Program> program;
+  queue_.call([&] {
+    program = std::make_shared<const Program>(gpu_, kernel, modules_.load(gpu_, image.code));
+  });
+  return std::make_unique<Executable>(std::move(program));
+}
+
+// ---- commands
+
+Ticket Driver::submit(std::span<const Command> commands) {
+  if (commands.empty()) return queue_.last();
+  return queue_.submit([&](Work& work) {
+    for (const Command& command : commands) check(command);
+    auto record_all = [&](Work& w) {
+      for (const Command& command : commands)
+        std::visit([&](const auto& c) { record(w, c); }, command);
+    };
+    std::shared_ptr<const Graph> graph;
+    if (can_repeat(commands)) graph = graphs_.find(spell_out(commands), record_all);
+    if (!graph) return record_all(work);
+    work.push_back(graph);
+    graph->launch(queue_.stream());
+  });
+}
+
+/// What can be refused is refused before anything runs.
+void Driver::check(const Command& command) const {
+  if (auto* launch = std::get_if<Launch>(&command)) program_of(*launch)->geometry(*launch);
+  if (auto* copy = std::get_if<Copy>(&command)) {
+    memory_.expect(copy->to, copy->bytes);
+    memory_.expect(copy->from, copy->bytes);
+  }
+  if (auto* fill = std::get_if<Fill>(&command)) memory_.expect(fill->to, fill->bytes);
+}
+
+void Driver::record(Work& work, const Launch& launch) {
+  const std::shared_ptr<const Program>& program = program_of(launch);
+  Geometry g = program->geometry(launch);
+  if (g.grid == 0) return;
+  if (work.empty() || work.back() != program) work.push_back(program);
+  uint64_t words[] = {launch.args, launch.guard, launch.iterations, launch.grain, launch.chunks};
+  void* parameters[] = {&words[0], &words[1], &words[2], &words[3], &words[4]};
+  Code c = gpu_->api->launch(program->function(launch.task), g.grid, 1, 1, g.block, 1, 1, 0,
+                             queue_.stream(), parameters, nullptr);
+  if (c != code::success)
+    fail(*gpu_->api, c,
+         "launching task " + std::to_string(launch.task) + " of kernel " + program->kernels);
+}
+
+void Driver::copy_apart(Address to, Address from, uint64_t bytes) {
+  gpu_->expect(gpu_->api->copy(to, from, bytes, queue_.stream()), "a copy");
+}
+
+void Driver::record(Work&, const Copy& copy) {
+  if (copy.bytes == 0 || copy.to == copy.from) return;
+  if (!overlap(copy)) return copy_apart(copy.to, copy.from, copy.bytes);
+  Address between = memory_.allocate(copy.bytes);
+  copy_apart(between, copy.from, copy.bytes);
+  copy_apart(copy.to, between, copy.bytes);
+  memory_.release(between, queue_.submitted() + 1);
+}
+
+void Driver::record(Work&, const Fill& fill) {
+  if (fill.bytes == 0) return;
+  gpu_->expect(gpu_->api->fill(fill.to, fill.pattern, fill.bytes / 4, queue_.stream()), "a fill");
+}
+
+}  // namespace quern::gpu

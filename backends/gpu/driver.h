@@ -1,0 +1,56 @@
+#pragma once
+// The driver of the CUDA and ROCm back ends.
+#include "backends/gpu/graphs.h"
+#include "backends/gpu/memory.h"
+#include "backends/gpu/module.h"
+#include "backends/gpu/staging.h"
+
+namespace quern::gpu {
+
+/// One device through one stream. `compiler` must outlive it.
+class Driver : public runtime::Driver {
+ public:
+  Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
+         const runtime::Compiler& compiler);
+
+  const runtime::Target& target() const override { return target_; }
+  const runtime::Compiler& compiler() const override { return compiler_; }
+  runtime::Address allocate(uint64_t bytes) override;
+  void release(runtime::Address address) override;
+  std::unique_ptr<runtime::Executable> load(const ir::Kernel& kernel,
+                                            const runtime::Image& image) override;
+  Ticket submit(std::span<const runtime::Command> commands) override;
+  bool done(Ticket ticket) override { return queue_.done(ticket); }
+  void wait(Ticket ticket) override { queue_.wait(ticket); }
+  void upload(runtime::Address to, std::span<const std::byte> from) override {
+    staging_.upload(to, from);
+  }
+  void download(std::span<std::byte> to, runtime::Address from) override {
+    staging_.download(to, from);
+  }
+  std::byte* host_pointer(runtime::Address) override { return nullptr; }
+
+  /// Copies from another device of the same vendor's, ordered after everything submitted to either
+  /// and before what is submitted to either from now on: directly where the two reach each other,
+  /// else through the host.
+  Ticket copy_from(Driver& source, runtime::Address to, runtime::Address from, uint64_t bytes);
+
+ private:
+  void check(const runtime::Command& command) const;
+  void record(Work& work, const runtime::Launch& launch);
+  void record(Work& work, const runtime::Copy& copy);
+  void record(Work& work, const runtime::Fill& fill);
+  void copy_apart(runtime::Address to, runtime::Address from, uint64_t bytes);
+  bool reaches(Driver& source);
+
+  runtime::Target target_;
+  const runtime::Compiler& compiler_;
+  std::shared_ptr<Gpu> gpu_;
+  Queue queue_;
+  Memory memory_;
+  Staging staging_;
+  Modules modules_;
+  Graphs graphs_;
+};
+
+}  // namespace quern::gpu

@@ -1,0 +1,55 @@
+#pragma once
+// Batches of commands that come again and again, launched as one.
+#include <list>
+
+#include "backends/gpu/queue.h"
+
+namespace quern::gpu {
+
+/// A batch in the driver's own form.
+class Graph : public Used {
+ public:
+  Graph(std::shared_ptr<Gpu> gpu, GraphExecHandle handle, Work work);
+  ~Graph() override;
+  Graph(const Graph&) = delete;
+
+  void launch(StreamHandle stream) const {
+    gpu_->expect(gpu_->api->graph_launch(handle_, stream), "launching a graph");
+  }
+
+ private:
+  std::shared_ptr<Gpu> gpu_;
+  GraphExecHandle handle_;
+  Work work_;  ///< what the nodes use
+};
+
+/// The batches seen last. A batch becomes a graph when it comes for the second time. Members are
+/// called within the functions of a queue.
+class Graphs {
+ public:
+  /// Shorter batches are launched one by one: starting a graph costs as much as a few launches.
+  static constexpr size_t shortest = 8;
+  static constexpr size_t remembered = 32;
+
+  Graphs(std::shared_ptr<Gpu> gpu, StreamHandle stream) : gpu_(std::move(gpu)), stream_(stream) {}
+
+  /// The graph of the batch whose commands these words spell out; null where it is not worth one.
+  /// `record` puts the commands into the stream and what they use into its argument.
+  std::shared_ptr<const Graph> find(std::vector<uint64_t> words,
+                                    const std::function<void(Work&)>& record);
+
+ private:
+  struct Batch {
+    size_t hash = 0;
+    std::vector<uint64_t> words;         ///< once it is a graph
+    std::shared_ptr<const Graph> graph;  ///< null: seen once
+  };
+  std::shared_ptr<const Graph> capture(const std::function<void(Work&)>& record);
+
+  std::shared_ptr<Gpu> gpu_;
+  StreamHandle stream_;
+  std::list<Batch> batches_;  ///< the last used in front
+  bool supported_ = true;     ///< until the driver refuses one
+};
+
+}  // namespace quern::gpu

@@ -1,0 +1,126 @@
+#include "backends/gpu/memory.h"
+
+namespace quern::gpu {
+
+namespace {
+/// A pool keeps what is released up to this share of the device's memory, for the next allocation;
+/// more goes back to the system.
+constexpr uint64_t kept_share = 4;
+}  // namespace
+
+Memory::Memory(std::shared_ptr<Gpu> gpu, Queue& queue) : gpu_(std::move(gpu)), queue_(queue) {
+  if (!gpu_->properties.pools) return;
+  Current current(*gpu_);
+  PoolProperties properties;
+  properties.location.device = gpu_->properties.index;
+  gpu_->expect(gpu_->api->pool_create(&pool_, &properties), "making a pool of memory");
+  uint64_t kept = gpu_->properties.memory / kept_share;
+  gpu_->api->pool_set(pool_, flag::pool_release_threshold, &kept);
+}
+
+Memory::~Memory() {
+  queue_.finish();
+  Current current(*gpu_);
+  for (const Waiting& w : waiting_) free_now(w.address);
+  for (const auto& [address, bytes] : live_) free_now(address);
+  if (!pool_) return;
+  gpu_->api->stream_synchronize(queue_.stream());
+  gpu_->api->pool_destroy(pool_);
+}
+
+Address Memory::allocate(uint64_t bytes) {
+  collect();
+  Address address = 0;
+  Code c = code::out_of_memory;
+  if (bytes <= gpu_->properties.memory) {
+    c = obtain(address, bytes);
+    if (c == code::out_of_memory) {
+      reclaim();
+      c = obtain(address, bytes);
+    }
+    if (c != code::success && c != code::out_of_memory)
+      fail(*gpu_->api, c, "allocating " + std::to_string(bytes) + " bytes");
+  }
+  if (c == code::out_of_memory) {
+    size_t free_bytes = 0, total = 0;
+    gpu_->api->memory_info(&free_bytes, &total);
+    throw Error("cannot allocate " + std::to_string(bytes) + " bytes on " + gpu_->properties.name +
+                ": " + std::to_string(free_bytes) + " of its " +
+                std::to_string(gpu_->properties.memory) + " bytes are free, " +
+                std::to_string(used_) + " are in use here");
+  }
+  live_[address] = bytes;
+  used_ += bytes;
+  return address;
+}
+
+Code Memory::obtain(Address& address, uint64_t bytes) {
+  return pool_ ? gpu_->api->pool_allocate(&address, bytes, pool_, queue_.stream())
+               : gpu_->api->allocate(&address, bytes);
+}
+
+void Memory::release(Address address, Ticket after) {
+  auto found = live_.find(address);
+  if (found == live_.end()) throw InternalError("release of memory that was not allocated");
+  used_ -= found->second;
+  live_.erase(found);
+  if (pool_)
+    gpu_->expect(gpu_->api->pool_free(address, queue_.stream()), "releasing memory");
+  else
+    waiting_.push_back({after, address});
+  collect();
+}
+
+void Memory::collect() {
+  while (!waiting_.empty() && waiting_.front().after <= queue_.reached()) {
+    Address address = waiting_.front().address;
+    waiting_.pop_front();
+    gpu_->expect(gpu_->api->free(address), "releasing memory");
+  }
+}
+
+/// Waits until what was released can be had again.
+void Memory::reclaim() {
+  gpu_->expect(gpu_->api->stream_synchronize(queue_.stream()), "waiting for the device");
+  if (pool_) gpu_->expect(gpu_->api->pool_trim(pool_, 0), "giving memory back");
+  for (; !waiting_.empty(); waiting_.pop_front())
+    gpu_->expect(gpu_->api->free(waiting_.front().address), "releasing memory");
+}
+
+void Memory::free_now(Address address) {
+  if (pool_)
+    gpu_->api->pool_free(address, queue_.stream());
+  else
+    gpu_->api->free(address);
+}
+
+void Memory::expect(Address address, uint64_t bytes) const {
+  auto next = live_.upper_bound(address);
+  if (next != live_.begin()) {
+    auto [start, size] = *std::prev(next);
+    uint64_t offset = address - start;
+    if (offset <= size && bytes <= size - offset) return;
+  }
+  throw InternalError("no device memory of " + std::to_string(bytes) + " bytes at address " +
+                      std::to_string(address));
+}
+
+bool Memory::open_to(const Gpu& peer) {
+  int device = peer.properties.index;
+  auto known = peers_.find(device);
+  if (known != peers_.end()) return known->second;
+  int can = 0;
+  gpu_->expect(gpu_->api->can_access_peer(&can, device, gpu_->properties.index),
+               "asking whether devices reach each other");
+  if (can) {
+    PoolAccess access;
+    access.location.device = device;
+    Current current(peer);
+    Code c = pool_ ? gpu_->api->pool_access(pool_, &access, 1)
+                   : gpu_->api->enable_peer(gpu_->context, gpu_->properties.index);
+    if (c != code::peer_access_already_enabled) gpu_->expect(c, "opening memory to another device");
+  }
+  return peers_[device] = can != 0;
+}
+
+}  // namespace quern::gpu

@@ -1,0 +1,168 @@
+#include "backends/gpu/queue.h"
+
+#include <algorithm>
+
+namespace quern::gpu {
+
+namespace {
+/// Submissions that may be done are looked at once there are so many, or when somebody asks: asking
+/// the driver costs about as much as a launch.
+constexpr size_t lazily = 32;
+}  // namespace
+
+Queue::Queue(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {
+  Current current(*gpu_);
+  current.expect();
+  gpu_->expect(gpu_->api->stream_create(&stream_, flag::stream_non_blocking), "making a stream");
+}
+
+Queue::~Queue() {
+  finish();
+  Current current(*gpu_);
+  gpu_->api->stream_destroy(stream_);
+}
+
+template <class F>
+void Queue::guarded(F&& f) {
+  std::lock_guard lock(mutex_);
+  if (!lost_.empty()) throw Error(lost_);
+  Current current(*gpu_);
+  try {
+    current.expect();
+    f();
+  } catch (const DeviceLost& how) {
+    lose(how);
+  }
+}
+
+/// Says which kernels may have done it: those not known to be done.
+void Queue::lose(const DeviceLost& how) {
+  std::vector<std::string> names;
+  for (const Submission& s : running_)
+    for (const auto& used : s.work)
+      if (!used->kernels.empty() && std::ranges::find(names, used->kernels) == names.end())
+        names.push_back(used->kernels);
+  std::string text;
+  for (size_t k = 0; k < names.size() && k < 8; k++) text += (k ? ", " : "") + names[k];
+  if (names.size() > 8) text += " …";
+  lost_ = how.message();
+  if (names.size() == 1) lost_ += ", in kernel " + text;
+  if (names.size() > 1) lost_ += ", in one of the kernels " + text;
+  lost_ += "; nothing runs on " + gpu_->properties.name + " in this process any more";
+  throw Error(lost_);
+}
+
+Ticket Queue::submit(const std::function<void(Work&)>& f) {
+  Ticket ticket = 0;
+  guarded([&] {
+    if (running_.size() >= lazily) retire();
+    Work work;
+    try {
+      f(work);
+    } catch (const DeviceLost& how) {
+      running_.push_back({++last_, nullptr, std::move(work)});  // its kernels are suspects too
+      lose(how);
+    } catch (...) {
+      close(std::move(work));
+      throw;
+    }
+    ticket = close(std::move(work));
+  });
+  return ticket;
+}
+
+void Queue::call(const std::function<void()>& f) { guarded(f); }
+
+Ticket Queue::close(Work work) {
+  running_.push_back({++last_, nullptr, std::move(work)});
+  try {
+    std::shared_ptr<Event> event = take_event();
+    event->record(stream_);
+    running_.back().event = std::move(event);
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (...) {  // nothing tells when it is done: now
+    gpu_->api->stream_synchronize(stream_);
+    running_.pop_back();
+    last_--;
+    throw;
+  }
+  return last_;
+}
+
+/// One that nobody waits for any more.
+std::shared_ptr<Event> Queue::take_event() {
+  auto free = std::ranges::find_if(idle_, [](auto& e) { return e.use_count() == 1; });
+  if (free == idle_.end()) return std::make_shared<Event>(gpu_);
+  std::swap(*free, idle_.back());
+  std::shared_ptr<Event> event = std::move(idle_.back());
+  idle_.pop_back();
+  return event;
+}
+
+void Queue::retire() {
+  while (!running_.empty() && running_.front().event->done()) pop();
+}
+
+void Queue::pop() {
+  reached_ = running_.front().ticket;
+  idle_.push_back(std::move(running_.front().event));
+  running_.pop_front();
+}
+
+Ticket Queue::last() {
+  Ticket ticket = 0;
+  guarded([&] { ticket = last_; });
+  return ticket;
+}
+
+bool Queue::done(Ticket ticket) {
+  bool is_done = false;
+  guarded([&] {
+    if (ticket > reached_) retire();
+    is_done = ticket <= reached_;
+  });
+  return is_done;
+}
+
+std::shared_ptr<Event> Queue::event(Ticket ticket) {
+  std::shared_ptr<Event> found;
+  guarded([&] {
+    if (ticket > last_)
+      throw InternalError("a wait for submission " + std::to_string(ticket) + " of " +
+                          std::to_string(last_));
+    if (ticket > reached_) found = running_[ticket - running_.front().ticket].event;
+  });
+  return found;
+}
+
+void Queue::wait(Ticket ticket) {
+  std::shared_ptr<Event> event = this->event(ticket);
+  if (!event) return;
+  Code c = code::success;
+  {
+    Current current(*gpu_);  // without the lock: others may submit in the meantime
+    c = gpu_->api->event_synchronize(event->handle);
+  }
+  event.reset();
+  guarded([&] {
+    gpu_->expect(c, "waiting for the device");
+    while (!running_.empty() && running_.front().ticket <= ticket) pop();
+  });
+}
+
+void Queue::finish() noexcept {
+  std::lock_guard lock(mutex_);
+  Current current(*gpu_);
+  gpu_->api->stream_synchronize(stream_);
+  running_.clear();
+  idle_.clear();
+  reached_ = last_;
+}
+
+bool Queue::lost() {
+  std::lock_guard lock(mutex_);
+  return !lost_.empty();
+}
+
+}  // namespace quern::gpu

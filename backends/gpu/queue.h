@@ -1,0 +1,75 @@
+#pragma once
+// A device's work in order: one stream, and what its submissions use until they are done.
+#include <deque>
+#include <functional>
+#include <mutex>
+
+#include "backends/gpu/gpu.h"
+#include "quern/runtime/backend.h"
+
+namespace quern::gpu {
+
+using runtime::Ticket;
+
+/// What a submission uses while it runs.
+struct Used {
+  virtual ~Used() = default;
+  std::string kernels;  ///< names, for the error of a kernel that fails
+};
+using Work = std::vector<std::shared_ptr<const Used>>;
+
+/// All members may be called from any thread, but not from within each other's functions. Once a
+/// kernel has broken the context, each call throws an Error that says so and names the kernels that
+/// may have done it.
+class Queue {
+ public:
+  explicit Queue(std::shared_ptr<Gpu> gpu);
+  ~Queue();
+  Queue(const Queue&) = delete;
+
+  /// Calls `f(work)` alone and with the device current. What it puts into the stream is one
+  /// submission, also where it throws; what it adds to `work` lives until that is done.
+  Ticket submit(const std::function<void(Work&)>& f);
+  /// The same for what puts nothing into the stream that anything waits for.
+  void call(const std::function<void()>& f);
+
+  Ticket last();
+  bool done(Ticket ticket);
+  void wait(Ticket ticket);
+  /// The event of a submission; null where it is done.
+  std::shared_ptr<Event> event(Ticket ticket);
+  /// Waits for everything and lets go of it; errors are left aside. For destructors.
+  void finish() noexcept;
+  bool lost();
+
+  StreamHandle stream() const { return stream_; }
+  /// Up to where everything is known to be done; for use within `submit` and `call`.
+  Ticket reached() const { return reached_; }
+  /// The last submission, likewise.
+  Ticket submitted() const { return last_; }
+
+ private:
+  struct Submission {
+    Ticket ticket = 0;
+    std::shared_ptr<Event> event;
+    Work work;
+  };
+
+  template <class F>
+  void guarded(F&& f);
+  [[noreturn]] void lose(const DeviceLost& how);
+  Ticket close(Work work);
+  void retire();
+  void pop();
+  std::shared_ptr<Event> take_event();
+
+  std::shared_ptr<Gpu> gpu_;
+  StreamHandle stream_ = nullptr;
+  std::mutex mutex_;  ///< guards the stream and everything below
+  std::deque<Submission> running_;
+  std::vector<std::shared_ptr<Event>> idle_;
+  Ticket last_ = 0, reached_ = 0;
+  std::string lost_;
+};
+
+}  // namespace quern::gpu

@@ -1,0 +1,52 @@
+#include <algorithm>
+
+#include "backends/gpu/driver.h"
+#include "backends/rocm/api.h"
+#include "quern/error.h"
+
+namespace quern::rocm {
+
+namespace {
+/// Chunks of a task with reductions; a serial task combines what each leaves.
+constexpr uint32_t workers_per_multiprocessor = 64;
+}  // namespace
+
+runtime::Target target_of(const gpu::Properties& device) {
+  runtime::Target t;
+  t.backend = "rocm";
+  // Without the modes behind the colon: such code runs in each of them.
+  t.isa = "amdgcn-amd-amdhsa " + device.architecture.substr(0, device.architecture.find(':')) + " ";
+  t.device = device.name;
+  t.key = std::hash<std::string>()(t.isa);
+  t.traits.walk = ir::Task::element;
+  t.traits.narrow_atomics = false;
+  t.workers = device.multiprocessors * workers_per_multiprocessor;
+  t.max_allocation = device.memory;
+  return t;
+}
+
+std::vector<runtime::Target> devices(std::string& why_absent) {
+  std::vector<runtime::Target> targets;
+  try {
+    std::string why;
+    if (auto hip = api(why))
+      for (const gpu::Properties& p : gpu::describe_all(*hip, why)) targets.push_back(target_of(p));
+    if (targets.empty()) why_absent = why;
+  } catch (const std::exception& e) {
+    targets.clear();
+    why_absent = e.what();
+  }
+  return targets;
+}
+
+std::unique_ptr<runtime::Driver> open(const runtime::Target& target,
+                                      const runtime::Compiler& compiler) {
+  std::string why;
+  auto hip = api(why);
+  if (!hip) throw Error("no ROCm device: " + why);
+  for (const gpu::Properties& p : gpu::describe_all(*hip, why))
+    if (p.name == target.device) return std::make_unique<gpu::Driver>(hip, p, target, compiler);
+  throw Error("the ROCm device '" + target.device + "' is not present any more");
+}
+
+}  // namespace quern::rocm

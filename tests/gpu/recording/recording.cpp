@@ -1,0 +1,634 @@
+// Built once with the names of CUDA's driver API and once with those of HIP's (QUERN_RECORDING_CUDA
+// is 1 or 0).
+#include "tests/gpu/recording/recording.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "backends/gpu/api.h"
+
+using namespace quern::gpu;
+using quern::recording::Launch;
+using quern::recording::Recorder;
+using quern::recording::Session;
+
+#if QUERN_RECORDING_CUDA
+#define EXPORT(cuda, hip) extern "C" int cuda
+#else
+#define EXPORT(cuda, hip) extern "C" int hip
+#endif
+#define VENDOR_ONLY extern "C"
+
+namespace {
+
+using Op = std::function<void(bool in_graph)>;
+
+struct Stream {
+  int device = 0;
+  std::deque<Op> ops;
+  uint64_t done = 0;
+  std::shared_ptr<std::vector<Op>> capture;
+
+  void put(Op op) {
+    if (capture)
+      capture->push_back(std::move(op));
+    else
+      ops.push_back(std::move(op));
+  }
+  void run_one() {
+    Op op = std::move(ops.front());
+    ops.pop_front();
+    done++;
+    op(false);
+  }
+  void run_to(uint64_t position) {
+    while (done < position) run_one();
+  }
+  void run() { run_to(done + ops.size()); }
+};
+
+struct Event {
+  int device = 0;
+  Stream* stream = nullptr;
+  uint64_t position = 0;
+};
+struct Module {
+  std::string text;
+  int device = 0;
+};
+struct Function {
+  std::string name;
+  Module* module = nullptr;
+};
+struct Pool {
+  int device = 0;
+  std::set<int> open_to;
+};
+struct Allocation {
+  size_t bytes = 0;
+  int device = 0;
+  Pool* pool = nullptr;
+};
+using Graph = std::shared_ptr<std::vector<Op>>;
+
+struct State {
+  Recorder recorder;
+  std::map<Address, Allocation> memory;
+  std::map<const std::byte*, size_t> pinned;
+  std::set<Stream*> streams;
+  std::map<int, std::set<int>> peers;  ///< device -> those it reaches
+  std::vector<std::unique_ptr<Function>> functions;
+  uint64_t used = 0;
+  int ran = 0;
+};
+State& state() {
+  static State& s = *new State;
+  return s;
+}
+Recorder& recorder() { return state().recorder; }
+
+thread_local std::vector<int> current_devices(1, 0);
+int current() { return current_devices.back(); }
+
+void misuse(const std::string& what) { recorder().misuse.push_back(what); }
+void expect_current(int device, const char* what) {
+  if (device != current())
+    misuse(std::string(what) + " for device " + std::to_string(device) + " while device " +
+           std::to_string(current()) + " is current");
+}
+
+/// Counts a call; the code it fails with, or 0.
+int call(const char* name) {
+  Recorder& r = recorder();
+  int number = ++r.calls[name];
+  if (r.broken) return r.broken;
+  auto failure = r.failures.find(name);
+  if (failure == r.failures.end() || failure->second.call != number) return 0;
+  if (code::is_fatal(failure->second.code)) r.broken = failure->second.code;
+  return failure->second.code;
+}
+#define CALL(name)                                              \
+  std::lock_guard<std::recursive_mutex> lock(recorder().mutex); \
+  if (int failed = call(#name)) return failed
+
+/// Allocated, and reached by the device.
+bool reached(Address address, size_t bytes, int device) {
+  auto next = state().memory.upper_bound(address);
+  if (next == state().memory.begin()) return false;
+  auto& [start, a] = *std::prev(next);
+  if (address + bytes > start + a.bytes) return false;
+  if (a.device == device) return true;
+  return a.pool ? a.pool->open_to.contains(device) : state().peers[device].contains(a.device);
+}
+void expect_reached(Address address, size_t bytes, int device) {
+  if (!reached(address, bytes, device)) recorder().broken = 700;
+}
+
+Stream* of(StreamHandle s) { return reinterpret_cast<Stream*>(s); }
+::Event* of(EventHandle e) { return reinterpret_cast<::Event*>(e); }
+template <class Handle, class T>
+void hand_out(Handle* handle, T* object, const char* what) {
+  *handle = reinterpret_cast<Handle>(object);
+  recorder().live[what]++;
+}
+template <class T, class Handle>
+void take_back(Handle handle, const char* what) {
+  delete reinterpret_cast<T*>(handle);
+  recorder().live[what]--;
+}
+
+int allocate(Address* address, size_t bytes, Pool* pool, int device) {
+  State& s = state();
+  if (bytes > s.recorder.memory - s.used) return 2;
+  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(memory, 0xcd, bytes);
+  *address = reinterpret_cast<Address>(memory);
+  s.memory[*address] = {bytes, device, pool};
+  s.used += bytes;
+  s.recorder.live["allocations"]++;
+  return 0;
+}
+
+void release(Address address) {
+  State& s = state();
+  auto found = s.memory.find(address);
+  if (found == s.memory.end()) return misuse("a free of what was not allocated");
+  s.used -= found->second.bytes;
+  s.memory.erase(found);
+  std::free(reinterpret_cast<void*>(address));
+  s.recorder.live["allocations"]--;
+}
+
+void run_kernel(Launch l, bool in_graph) {
+  Recorder& r = recorder();
+  if (r.broken) return;
+  l.in_graph = in_graph;
+  r.launches.push_back(l);
+  if (++state().ran == r.faulty_launch) r.broken = 700;
+  auto word = [](uint64_t address) { return reinterpret_cast<uint32_t*>(address); };
+  if (l.words[1] && reached(l.words[1], 4, l.device) && *word(l.words[1]) == 0) return;
+  if (reached(l.words[0], 4, l.device)) ++*word(l.words[0]);
+}
+
+}  // namespace
+
+extern "C" Recorder* quern_recording(bool reset) {
+  Recorder& r = recorder();
+  std::lock_guard lock(r.mutex);
+  if (!reset) return &r;
+  std::map<std::string, int> live = std::move(r.live);
+  static_cast<Session&>(r) = {};
+  r.live = std::move(live);
+  state().ran = 0;
+  return &r;
+}
+
+// ---- devices
+
+EXPORT(cuInit, hipInit)(unsigned) {
+  CALL(init);
+  return recorder().devices == 0 ? 100 : 0;
+}
+EXPORT(cuDriverGetVersion, hipRuntimeGetVersion)(int* version) {
+  CALL(runtime_version);
+  *version = recorder().version;
+  return 0;
+}
+EXPORT(cuDeviceGetCount, hipGetDeviceCount)(int* count) {
+  CALL(device_count);
+  *count = recorder().devices;
+  return *count == 0 && !QUERN_RECORDING_CUDA ? 100 : 0;
+}
+EXPORT(cuDeviceGetName, hipDeviceGetName)(char* name, int bytes, int) {
+  CALL(device_name);
+  std::strncpy(name, recorder().name.c_str(), size_t(bytes));
+  return 0;
+}
+EXPORT(cuDeviceTotalMem_v2, hipDeviceTotalMem)(size_t* bytes, int) {
+  CALL(device_memory);
+  *bytes = recorder().memory;
+  return 0;
+}
+EXPORT(cuDeviceGetAttribute, hipDeviceGetAttribute)(int* value, int attribute, int) {
+  CALL(device_attribute);
+  const Recorder& r = recorder();
+  const std::map<int, int> cuda = {{16, r.multiprocessors},
+                                   {1, r.max_threads},
+                                   {5, r.max_grid},
+                                   {10, r.warp_size},
+                                   {8, 49152},
+                                   {115, r.pools},
+                                   {75, r.capability / 10},
+                                   {76, r.capability % 10}};
+  const std::map<int, int> hip = {{63, r.multiprocessors}, {56, r.max_threads}, {29, r.max_grid},
+                                  {87, r.warp_size},       {74, 65536},         {88, r.pools}};
+  const std::map<int, int>& known = QUERN_RECORDING_CUDA ? cuda : hip;
+  if (!known.contains(attribute)) return 1;
+  *value = known.at(attribute);
+  return 0;
+}
+EXPORT(cuMemGetInfo_v2, hipMemGetInfo)(size_t* free_bytes, size_t* total) {
+  CALL(memory_info);
+  *total = recorder().memory;
+  *free_bytes = *total - state().used;
+  return 0;
+}
+
+// ---- streams and events
+
+EXPORT(cuStreamCreate, hipStreamCreateWithFlags)(StreamHandle* stream, unsigned flags) {
+  CALL(stream_create);
+  if (flags != 1) misuse("a stream that blocks");
+  auto* made = new Stream{current(), {}, 0, nullptr};
+  state().streams.insert(made);
+  hand_out(stream, made, "streams");
+  return 0;
+}
+EXPORT(cuStreamDestroy_v2, hipStreamDestroy)(StreamHandle stream) {
+  std::lock_guard lock(recorder().mutex);
+  call("stream_destroy");
+  of(stream)->run();
+  state().streams.erase(of(stream));
+  take_back<Stream>(stream, "streams");
+  return 0;
+}
+EXPORT(cuStreamSynchronize, hipStreamSynchronize)(StreamHandle stream) {
+  CALL(stream_synchronize);
+  if (of(stream)->capture) misuse("a wait for a stream that records");
+  of(stream)->run();
+  return recorder().broken;
+}
+EXPORT(cuStreamWaitEvent, hipStreamWaitEvent)(StreamHandle stream, EventHandle event, unsigned) {
+  CALL(stream_wait_event);
+  Stream* other = of(event)->stream;
+  uint64_t position = of(event)->position;
+  of(stream)->put([=](bool) {
+    if (other && state().streams.contains(other)) other->run_to(position);
+  });
+  return 0;
+}
+EXPORT(cuEventCreate, hipEventCreateWithFlags)(EventHandle* event, unsigned) {
+  CALL(event_create);
+  hand_out(event, new ::Event{current(), nullptr, 0}, "events");
+  return 0;
+}
+EXPORT(cuEventDestroy_v2, hipEventDestroy)(EventHandle event) {
+  std::lock_guard lock(recorder().mutex);
+  call("event_destroy");
+  take_back<::Event>(event, "events");
+  return 0;
+}
+EXPORT(cuEventRecord, hipEventRecord)(EventHandle event, StreamHandle stream) {
+  CALL(event_record);
+  Stream* s = of(stream);
+  if (of(event)->device != s->device) misuse("an event of another device's");
+  *of(event) = {s->device, s, s->done + s->ops.size()};
+  return 0;
+}
+EXPORT(cuEventQuery, hipEventQuery)(EventHandle event) {
+  CALL(event_query);
+  const ::Event& e = *of(event);
+  if (!e.stream || e.stream->done >= e.position) return recorder().broken;
+  e.stream->run_one();
+  return recorder().broken ? recorder().broken : 600;
+}
+EXPORT(cuEventSynchronize, hipEventSynchronize)(EventHandle event) {
+  CALL(event_synchronize);
+  if (of(event)->stream) of(event)->stream->run_to(of(event)->position);
+  return recorder().broken;
+}
+EXPORT(cuEventElapsedTime, hipEventElapsedTime)(float* milliseconds, EventHandle, EventHandle) {
+  CALL(event_elapsed);
+  *milliseconds = 0;
+  return 0;
+}
+
+// ---- memory
+
+EXPORT(cuMemAlloc_v2, hipMalloc)(Address* address, size_t bytes) {
+  CALL(allocate);
+  return allocate(address, bytes, nullptr, current());
+}
+EXPORT(cuMemFree_v2, hipFree)(Address address) {
+  std::lock_guard lock(recorder().mutex);
+  call("free");
+  for (Stream* s : state().streams)
+    if (!s->ops.empty()) misuse("a free that has to wait for the device");
+  release(address);
+  return 0;
+}
+EXPORT(cuMemHostAlloc, hipHostMalloc)(void** memory, size_t bytes, unsigned) {
+  CALL(host_allocate);
+  *memory = std::malloc(bytes);
+  state().pinned[static_cast<std::byte*>(*memory)] = bytes;
+  recorder().live["pinned"]++;
+  return 0;
+}
+EXPORT(cuMemFreeHost, hipHostFree)(void* memory) {
+  std::lock_guard lock(recorder().mutex);
+  call("host_free");
+  state().pinned.erase(static_cast<std::byte*>(memory));
+  std::free(memory);
+  recorder().live["pinned"]--;
+  return 0;
+}
+EXPORT(cuPointerGetAttribute, hipPointerGetAttribute)(void* value, int attribute, Address address) {
+  CALL(pointer_attribute);
+  auto* at = reinterpret_cast<const std::byte*>(address);
+  auto next = state().pinned.upper_bound(at);
+  if (attribute != 2 || next == state().pinned.begin()) return 1;
+  auto [start, bytes] = *std::prev(next);
+  if (size_t(at - start) >= bytes) return 1;
+  unsigned host = 1;
+  std::memcpy(value, &host, sizeof host);
+  return 0;
+}
+EXPORT(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(Address to, const void* from, size_t bytes,
+                                                 StreamHandle stream) {
+  CALL(upload);
+  of(stream)->put([=, device = of(stream)->device](bool) {
+    expect_reached(to, bytes, device);
+    if (!recorder().broken) std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  });
+  return 0;
+}
+EXPORT(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void* to, Address from, size_t bytes,
+                                                 StreamHandle stream) {
+  CALL(download);
+  of(stream)->put([=, device = of(stream)->device](bool) {
+    expect_reached(from, bytes, device);
+    if (!recorder().broken) std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+  });
+  return 0;
+}
+EXPORT(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(Address to, Address from, size_t bytes,
+                                                 StreamHandle stream) {
+  CALL(copy);
+  if (to < from + bytes && from < to + bytes) misuse("a copy onto itself");
+  of(stream)->put([=, device = of(stream)->device](bool) {
+    expect_reached(to, bytes, device);
+    expect_reached(from, bytes, device);
+    if (!recorder().broken)
+      std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  });
+  return 0;
+}
+EXPORT(cuMemsetD32Async, hipMemsetD32Async)(Address to, unsigned pattern, size_t words,
+                                            StreamHandle stream) {
+  CALL(fill);
+  of(stream)->put([=, device = of(stream)->device](bool) {
+    expect_reached(to, words * 4, device);
+    if (recorder().broken) return;
+    for (size_t k = 0; k < words; k++) reinterpret_cast<unsigned*>(to)[k] = pattern;
+  });
+  return 0;
+}
+EXPORT(cuDeviceCanAccessPeer, hipDeviceCanAccessPeer)(int* can, int, int) {
+  CALL(can_access_peer);
+  *can = recorder().peers;
+  return 0;
+}
+
+EXPORT(cuMemPoolCreate, hipMemPoolCreate)(PoolHandle* pool, const PoolProperties* properties) {
+  CALL(pool_create);
+  hand_out(pool, new Pool{properties->location.device, {}}, "pools");
+  return 0;
+}
+EXPORT(cuMemPoolDestroy, hipMemPoolDestroy)(PoolHandle pool) {
+  std::lock_guard lock(recorder().mutex);
+  call("pool_destroy");
+  for (auto& [address, a] : state().memory)
+    if (a.pool == reinterpret_cast<Pool*>(pool)) misuse("a pool destroyed with memory in use");
+  take_back<Pool>(pool, "pools");
+  return 0;
+}
+EXPORT(cuMemPoolSetAttribute, hipMemPoolSetAttribute)(PoolHandle, int, void*) {
+  CALL(pool_set);
+  return 0;
+}
+EXPORT(cuMemPoolTrimTo, hipMemPoolTrimTo)(PoolHandle, size_t) {
+  CALL(pool_trim);
+  return 0;
+}
+EXPORT(cuMemPoolSetAccess, hipMemPoolSetAccess)(PoolHandle pool, const PoolAccess* access, size_t) {
+  CALL(pool_access);
+  reinterpret_cast<Pool*>(pool)->open_to.insert(access->location.device);
+  return 0;
+}
+EXPORT(cuMemAllocFromPoolAsync, hipMallocFromPoolAsync)(Address* address, size_t bytes,
+                                                        PoolHandle pool, StreamHandle stream) {
+  CALL(pool_allocate);
+  if (of(stream)->capture) misuse("an allocation in a graph");
+  auto* p = reinterpret_cast<Pool*>(pool);
+  return allocate(address, bytes, p, p->device);
+}
+EXPORT(cuMemFreeAsync, hipFreeAsync)(Address address, StreamHandle stream) {
+  std::lock_guard lock(recorder().mutex);
+  call("pool_free");
+  of(stream)->put([=](bool) { release(address); });
+  return recorder().broken;
+}
+
+// ---- modules and launches
+
+namespace {
+int load(ModuleHandle* module, const void* image, char* log, size_t log_bytes) {
+  CALL(load_module);
+  std::string text(static_cast<const char*>(image));
+  if (text.starts_with("bad")) {
+    if (log) std::strncpy(log, "line 1: no such instruction", log_bytes);
+    return 218;
+  }
+  hand_out(module, new Module{text, current()}, "modules");
+  return 0;
+}
+int best_block(int* block, int limit) {
+  CALL(best_block);
+  *block = std::min(limit, recorder().best_block);
+  return 0;
+}
+int enable_peer(int peer) {
+  CALL(enable_peer);
+  return state().peers[current()].insert(peer).second ? 0 : 704;
+}
+const char* name_of(int c) {
+  switch (c) {
+    case 2: return QUERN_RECORDING_CUDA ? "CUDA_ERROR_OUT_OF_MEMORY" : "hipErrorOutOfMemory";
+    case 218: return QUERN_RECORDING_CUDA ? "CUDA_ERROR_INVALID_PTX" : "hipErrorInvalidKernelFile";
+    case 700: return QUERN_RECORDING_CUDA ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "hipErrorIllegalAddress";
+    default: return nullptr;
+  }
+}
+}  // namespace
+
+EXPORT(cuModuleUnload, hipModuleUnload)(ModuleHandle module) {
+  std::lock_guard lock(recorder().mutex);
+  call("module_unload");
+  expect_current(reinterpret_cast<Module*>(module)->device, "unloading a module");
+  take_back<Module>(module, "modules");
+  return 0;
+}
+EXPORT(cuModuleGetFunction, hipModuleGetFunction)(FunctionHandle* function, ModuleHandle module,
+                                                  const char* name) {
+  CALL(module_function);
+  auto* m = reinterpret_cast<Module*>(module);
+  if (m->text.find(name) == std::string::npos) return 500;
+  state().functions.push_back(std::make_unique<Function>(Function{name, m}));
+  *function = reinterpret_cast<FunctionHandle>(state().functions.back().get());
+  return 0;
+}
+EXPORT(cuLaunchKernel, hipModuleLaunchKernel)(FunctionHandle function, unsigned grid_x,
+                                              unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                              unsigned block_y, unsigned block_z,
+                                              unsigned shared_bytes, StreamHandle stream,
+                                              void** parameters, void** extra) {
+  CALL(launch);
+  auto* f = reinterpret_cast<Function*>(function);
+  expect_current(f->module->device, "a launch");
+  if (extra) misuse("extra parameters");
+  if (grid_x == 0 || block_x == 0 || int(block_x) > recorder().max_threads) return 1;
+  if (!QUERN_RECORDING_CUDA && uint64_t(grid_x) * block_x > UINT32_MAX) return 9;
+  Launch l{f->name,
+           f->module->text,
+           {grid_x, grid_y, grid_z},
+           {block_x, block_y, block_z},
+           shared_bytes};
+  for (int k = 0; k < 5; k++) std::memcpy(&l.words[k], parameters[k], 8);
+  l.device = of(stream)->device;
+  of(stream)->put([l](bool in_graph) { run_kernel(l, in_graph); });
+  return 0;
+}
+EXPORT(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+       hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(int* blocks, FunctionHandle, int,
+                                                           size_t) {
+  CALL(resident_blocks);
+  *blocks = recorder().resident;
+  return 0;
+}
+EXPORT(cuFuncGetAttribute, hipFuncGetAttribute)(int* value, int attribute, FunctionHandle) {
+  CALL(function_attribute);
+  *value = attribute == 0 ? recorder().max_threads : 0;
+  return 0;
+}
+
+// ---- graphs
+
+EXPORT(cuStreamBeginCapture_v2, hipStreamBeginCapture)(StreamHandle stream, int) {
+  CALL(capture_begin);
+  of(stream)->capture = std::make_shared<std::vector<Op>>();
+  return 0;
+}
+EXPORT(cuStreamEndCapture, hipStreamEndCapture)(StreamHandle stream, GraphHandle* graph) {
+  std::lock_guard lock(recorder().mutex);
+  Graph recorded = std::move(of(stream)->capture);
+  if (int failed = call("capture_end")) return failed;
+  hand_out(graph, new Graph(std::move(recorded)), "graphs");
+  return 0;
+}
+EXPORT(cuGraphInstantiate_v2, hipGraphInstantiate)(GraphExecHandle* exec, GraphHandle graph, void*,
+                                                   char*, size_t) {
+  CALL(graph_instantiate);
+  hand_out(exec, new Graph(*reinterpret_cast<Graph*>(graph)), "executable graphs");
+  return 0;
+}
+EXPORT(cuGraphDestroy, hipGraphDestroy)(GraphHandle graph) {
+  std::lock_guard lock(recorder().mutex);
+  call("graph_destroy");
+  take_back<Graph>(graph, "graphs");
+  return 0;
+}
+EXPORT(cuGraphLaunch, hipGraphLaunch)(GraphExecHandle exec, StreamHandle stream) {
+  CALL(graph_launch);
+  of(stream)->put([ops = *reinterpret_cast<Graph*>(exec)](bool) {
+    for (const Op& op : *ops) op(true);
+  });
+  return 0;
+}
+EXPORT(cuGraphExecDestroy, hipGraphExecDestroy)(GraphExecHandle exec) {
+  std::lock_guard lock(recorder().mutex);
+  call("graph_exec_destroy");
+  take_back<Graph>(exec, "executable graphs");
+  return 0;
+}
+
+// ---- where the vendors differ
+
+#if QUERN_RECORDING_CUDA
+VENDOR_ONLY int cuDevicePrimaryCtxRetain(Context* context, int device) {
+  CALL(retain);
+  *context = reinterpret_cast<Context>(uintptr_t(device + 1));
+  recorder().live["contexts"]++;
+  return 0;
+}
+VENDOR_ONLY int cuDevicePrimaryCtxRelease_v2(int) {
+  std::lock_guard lock(recorder().mutex);
+  recorder().live["contexts"]--;
+  return 0;
+}
+VENDOR_ONLY int cuCtxPushCurrent_v2(Context context) {
+  CALL(enter);
+  current_devices.push_back(int(reinterpret_cast<uintptr_t>(context)) - 1);
+  return 0;
+}
+VENDOR_ONLY int cuCtxPopCurrent_v2(Context*) {
+  current_devices.pop_back();
+  return 0;
+}
+VENDOR_ONLY int cuModuleLoadDataEx(ModuleHandle* module, const void* image, unsigned count,
+                                   int* options, void** values) {
+  if (count != 2 || options[0] != 5 || options[1] != 6) misuse("options of a compilation");
+  return load(module, image, static_cast<char*>(values[0]), reinterpret_cast<uintptr_t>(values[1]));
+}
+VENDOR_ONLY int cuOccupancyMaxPotentialBlockSize(int* grid, int* block, FunctionHandle,
+                                                 size_t (*)(int), size_t, int limit) {
+  *grid = 1;
+  return best_block(block, limit);
+}
+VENDOR_ONLY int cuCtxEnablePeerAccess(Context peer, unsigned) {
+  return enable_peer(int(reinterpret_cast<uintptr_t>(peer)) - 1);
+}
+VENDOR_ONLY int cuGetErrorName(int c, const char** name) {
+  *name = name_of(c);
+  return *name ? 0 : 1;
+}
+#else
+VENDOR_ONLY int hipGetDevice(int* device) {
+  CALL(enter);
+  *device = current();
+  return 0;
+}
+VENDOR_ONLY int hipSetDevice(int device) {
+  current_devices.back() = device;
+  return 0;
+}
+VENDOR_ONLY int hipGetDevicePropertiesR0600(void* properties, int) {
+  CALL(architecture);
+  std::strcpy(static_cast<char*>(properties) + 1160, recorder().architecture.c_str());
+  return 0;
+}
+VENDOR_ONLY int hipModuleLoadData(ModuleHandle* module, const void* image) {
+  return load(module, image, nullptr, 0);
+}
+VENDOR_ONLY int hipModuleOccupancyMaxPotentialBlockSize(int* grid, int* block, FunctionHandle,
+                                                        size_t, int limit) {
+  *grid = 1;
+  return best_block(block, limit);
+}
+VENDOR_ONLY int hipDeviceEnablePeerAccess(int peer, unsigned) { return enable_peer(peer); }
+VENDOR_ONLY const char* hipGetErrorName(int c) { return name_of(c); }
+#endif
+
+// Each has the type that the table says.
+#if QUERN_RECORDING_CUDA
+#define QUERN_COMPARE(name, cuda, hip, parameters) \
+  static_assert(std::is_same_v<decltype(&cuda), decltype(Api::name)>);
+#else
+#define QUERN_COMPARE(name, cuda, hip, parameters) \
+  static_assert(std::is_same_v<decltype(&hip), decltype(Api::name)>);
+#endif
+QUERN_GPU_FUNCTIONS(QUERN_COMPARE)
+QUERN_GPU_POOL_FUNCTIONS(QUERN_COMPARE)
