@@ -87,6 +87,10 @@ ir::Task task(ir::Task::Kind kind, ir::Task::Walk walk, uint32_t block_size = 0)
 }
 }  // namespace
 
+runtime::Launch launch(const runtime::Executable& executable, uint32_t task, uint64_t iterations,
+                       runtime::Address args, uint64_t grain) {
+  return {&executable, task, iterations, grain, (iterations + grain - 1) / grain, args, 0};
+}
 ir::Task serial() { return task(ir::Task::serial, ir::Task::chunked); }
 ir::Task element(uint32_t block_size) {
   return task(ir::Task::range, ir::Task::element, block_size);

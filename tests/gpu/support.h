@@ -44,6 +44,9 @@ struct Code {
   ir::Kernel kernel;
   runtime::Image image;
 };
+/// A launch of `iterations` in chunks of `grain`.
+runtime::Launch launch(const runtime::Executable& executable, uint32_t task, uint64_t iterations,
+                       runtime::Address args = 0, uint64_t grain = 1);
 ir::Task serial();
 ir::Task element(uint32_t block_size = 0);
 ir::Task chunked();

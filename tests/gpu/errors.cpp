@@ -1,0 +1,178 @@
+// What may go wrong: no memory, wrong addresses and images, a device that is lost.
+#include <cstring>
+
+#include "quern/error.h"
+#include "tests/gpu/support.h"
+
+using namespace quern;
+using namespace quern::test;
+using runtime::Address;
+using runtime::Command;
+using runtime::Copy;
+using runtime::Fill;
+
+TEST_CASE_METHOD(OnEachVendor, "no memory is an error that says how much there is") {
+  recorder.pools = GENERATE(true, false);
+  recorder.memory = 1000 << 20;
+  auto driver = open();
+  Address some = driver->allocate(300 << 20);
+  std::string text = message_of([&] { driver->allocate(800 << 20); });
+  CHECK_THAT(text, contains("838860800 bytes on Recorder"));
+  CHECK_THAT(text, contains("734003200 of its 1048576000 bytes are free"));
+  CHECK_THAT(text, contains("314572800 are in use here"));
+  CHECK_THROWS_AS(driver->allocate(800 << 20), Error);
+  CHECK_THROWS_AS(driver->allocate(1ull << 60), Error);
+  CHECK_THROWS_AS(driver->allocate(~0ull), Error);
+  Address more = driver->allocate(600 << 20);
+  driver->release(some);
+  driver->release(more);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "memory that was released counts before there is none") {
+  recorder.pools = GENERATE(true, false);
+  recorder.memory = 1000 << 20;
+  auto driver = open();
+  for (int k = 0; k < 5; k++) {
+    Address at = driver->allocate(800 << 20);
+    Command command = Fill{at, 4096, 0};
+    driver->submit({&command, 1});
+    driver->release(at);
+  }
+}
+
+TEST_CASE_METHOD(OnEachVendor, "addresses that were never given out are refused") {
+  auto driver = open();
+  Address a = driver->allocate(64), b = driver->allocate(64);
+  CHECK_THROWS_AS(driver->release(12345), InternalError);
+  CHECK_THROWS_AS(driver->release(a + 4), InternalError);
+  for (Command command :
+       {Command(Fill{4096, 64, 0}), Command(Fill{a, 128, 0}), Command(Copy{b, 64, 64}),
+        Command(Copy{b, a, 1ull << 40}), Command(Copy{b, a, ~0ull})})
+    CHECK_THROWS_AS(driver->submit({&command, 1}), InternalError);
+  std::vector<std::byte> data = numbers(5 << 20);
+  CHECK_THROWS_AS(driver->upload(a, data), InternalError);
+  CHECK_THROWS_AS(driver->download(data, a + 1), InternalError);
+  CHECK(recorder.calls["upload"] == 0);
+  driver->upload(a, std::span(data).first(64));
+  CHECK(read(*driver, a, 64) == numbers(64));
+  driver->release(a);
+  driver->release(b);
+  CHECK_THROWS_AS(driver->release(a), InternalError);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "memory left over goes with the driver") {
+  recorder.pools = GENERATE(true, false);
+  auto driver = open();
+  driver->allocate(1000);
+  Address at = driver->allocate(1000);
+  Command command = Fill{at, 1000, 0};
+  driver->submit({&command, 1});
+}
+
+TEST_CASE_METHOD(OnEachVendor, "an image that the driver does not take is an error in its words") {
+  auto driver = open();
+  Code code{serial(), element()};
+  runtime::Image bad = code.image;
+  std::memcpy(bad.code.data(), "bad", 3);
+  CHECK_THROWS_AS(driver->load(code.kernel, bad), InternalError);
+  std::string text = message_of([&] { driver->load(code.kernel, bad); });
+  if (std::string(vendor.name) == "CUDA") {
+    CHECK_THAT(text, contains("CUDA_ERROR_INVALID_PTX") && contains("line 1: no such instruction"));
+  } else {
+    CHECK_THAT(text, contains("hipErrorInvalidKernelFile"));
+  }
+  CHECK_THROWS_AS(driver->load(code.kernel, {}), InternalError);
+  Code one{serial()};
+  CHECK_THROWS_AS(driver->load(code.kernel, one.image), InternalError);
+  CHECK_THAT(message_of([&] { driver->load(code.kernel, one.image); }), contains("task_1"));
+  recorder.failures["load_module"] = {recorder.calls["load_module"] + 1, 209};
+  CHECK_THROWS_AS(driver->load(code.kernel, code.image), Error);
+  driver->load(code.kernel, code.image);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "a block that is too large is an error at its loop") {
+  recorder.max_threads = 512;
+  auto driver = open();
+  Code code{element(1024)};
+  CHECK_THAT(message_of([&] { driver->load(code.kernel, code.image); }),
+             contains("loop.cpp:7: a block of 1024 iterations") && contains("at most 512"));
+}
+
+TEST_CASE_METHOD(OnEachVendor,
+                 "a kernel that breaks the device is named, and so in each later call") {
+  recorder.pools = GENERATE(true, false);
+  recorder.faulty_launch = 2;
+  auto driver = open();
+  Code good{{serial()}, "good"}, wild{{serial()}, "wild"};
+  auto first = driver->load(good.kernel, good.image);
+  auto second = driver->load(wild.kernel, wild.image);
+  Address at = driver->allocate(64), other = driver->allocate(64);
+  Command commands[] = {launch(*first, 0, 1, at), launch(*second, 0, 1, at)};
+  driver->wait(driver->submit({&commands[0], 1}));
+  runtime::Ticket ticket = driver->submit({&commands[1], 1});
+  driver->release(other);
+  std::string text = message_of([&] { driver->wait(ticket); });
+  CHECK_THAT(text, contains("ILLEGAL_ADDRESS") || contains("IllegalAddress"));
+  CHECK_THAT(text, contains("in kernel 'wild'") && contains("Recorder"));
+  std::vector<std::byte> data = numbers(64);
+  auto says_so = [&](auto&& f) {
+    CHECK_THROWS_AS(f(), Error);
+    CHECK(message_of(f) == text);
+  };
+  says_so([&] { driver->wait(ticket); });
+  says_so([&] { driver->done(ticket); });
+  says_so([&] { driver->submit({}); });
+  says_so([&] { driver->submit({&commands[0], 1}); });
+  says_so([&] { driver->allocate(64); });
+  says_so([&] { driver->upload(at, data); });
+  says_so([&] { driver->download(data, at); });
+  says_so([&] { driver->load(good.kernel, good.image); });
+  CHECK_NOTHROW(driver->release(at));
+}
+
+TEST_CASE_METHOD(OnEachVendor, "where several kernels may have broken the device, all are named") {
+  recorder.faulty_launch = 1;
+  auto driver = open();
+  Code a{{serial()}, "a"}, b{{serial()}, "b"};
+  auto first = driver->load(a.kernel, a.image), second = driver->load(b.kernel, b.image);
+  Address at = driver->allocate(64);
+  Command commands[] = {launch(*first, 0, 1), launch(*second, 0, 1), launch(*first, 0, 1)};
+  driver->submit(commands);
+  CHECK_THAT(message_of([&] { read_word(*driver, at); }),
+             contains("in one of the kernels 'a', 'b'"));
+}
+
+TEST_CASE_METHOD(OnEachVendor, "any call of the library's may fail, and all is given back") {
+  recorder.pools = GENERATE(true, false);
+  int error = GENERATE(1, 2, 719);
+  std::string function = GENERATE(
+      "retain", "enter", "stream_create", "event_create", "event_record", "event_synchronize",
+      "pool_create", "pool_allocate", "allocate", "host_allocate", "upload", "download", "copy",
+      "fill", "load_module", "module_function", "function_attribute", "best_block",
+      "resident_blocks", "launch", "graph_launch", "capture_begin", "graph_instantiate");
+  api();
+  for (int number = 1; number <= 3; number++) {
+    recording::Recorder& r = recorder;
+    r.failures.clear();
+    r.failures[function] = {r.calls[function] + number, error};
+    Code code{serial(), element()};
+    try {
+      auto driver = open();
+      auto executable = driver->load(code.kernel, code.image);
+      Address at = driver->allocate(1 << 16);
+      std::vector<std::byte> data = numbers(1 << 16);
+      driver->upload(at, data);
+      std::vector<Command> batch(10, launch(*executable, 1, 100));
+      batch.push_back(Copy{at + 1, at, 1000});
+      for (int k = 0; k < 3; k++) driver->submit(batch);
+      batch.back() = Fill{at, 64, 1};
+      for (int k = 0; k < 3; k++) driver->submit(batch);
+      read(*driver, at, 1 << 16);
+      driver->release(at);
+    } catch (const std::exception& e) {
+      CHECK(std::string(e.what()).size() > 10);
+    }
+    r.broken = 0;
+    CHECK(r.alive() == 0);
+  }
+}

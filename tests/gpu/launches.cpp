@@ -1,0 +1,170 @@
+// Launches: their geometry and arguments, order, tickets, modules.
+#include "tests/gpu/support.h"
+
+using namespace quern;
+using namespace quern::test;
+using runtime::Address;
+using runtime::Command;
+using runtime::Copy;
+using runtime::Fill;
+using runtime::Launch;
+using runtime::Ticket;
+
+namespace {
+
+void run(gpu::Driver& driver, const Launch& launch) {
+  Command command = launch;
+  driver.wait(driver.submit({&command, 1}));
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(OnEachVendor, "loops are spread over the device") {
+  auto driver = open();  // 10 multiprocessors of 8 blocks of 256 threads
+  Code code{serial(), element(), element(96), chunked()};
+  auto executable = driver->load(code.kernel, code.image);
+  struct Case {
+    uint32_t task;
+    uint64_t iterations, grain;
+    unsigned grid, block;
+  };
+  for (const Case& c :
+       {Case{0, 1, 1, 1, 1}, Case{1, 1'000'000, 1, 320, 256}, Case{1, 10'000, 1, 40, 256},
+        Case{1, 1000, 1, 16, 64}, Case{1, 5, 1, 1, 32}, Case{1, 1ull << 40, 1, 320, 256},
+        Case{2, 1000, 1, 11, 96}, Case{2, 5, 1, 1, 96}, Case{3, 1'000'000, 10, 1563, 64},
+        Case{3, 1000, 10, 4, 32}, Case{3, 1ull << 40, 1ull << 20, 16384, 64}}) {
+    recorder.launches.clear();
+    run(*driver, launch(*executable, c.task, c.iterations, 0, c.grain));
+    INFO("task " << c.task << ", " << c.iterations << " iterations");
+    REQUIRE(recorder.launches.size() == 1);
+    const recording::Launch& l = recorder.launches[0];
+    CHECK(l.function == "task_" + std::to_string(c.task));
+    CHECK(l.grid[0] == c.grid);
+    CHECK(l.block[0] == c.block);
+    CHECK((l.grid[1] == 1 && l.grid[2] == 1 && l.block[1] == 1 && l.block[2] == 1));
+    CHECK(l.shared_bytes == 0);
+  }
+}
+
+TEST_CASE_METHOD(OnEachVendor, "a grid stays within the device's limits") {
+  recorder.resident = 1 << 24;
+  auto driver = open();
+  Code code{element(), chunked()};
+  auto executable = driver->load(code.kernel, code.image);
+  run(*driver, launch(*executable, 0, 1ull << 50));
+  bool in_threads = std::string(vendor.name) == "HIP";
+  // 10 * 2^24 * 4 blocks would fill this device; HIP starts fewer than 2^32 threads.
+  CHECK(recorder.launches.at(0).grid[0] == (in_threads ? 16777215u : 671088640u));
+  CHECK_THROWS_AS(run(*driver, launch(*executable, 1, 1ull << 40)), Error);
+  CHECK_THAT(message_of([&] { run(*driver, launch(*executable, 1, 1ull << 40)); }),
+             contains("1099511627776 chunks"));
+  run(*driver, launch(*executable, 1, 100));
+  CHECK(recorder.launches.size() == 2);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
+  auto driver = open();
+  Code code{chunked()}, other{{element()}, "other"};
+  auto executable = driver->load(code.kernel, code.image);
+  Address args = driver->allocate(64), guard = driver->allocate(8);
+  Command zero[] = {Fill{args, 64, 0}, Fill{guard, 8, 0}, Fill{guard + 4, 4, 3}};
+  driver->submit(zero);
+  Launch l{executable.get(), 0, 1001, 10, 101, args, guard};
+  run(*driver, l);
+  l.guard = guard + 4;
+  run(*driver, l);
+  CHECK(read_word(*driver, args) == 1);  // once: the other was guarded
+  REQUIRE(recorder.launches.size() == 2);
+  const recording::Launch& seen = recorder.launches[0];
+  CHECK(std::vector<uint64_t>(seen.words, seen.words + 5) ==
+        std::vector<uint64_t>{args, guard, 1001, 10, 101});
+  CHECK_THAT(seen.module, contains("module of k "));
+  l.iterations = l.chunks = 0;
+  run(*driver, l);
+  CHECK(recorder.calls["launch"] == 2);
+  driver->release(args);
+  driver->release(guard);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "commands and batches run in order") {
+  auto driver = open();
+  Code code{serial()};
+  auto executable = driver->load(code.kernel, code.image);
+  Address x = driver->allocate(4), y = driver->allocate(4);
+  std::vector<Command> commands = {Fill{x, 4, 7}, launch(*executable, 0, 1, x), Copy{y, x, 4},
+                                   launch(*executable, 0, 1, x)};
+  Ticket first = driver->submit(commands);
+  Ticket last = driver->submit({&commands[1], 1});
+  CHECK(first < last);
+  CHECK(driver->submit({}) == last);
+  CHECK(!driver->done(last));
+  CHECK(recorder.launches.size() < 3);
+  driver->wait(first);
+  CHECK(driver->done(first));
+  driver->wait(last);
+  CHECK(driver->done(last));
+  CHECK(read_word(*driver, x) == 10);
+  CHECK(read_word(*driver, y) == 8);
+  CHECK_THROWS_AS(driver->wait(last + 100), InternalError);
+  driver->release(x);
+  driver->release(y);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "done comes true by asking alone") {
+  auto driver = open();
+  Code code{serial()};
+  auto executable = driver->load(code.kernel, code.image);
+  Ticket last = 0;
+  for (int k = 0; k < 200; k++) {
+    Command command = launch(*executable, 0, 1);
+    last = driver->submit({&command, 1});
+  }
+  int asked = 0;
+  while (!driver->done(last) && asked < 1000) asked++;
+  CHECK(asked < 1000);
+  CHECK(recorder.launches.size() == 200);
+  CHECK(recorder.live["events"] <= 200);
+}
+
+TEST_CASE_METHOD(OnEachVendor,
+                 "equal images are loaded once, and unloaded when nothing runs them") {
+  auto driver = open();
+  Code code{serial()}, other{{serial()}, "other"};
+  auto a = driver->load(code.kernel, code.image), b = driver->load(code.kernel, code.image);
+  auto c = driver->load(other.kernel, other.image);
+  CHECK(recorder.calls["load_module"] == 2);
+  Command command = launch(*a, 0, 1);
+  Ticket ticket = driver->submit({&command, 1});
+  a.reset();
+  b.reset();
+  CHECK(recorder.live["modules"] == 2);  // what is submitted still needs it
+  driver->wait(ticket);
+  CHECK(recorder.launches.size() == 1);
+  CHECK(recorder.live["modules"] == 1);
+  a = driver->load(code.kernel, code.image);
+  CHECK(recorder.calls["load_module"] == 3);
+  driver.reset();  // programs may outlive their driver
+  CHECK(recorder.live["modules"] == 2);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "memory is given back when the work before is done") {
+  recorder.pools = GENERATE(true, false);
+  auto driver = open();
+  Code code{serial()};
+  auto executable = driver->load(code.kernel, code.image);
+  Address x = driver->allocate(4), y = driver->allocate(4);
+  Command commands[] = {Fill{x, 4, 0}, launch(*executable, 0, 1, x), Copy{y, x, 4}};
+  driver->submit(commands);
+  driver->release(x);
+  CHECK(recorder.live["allocations"] == 2);
+  CHECK(read_word(*driver, y) == 1);
+  driver->release(y);
+  driver->wait(driver->submit({}));
+  Address z = driver->allocate(4);
+  driver->wait(driver->submit({&commands[0], 0}));
+  std::vector<std::byte> data = numbers(4);
+  driver->upload(z, data);
+  CHECK(read(*driver, z, 4) == data);
+  CHECK(recorder.live["allocations"] == 1);
+  driver->release(z);
+}
