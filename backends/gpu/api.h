@@ -7,8 +7,6 @@
 #include <span>
 #include <string>
 
-#include "quern/error.h"
-
 namespace quern::gpu {
 
 using Code = int;          ///< CUresult, hipError_t: the numbers agree
@@ -127,8 +125,6 @@ namespace code {
 constexpr Code success = 0, out_of_memory = 2, no_device = 100, invalid_image = 200,
                no_binary = 209, invalid_text = 218, unsupported_text = 222, not_found = 500,
                not_ready = 600, peer_access_already_enabled = 704, out_of_resources = 701;
-/// The device's context is lost: every further call fails.
-bool is_fatal(Code c);
 }  // namespace code
 namespace flag {
 constexpr unsigned stream_non_blocking = 1, event_without_timing = 2, host_portable = 1;
@@ -178,19 +174,5 @@ class Api {
  protected:
   Api() = default;
 };
-
-/// The context of a device has ended, by a kernel's wrong address for example.
-class DeviceLost : public Error {
- public:
-  using Error::Error;
-};
-
-/// Throws Error where the user's program or machine is at fault (no memory, a driver that is too
-/// old; DeviceLost), else InternalError; the text says what was tried and the vendor's name of the
-/// error.
-[[noreturn]] void fail(const Api& api, Code c, const std::string& what);
-inline void expect(const Api& api, Code c, const char* what) {
-  if (c != code::success) fail(api, c, what);
-}
 
 }  // namespace quern::gpu

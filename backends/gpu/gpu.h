@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/gpu/api.h"
+#include "backends/gpu/failure.h"
 
 namespace quern::gpu {
 

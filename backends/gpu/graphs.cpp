@@ -59,7 +59,7 @@ std::shared_ptr<const Graph> Graphs::capture(const std::function<void(Work&)>& r
     if (c == code::success) c = api.graph_instantiate(&exec, graph, nullptr, nullptr, 0);
     if (graph) api.graph_destroy(graph);
   }
-  if (code::is_fatal(c)) fail(api, c, "capturing a graph");
+  if (is_fatal(c)) fail(api, c, "capturing a graph");
   supported_ = c == code::success;
   return supported_ ? std::make_shared<const Graph>(gpu_, exec, std::move(work)) : nullptr;
 }

@@ -1,10 +1,9 @@
-#include "backends/gpu/api.h"
+#include "backends/gpu/failure.h"
 
 #include <algorithm>
 
 namespace quern::gpu {
 
-namespace code {
 bool is_fatal(Code c) {
   // Uncorrectable memory or link, contained fault; the address, time-out, assertion, stack,
   // instruction, alignment, address space, program counter and launch failures of a kernel; shut
@@ -13,11 +12,10 @@ bool is_fatal(Code c) {
                                  714, 715, 716, 717, 718, 719, 999};
   return std::ranges::find(all, c) != std::end(all);
 }
-}  // namespace code
 
 void fail(const Api& api, Code c, const std::string& what) {
   std::string text = api.vendor + ": " + what + " failed: " + api.error_name(c);
-  if (code::is_fatal(c)) throw DeviceLost(text);
+  if (is_fatal(c)) throw DeviceLost(text);
   switch (c) {
     case code::out_of_memory:
     case code::no_device:
