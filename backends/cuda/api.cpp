@@ -46,7 +46,8 @@ class Cuda final : public gpu::Api {
            library.find(load_, "cuModuleLoadDataEx", &why) &&
            library.find(best_block_, "cuOccupancyMaxPotentialBlockSize", &why) &&
            library.find(enable_peer_, "cuCtxEnablePeerAccess", &why) &&
-           library.find(error_name_, "cuGetErrorName", &why);
+           library.find(error_name_, "cuGetErrorName", &why) &&
+           library.find(error_meaning_, "cuGetErrorString", &why);
   }
 
   Code retain(Context* context, int device) const override { return retain_(context, device); }
@@ -83,11 +84,12 @@ class Cuda final : public gpu::Api {
     return c;
   }
 
-  std::string error_name(Code c) const override {
-    const char* name = nullptr;
-    return error_name_ && error_name_(c, &name) == gpu::code::success && name
-               ? name
-               : "CUresult " + std::to_string(c);
+  std::string error_text(Code c) const override {
+    const char *name = nullptr, *meaning = nullptr;
+    error_name_(c, &name);
+    error_meaning_(c, &meaning);
+    if (!name) return "CUresult " + std::to_string(c);
+    return std::string(name) + (meaning ? " (" + std::string(meaning) + ")" : "");
   }
 
  private:
@@ -99,6 +101,7 @@ class Cuda final : public gpu::Api {
   Code (*best_block_)(int*, int*, FunctionHandle, size_t (*)(int), size_t, int) = nullptr;
   Code (*enable_peer_)(Context, unsigned) = nullptr;
   Code (*error_name_)(Code, const char**) = nullptr;
+  Code (*error_meaning_)(Code, const char**) = nullptr;
 };
 
 bool start(const gpu::Api& cuda, const std::string& library, std::string& why) {
@@ -108,7 +111,7 @@ bool start(const gpu::Api& cuda, const std::string& library, std::string& why) {
     return false;
   }
   if (c != gpu::code::success) {
-    why = "the CUDA driver does not start: " + cuda.error_name(c);
+    why = "the CUDA driver does not start: " + cuda.error_text(c);
     return false;
   }
   int version = 0;

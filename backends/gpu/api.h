@@ -168,8 +168,8 @@ class Api {
   virtual Code enable_peer(Context peer, int peer_device) const = 0;
   /// "sm_90", "gfx942:sramecc+:xnack-"
   virtual Code architecture(std::string& name, int device) const = 0;
-  /// "CUDA_ERROR_ILLEGAL_ADDRESS"
-  virtual std::string error_name(Code c) const = 0;
+  /// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
+  virtual std::string error_text(Code c) const = 0;
 
  protected:
   Api() = default;

@@ -69,7 +69,7 @@ runtime::Address Driver::allocate(uint64_t bytes) {
 
 void Driver::release(runtime::Address address) {
   if (queue_.lost()) return;  // the memory went with the device
-  queue_.call([&] { memory_.release(address, queue_.submitted()); });
+  queue_.call([&] { memory_.release(address, queue_.current()); });
 }
 
 std::unique_ptr<runtime::Executable> Driver::load(const ir::Kernel& kernel,
@@ -133,7 +133,7 @@ void Driver::record(Work&, const Copy& copy) {
   Address between = memory_.allocate(copy.bytes);
   copy_apart(between, copy.from, copy.bytes);
   copy_apart(copy.to, between, copy.bytes);
-  memory_.release(between, queue_.submitted() + 1);
+  memory_.release(between, queue_.current());
 }
 
 void Driver::record(Work&, const Fill& fill) {

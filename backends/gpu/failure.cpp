@@ -14,7 +14,7 @@ bool is_fatal(Code c) {
 }
 
 void fail(const Api& api, Code c, const std::string& what) {
-  std::string text = api.vendor + ": " + what + " failed: " + api.error_name(c);
+  std::string text = api.vendor + ": " + what + " failed: " + api.error_text(c);
   if (is_fatal(c)) throw DeviceLost(text);
   switch (c) {
     case code::out_of_memory:

@@ -56,6 +56,7 @@ Ticket Queue::submit(const std::function<void(Work&)>& f) {
   Ticket ticket = 0;
   guarded([&] {
     if (running_.size() >= lazily) retire();
+    open_ = true;
     Work work;
     try {
       f(work);
@@ -71,10 +72,21 @@ Ticket Queue::submit(const std::function<void(Work&)>& f) {
   return ticket;
 }
 
+Ticket Queue::put(const std::function<void()>& f) {
+  Ticket ticket = 0;
+  guarded([&] {
+    open_ = true;
+    f();
+    ticket = current();
+  });
+  return ticket;
+}
+
 void Queue::call(const std::function<void()>& f) { guarded(f); }
 
 Ticket Queue::close(Work work) {
   running_.push_back({++last_, nullptr, std::move(work)});
+  open_ = false;
   try {
     std::shared_ptr<Event> event = take_event();
     event->record(stream_);
@@ -88,6 +100,14 @@ Ticket Queue::close(Work work) {
     throw;
   }
   return last_;
+}
+
+/// Before anybody waits for a submission that has not ended.
+void Queue::close_for(Ticket ticket) {
+  if (open_ && ticket == current()) close({});
+  if (ticket > last_)
+    throw InternalError("a wait for submission " + std::to_string(ticket) + " of " +
+                        std::to_string(last_));
 }
 
 /// One that nobody waits for any more.
@@ -112,13 +132,14 @@ void Queue::pop() {
 
 Ticket Queue::last() {
   Ticket ticket = 0;
-  guarded([&] { ticket = last_; });
+  guarded([&] { ticket = open_ ? close({}) : last_; });
   return ticket;
 }
 
 bool Queue::done(Ticket ticket) {
   bool is_done = false;
   guarded([&] {
+    close_for(ticket);
     if (ticket > reached_) retire();
     is_done = ticket <= reached_;
   });
@@ -128,9 +149,7 @@ bool Queue::done(Ticket ticket) {
 std::shared_ptr<Event> Queue::event(Ticket ticket) {
   std::shared_ptr<Event> found;
   guarded([&] {
-    if (ticket > last_)
-      throw InternalError("a wait for submission " + std::to_string(ticket) + " of " +
-                          std::to_string(last_));
+    close_for(ticket);
     if (ticket > reached_) found = running_[ticket - running_.front().ticket].event;
   });
   return found;

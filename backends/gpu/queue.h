@@ -30,9 +30,13 @@ class Queue {
   /// Calls `f(work)` alone and with the device current. What it puts into the stream is one
   /// submission, also where it throws; what it adds to `work` lives until that is done.
   Ticket submit(const std::function<void(Work&)>& f);
+  /// The same without an end: what `f` puts into the stream belongs to the next submission, whose
+  /// ticket comes back. An event costs about as much as a small upload.
+  Ticket put(const std::function<void()>& f);
   /// The same for what puts nothing into the stream that anything waits for.
   void call(const std::function<void()>& f);
 
+  /// Everything put into the stream so far.
   Ticket last();
   bool done(Ticket ticket);
   void wait(Ticket ticket);
@@ -45,8 +49,8 @@ class Queue {
   StreamHandle stream() const { return stream_; }
   /// Up to where everything is known to be done; for use within `submit` and `call`.
   Ticket reached() const { return reached_; }
-  /// The last submission, likewise.
-  Ticket submitted() const { return last_; }
+  /// The submission that ends what was put into the stream so far, likewise.
+  Ticket current() const { return open_ ? last_ + 1 : last_; }
 
  private:
   struct Submission {
@@ -59,6 +63,7 @@ class Queue {
   void guarded(F&& f);
   [[noreturn]] void lose(const DeviceLost& how);
   Ticket close(Work work);
+  void close_for(Ticket ticket);
   void retire();
   void pop();
   std::shared_ptr<Event> take_event();
@@ -69,6 +74,7 @@ class Queue {
   std::deque<Submission> running_;
   std::vector<std::shared_ptr<Event>> idle_;
   Ticket last_ = 0, reached_ = 0;
+  bool open_ = false;  ///< something was put into the stream since the last submission
   std::string lost_;
 };
 

@@ -53,14 +53,14 @@ void Staging::alone(F&& f) {
 }
 
 Ticket Staging::send(Address to, const std::byte* from, uint64_t bytes, uint64_t left) {
-  return queue_.submit([&](Work&) {
+  return queue_.put([&] {
     memory_.expect(to, left);
     gpu_->expect(gpu_->api->upload(to, from, bytes, queue_.stream()), "an upload");
   });
 }
 
 Ticket Staging::fetch(std::byte* to, Address from, uint64_t bytes, uint64_t left) {
-  return queue_.submit([&](Work&) {
+  return queue_.put([&] {
     memory_.expect(from, left);
     gpu_->expect(gpu_->api->download(to, from, bytes, queue_.stream()), "a download");
   });

@@ -1,6 +1,9 @@
 #include "backends/rocm/api.h"
 
+#include <elf.h>
+
 #include <cstdlib>
+#include <cstring>
 
 #include "backends/gpu/library.h"
 
@@ -19,6 +22,16 @@ namespace {
 // as tinygrad's generated bindings have them; of the old one as deployed Python bindings read it.)
 constexpr size_t properties_room = 8192, name_bytes = 256;
 constexpr size_t arch_name = 1160, arch_name_before_6 = 396;
+
+/// A code object whose end is missing: HIP would read beyond what there is.
+bool is_cut_short(std::span<const std::byte> image) {
+  Elf64_Ehdr header;
+  if (image.size() < SELFMAG || std::memcmp(image.data(), ELFMAG, SELFMAG) != 0) return false;
+  if (image.size() < sizeof header) return true;
+  std::memcpy(&header, image.data(), sizeof header);
+  uint64_t sections = uint64_t(header.e_shentsize) * header.e_shnum;
+  return header.e_shoff > image.size() || sections > image.size() - header.e_shoff;
+}
 
 class Hip final : public gpu::Api {
  public:
@@ -53,7 +66,8 @@ class Hip final : public gpu::Api {
            library.find(load_, "hipModuleLoadData", &why) &&
            library.find(best_block_, "hipModuleOccupancyMaxPotentialBlockSize", &why) &&
            library.find(enable_peer_, "hipDeviceEnablePeerAccess", &why) &&
-           library.find(error_name_, "hipGetErrorName", &why);
+           library.find(error_name_, "hipGetErrorName", &why) &&
+           library.find(error_meaning_, "hipGetErrorString", &why);
   }
 
   // A device's primary context is always there.
@@ -67,6 +81,7 @@ class Hip final : public gpu::Api {
 
   Code load_module(ModuleHandle* module, std::span<const std::byte> image,
                    std::string&) const override {
+    if (is_cut_short(image)) return gpu::code::invalid_image;
     return load_(module, image.data());
   }
 
@@ -85,9 +100,10 @@ class Hip final : public gpu::Api {
     return c;
   }
 
-  std::string error_name(Code c) const override {
-    const char* name = error_name_ ? error_name_(c) : nullptr;
-    return name ? name : "hipError_t " + std::to_string(c);
+  std::string error_text(Code c) const override {
+    const char *name = error_name_(c), *meaning = error_meaning_(c);
+    if (!name) return "hipError_t " + std::to_string(c);
+    return std::string(name) + (meaning ? " (" + std::string(meaning) + ")" : "");
   }
 
  private:
@@ -99,13 +115,14 @@ class Hip final : public gpu::Api {
   Code (*best_block_)(int*, int*, FunctionHandle, size_t, int) = nullptr;
   Code (*enable_peer_)(int, unsigned) = nullptr;
   const char* (*error_name_)(Code) = nullptr;
+  const char* (*error_meaning_)(Code) = nullptr;
 };
 
 bool start(const gpu::Api& hip, std::string& why) {
   Code c = hip.init(0);
   if (c == gpu::code::success) return true;
   why = c == gpu::code::no_device ? "no HIP device is present"
-                                  : "the HIP runtime does not start: " + hip.error_name(c);
+                                  : "the HIP runtime does not start: " + hip.error_text(c);
   return false;
 }
 

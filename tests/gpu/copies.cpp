@@ -43,6 +43,7 @@ TEST_CASE_METHOD(OnEachVendor, "many small uploads do not wait for the device") 
   int before = recorder.calls["event_synchronize"];
   for (uint32_t k = 0; k < 1000; k++) driver->upload(at + 512 * k, std::as_bytes(std::span(&k, 1)));
   CHECK(recorder.calls["event_synchronize"] == before);
+  CHECK(recorder.calls["event_record"] == 0);
   for (uint32_t k : {0u, 1u, 500u, 999u}) CHECK(read_word(*driver, at + 512 * k) == k);
   driver->release(at);
 }

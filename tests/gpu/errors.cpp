@@ -82,6 +82,18 @@ TEST_CASE_METHOD(OnEachVendor, "an image that the driver does not take is an err
     CHECK_THAT(text, contains("hipErrorInvalidKernelFile"));
   }
   CHECK_THROWS_AS(driver->load(code.kernel, {}), InternalError);
+  if (std::string(vendor.name) == "HIP") {
+    runtime::Image cut;  // the beginning of a code object whose sections would follow
+    cut.code.resize(64);
+    const unsigned char beginning[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
+    std::memcpy(cut.code.data(), beginning, sizeof beginning);
+    cut.code[40] = std::byte(200);
+    int asked = recorder.calls["load_module"];
+    CHECK_THROWS_AS(driver->load(code.kernel, cut), InternalError);
+    cut.code.resize(63);
+    CHECK_THROWS_AS(driver->load(code.kernel, cut), InternalError);
+    CHECK(recorder.calls["load_module"] == asked);
+  }
   Code one{serial()};
   CHECK_THROWS_AS(driver->load(code.kernel, one.image), InternalError);
   CHECK_THAT(message_of([&] { driver->load(code.kernel, one.image); }), contains("task_1"));
@@ -113,7 +125,8 @@ TEST_CASE_METHOD(OnEachVendor,
   driver->release(other);
   std::string text = message_of([&] { driver->wait(ticket); });
   CHECK_THAT(text, contains("ILLEGAL_ADDRESS") || contains("IllegalAddress"));
-  CHECK_THAT(text, contains("in kernel 'wild'") && contains("Recorder"));
+  CHECK_THAT(text, contains("(an illegal memory access was encountered), in kernel 'wild'") &&
+                       contains("Recorder"));
   std::vector<std::byte> data = numbers(64);
   auto says_so = [&](auto&& f) {
     CHECK_THROWS_AS(f(), Error);

@@ -455,6 +455,9 @@ int enable_peer(int peer) {
   CALL(enable_peer);
   return state().peers[current()].insert(peer).second ? 0 : 704;
 }
+const char* meaning_of(int c) {
+  return c == 700 ? "an illegal memory access was encountered" : nullptr;
+}
 const char* name_of(int c) {
   switch (c) {
     case 2: return QUERN_RECORDING_CUDA ? "CUDA_ERROR_OUT_OF_MEMORY" : "hipErrorOutOfMemory";
@@ -595,6 +598,10 @@ VENDOR_ONLY int cuGetErrorName(int c, const char** name) {
   *name = name_of(c);
   return *name ? 0 : 1;
 }
+VENDOR_ONLY int cuGetErrorString(int c, const char** meaning) {
+  *meaning = meaning_of(c);
+  return *meaning ? 0 : 1;
+}
 #else
 VENDOR_ONLY int hipGetDevice(int* device) {
   CALL(enter);
@@ -620,6 +627,7 @@ VENDOR_ONLY int hipModuleOccupancyMaxPotentialBlockSize(int* grid, int* block, F
 }
 VENDOR_ONLY int hipDeviceEnablePeerAccess(int peer, unsigned) { return enable_peer(peer); }
 VENDOR_ONLY const char* hipGetErrorName(int c) { return name_of(c); }
+VENDOR_ONLY const char* hipGetErrorString(int c) { return meaning_of(c); }
 #endif
 
 // Each has the type that the table says.
