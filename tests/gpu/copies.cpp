@@ -20,7 +20,7 @@ TEST_CASE_METHOD(OnEachVendor, "what is uploaded comes back, whatever its size")
     CHECK(at % 64 == 0);
     std::vector<std::byte> data = numbers(bytes);
     driver->upload(at, data);
-    CHECK(read(*driver, at, bytes) == data);
+    CHECK((read(*driver, at, bytes) == data));
     driver->release(at);
   }
 }
@@ -32,7 +32,7 @@ TEST_CASE_METHOD(OnEachVendor, "an upload reads the host's memory before it retu
     std::vector<std::byte> data = numbers(bytes), kept = data;
     driver->upload(at, data);
     std::ranges::fill(data, std::byte(0));
-    CHECK(read(*driver, at, bytes) == kept);
+    CHECK((read(*driver, at, bytes) == kept));
     driver->release(at);
   }
 }
@@ -60,11 +60,11 @@ TEST_CASE_METHOD(OnEachVendor, "fills and copies run in order, also onto themsel
   driver->wait(driver->submit(commands));
   std::vector<std::byte> expected_b = data;
   std::memmove(&expected_b[13], &expected_b[2], 801);
-  CHECK(read(*driver, b, n) == expected_b);
+  CHECK((read(*driver, b, n) == expected_b));
   std::vector<std::byte> expected_a = data;
   for (size_t k = 0; k < 400; k++) expected_a[k] = std::byte(4 - k % 4);
   std::memcpy(&expected_a[600], &data[0], 100);
-  CHECK(read(*driver, a, n) == expected_a);
+  CHECK((read(*driver, a, n) == expected_a));
   driver->release(a);
   driver->release(b);
 }

@@ -54,7 +54,7 @@ TEST_CASE_METHOD(OnEachVendor, "addresses that were never given out are refused"
   CHECK_THROWS_AS(driver->download(data, a + 1), InternalError);
   CHECK(recorder.calls["upload"] == 0);
   driver->upload(a, std::span(data).first(64));
-  CHECK(read(*driver, a, 64) == numbers(64));
+  CHECK((read(*driver, a, 64) == numbers(64)));
   driver->release(a);
   driver->release(b);
   CHECK_THROWS_AS(driver->release(a), InternalError);

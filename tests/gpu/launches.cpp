@@ -164,7 +164,7 @@ TEST_CASE_METHOD(OnEachVendor, "memory is given back when the work before is don
   driver->wait(driver->submit({&commands[0], 0}));
   std::vector<std::byte> data = numbers(4);
   driver->upload(z, data);
-  CHECK(read(*driver, z, 4) == data);
+  CHECK((read(*driver, z, 4) == data));
   CHECK(recorder.live["allocations"] == 1);
   driver->release(z);
 }

@@ -75,6 +75,10 @@ struct Allocation {
   Pool* pool = nullptr;
 };
 using Graph = std::shared_ptr<std::vector<Op>>;
+struct Exec {
+  Graph graph;
+  int waiting = 0;  ///< launches that have not run
+};
 
 struct State {
   Recorder recorder;
@@ -258,10 +262,11 @@ EXPORT(cuStreamDestroy_v2, hipStreamDestroy)(StreamHandle stream) {
   return 0;
 }
 EXPORT(cuStreamSynchronize, hipStreamSynchronize)(StreamHandle stream) {
-  CALL(stream_synchronize);
+  std::lock_guard lock(recorder().mutex);
   if (of(stream)->capture) misuse("a wait for a stream that records");
-  of(stream)->run();
-  return recorder().broken;
+  of(stream)->run();  // also where the call fails: nothing runs later
+  int failed = call("stream_synchronize");
+  return failed ? failed : recorder().broken;
 }
 EXPORT(cuStreamWaitEvent, hipStreamWaitEvent)(StreamHandle stream, EventHandle event, unsigned) {
   CALL(stream_wait_event);
@@ -535,7 +540,7 @@ EXPORT(cuStreamEndCapture, hipStreamEndCapture)(StreamHandle stream, GraphHandle
 EXPORT(cuGraphInstantiate_v2, hipGraphInstantiate)(GraphExecHandle* exec, GraphHandle graph, void*,
                                                    char*, size_t) {
   CALL(graph_instantiate);
-  hand_out(exec, new Graph(*reinterpret_cast<Graph*>(graph)), "executable graphs");
+  hand_out(exec, new Exec{*reinterpret_cast<Graph*>(graph)}, "executable graphs");
   return 0;
 }
 EXPORT(cuGraphDestroy, hipGraphDestroy)(GraphHandle graph) {
@@ -544,17 +549,22 @@ EXPORT(cuGraphDestroy, hipGraphDestroy)(GraphHandle graph) {
   take_back<Graph>(graph, "graphs");
   return 0;
 }
-EXPORT(cuGraphLaunch, hipGraphLaunch)(GraphExecHandle exec, StreamHandle stream) {
+EXPORT(cuGraphLaunch, hipGraphLaunch)(GraphExecHandle handle, StreamHandle stream) {
   CALL(graph_launch);
-  of(stream)->put([ops = *reinterpret_cast<Graph*>(exec)](bool) {
-    for (const Op& op : *ops) op(true);
+  auto* exec = reinterpret_cast<Exec*>(handle);
+  exec->waiting++;
+  of(stream)->put([exec](bool) {
+    exec->waiting--;
+    for (const Op& op : *exec->graph) op(true);
   });
   return 0;
 }
 EXPORT(cuGraphExecDestroy, hipGraphExecDestroy)(GraphExecHandle exec) {
   std::lock_guard lock(recorder().mutex);
   call("graph_exec_destroy");
-  take_back<Graph>(exec, "executable graphs");
+  if (reinterpret_cast<Exec*>(exec)->waiting && !recorder().broken)
+    misuse("a graph destroyed before it ran");
+  take_back<Exec>(exec, "executable graphs");
   return 0;
 }
 
@@ -574,10 +584,13 @@ VENDOR_ONLY int cuDevicePrimaryCtxRelease_v2(int) {
 }
 VENDOR_ONLY int cuCtxPushCurrent_v2(Context context) {
   CALL(enter);
+  recorder().live["entered contexts"]++;
   current_devices.push_back(int(reinterpret_cast<uintptr_t>(context)) - 1);
   return 0;
 }
 VENDOR_ONLY int cuCtxPopCurrent_v2(Context*) {
+  std::lock_guard lock(recorder().mutex);
+  recorder().live["entered contexts"]--;
   current_devices.pop_back();
   return 0;
 }
@@ -609,6 +622,8 @@ VENDOR_ONLY int hipGetDevice(int* device) {
   return 0;
 }
 VENDOR_ONLY int hipSetDevice(int device) {
+  std::lock_guard lock(recorder().mutex);
+  recorder().live["threads on another device"] += (device != 0) - (current() != 0);
   current_devices.back() = device;
   return 0;
 }
