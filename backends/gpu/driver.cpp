@@ -75,7 +75,7 @@ void Driver::release(runtime::Address address) {
 std::unique_ptr<runtime::Executable> Driver::load(const ir::Kernel& kernel,
                                                   const runtime::Image& image) {
   std::shared_ptr<const Program> program;
-  queue_.call([&] {
+  queue_.aside([&] {
     program = std::make_shared<const Program>(gpu_, kernel, modules_.load(gpu_, image.code));
   });
   return std::make_unique<Executable>(std::move(program));

@@ -12,7 +12,9 @@ bool Library::open(std::initializer_list<std::string> names, std::string& why) {
       name_ = name;
       return true;
     }
-    reasons += (reasons.empty() ? "" : "; ") + (name + " cannot be opened: ") + dlerror();
+    std::string reason = dlerror();
+    if (reason.starts_with(name + ": ")) reason.erase(0, name.size() + 2);
+    reasons += (reasons.empty() ? "" : "; ") + (name + " cannot be opened: ") + reason;
   }
   why = reasons;
   return false;

@@ -84,6 +84,18 @@ Ticket Queue::put(const std::function<void()>& f) {
 
 void Queue::call(const std::function<void()>& f) { guarded(f); }
 
+void Queue::aside(const std::function<void()>& f) {
+  guarded([] {});
+  try {
+    Current current(*gpu_);
+    current.expect();
+    f();
+  } catch (const DeviceLost& how) {
+    std::lock_guard lock(mutex_);
+    lose(how);
+  }
+}
+
 Ticket Queue::close(Work work) {
   running_.push_back({++last_, nullptr, std::move(work)});
   open_ = false;

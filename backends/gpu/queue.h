@@ -35,6 +35,8 @@ class Queue {
   Ticket put(const std::function<void()>& f);
   /// The same for what puts nothing into the stream that anything waits for.
   void call(const std::function<void()>& f);
+  /// The same for what may take long and has nothing to do with the stream: others go on meanwhile.
+  void aside(const std::function<void()>& f);
 
   /// Everything put into the stream so far.
   Ticket last();

@@ -33,6 +33,9 @@ bool is_cut_short(std::span<const std::byte> image) {
   return header.e_shoff > image.size() || sections > image.size() - header.e_shoff;
 }
 
+/// What ROCm 5 says where there is no device at all.
+constexpr Code invalid_device = 101;
+
 class Hip final : public gpu::Api {
  public:
   Hip() {
@@ -103,7 +106,8 @@ class Hip final : public gpu::Api {
   std::string error_text(Code c) const override {
     const char *name = error_name_(c), *meaning = error_meaning_(c);
     if (!name) return "hipError_t " + std::to_string(c);
-    return std::string(name) + (meaning ? " (" + std::string(meaning) + ")" : "");
+    bool more = meaning && std::strcmp(name, meaning) != 0;
+    return std::string(name) + (more ? " (" + std::string(meaning) + ")" : "");
   }
 
  private:
@@ -121,8 +125,8 @@ class Hip final : public gpu::Api {
 bool start(const gpu::Api& hip, std::string& why) {
   Code c = hip.init(0);
   if (c == gpu::code::success) return true;
-  why = c == gpu::code::no_device ? "no HIP device is present"
-                                  : "the HIP runtime does not start: " + hip.error_text(c);
+  bool none = c == gpu::code::no_device || c == invalid_device;
+  why = none ? "no HIP device is present" : "the HIP runtime does not start: " + hip.error_text(c);
   return false;
 }
 
