@@ -120,7 +120,8 @@ void Driver::record(Work& work, const Launch& launch) {
                              queue_.stream(), parameters, nullptr);
   if (c != code::success)
     fail(*gpu_->api, c,
-         "launching task " + std::to_string(launch.task) + " of kernel " + program->kernels);
+         "launching task " + std::to_string(launch.task) + " of kernel '" +
+             *program->kernels.begin() + "'");
 }
 
 void Driver::copy_apart(Address to, Address from, uint64_t bytes) {

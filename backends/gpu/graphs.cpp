@@ -7,9 +7,7 @@ namespace quern::gpu {
 
 Graph::Graph(std::shared_ptr<Gpu> gpu, GraphExecHandle handle, Work work)
     : gpu_(std::move(gpu)), handle_(handle), work_(std::move(work)) {
-  for (const auto& used : work_)
-    if (kernels.find(used->kernels) == std::string::npos)
-      kernels += (kernels.empty() ? "" : ", ") + used->kernels;
+  for (const auto& used : work_) kernels.insert(used->kernels.begin(), used->kernels.end());
 }
 
 Graph::~Graph() {
@@ -35,9 +33,8 @@ std::shared_ptr<const Graph> Graphs::find(std::vector<uint64_t> words,
   if (!batch.graph) {
     batch.graph = capture(record);
     batch.words = std::move(words);
-    if (!batch.graph) batches_.pop_front();
   }
-  return batches_.empty() ? nullptr : batches_.front().graph;
+  return batch.graph;
 }
 
 /// Null where the driver cannot; it is not asked again then.

@@ -21,7 +21,7 @@ class Memory {
   void release(Address address, Ticket after);
   /// Throws InternalError where these bytes were not allocated.
   void expect(Address address, uint64_t bytes) const;
-  /// Lets the (current) device reach all of this memory; false where it cannot.
+  /// Lets another device reach all of this memory; false where it cannot.
   bool open_to(const Gpu& peer);
 
  private:

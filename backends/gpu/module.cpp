@@ -61,7 +61,7 @@ std::shared_ptr<const Module> Modules::load(const std::shared_ptr<Gpu>& gpu,
 Program::Program(std::shared_ptr<Gpu> gpu, const ir::Kernel& kernel,
                  std::shared_ptr<const Module> module)
     : gpu_(std::move(gpu)), module_(std::move(module)) {
-  kernels = "'" + kernel.name + "'";
+  kernels = {kernel.name};
   for (size_t k = 0; k < kernel.tasks.size(); k++)
     tasks_.push_back(prepare(kernel.tasks[k], module_->function("task_" + std::to_string(k))));
 }

@@ -37,17 +37,14 @@ void Queue::guarded(F&& f) {
 
 /// Says which kernels may have done it: those not known to be done.
 void Queue::lose(const DeviceLost& how) {
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const Submission& s : running_)
-    for (const auto& used : s.work)
-      if (!used->kernels.empty() && std::ranges::find(names, used->kernels) == names.end())
-        names.push_back(used->kernels);
+    for (const auto& used : s.work) names.insert(used->kernels.begin(), used->kernels.end());
   std::string text;
-  for (size_t k = 0; k < names.size() && k < 8; k++) text += (k ? ", " : "") + names[k];
-  if (names.size() > 8) text += " …";
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
   lost_ = how.message();
-  if (names.size() == 1) lost_ += ", in kernel " + text;
-  if (names.size() > 1) lost_ += ", in one of the kernels " + text;
+  if (!names.empty())
+    lost_ += (names.size() == 1 ? ", in kernel " : ", in one of the kernels ") + text;
   lost_ += "; nothing runs on " + gpu_->properties.name + " in this process any more";
   throw Error(lost_);
 }
@@ -92,13 +89,13 @@ void Queue::aside(const std::function<void()>& f) {
     f();
   } catch (const DeviceLost& how) {
     std::lock_guard lock(mutex_);
-    lose(how);
+    if (lost_.empty()) lose(how);
+    throw Error(lost_);
   }
 }
 
 Ticket Queue::close(Work work) {
   running_.push_back({++last_, nullptr, std::move(work)});
-  open_ = false;
   try {
     std::shared_ptr<Event> event = take_event();
     event->record(stream_);
@@ -111,6 +108,7 @@ Ticket Queue::close(Work work) {
     last_--;
     throw;
   }
+  open_ = false;
   return last_;
 }
 

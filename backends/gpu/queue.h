@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
 
 #include "backends/gpu/gpu.h"
 #include "quern/runtime/backend.h"
@@ -14,7 +15,7 @@ using runtime::Ticket;
 /// What a submission uses while it runs.
 struct Used {
   virtual ~Used() = default;
-  std::string kernels;  ///< names, for the error of a kernel that fails
+  std::set<std::string> kernels;  ///< names, for the error where one of them fails
 };
 using Work = std::vector<std::shared_ptr<const Used>>;
 

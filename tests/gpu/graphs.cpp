@@ -93,6 +93,20 @@ TEST_CASE_METHOD(Batches, "without graphs everything still runs") {
   if (step == "capture_end") recorder.live["graphs"] = 0;
 }
 
+TEST_CASE_METHOD(Batches, "the first graph that cannot be made is the last one tried") {
+  Command zero = Fill{x, 64, 0};
+  driver->submit({&zero, 1});
+  std::vector<Command> other = batch(10);
+  for (Command& command : other)
+    if (auto* l = std::get_if<runtime::Launch>(&command)) l->args = x + 8;
+  for (int k = 0; k < 2; k++) driver->submit(batch(10));
+  recorder.failures["capture_begin"] = {2, 801};
+  for (int k = 0; k < 5; k++) driver->submit(other);
+  CHECK(counted() == 20);
+  CHECK(read_word(*driver, x + 8) == 50);
+  CHECK(recorder.calls["capture_begin"] == 2);
+}
+
 TEST_CASE_METHOD(Batches, "a launch that fails in a graph leaves the driver usable") {
   Command zero = Fill{x, 64, 0};
   driver->submit({&zero, 1});
