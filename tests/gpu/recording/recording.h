@@ -37,9 +37,11 @@ struct Session {
     int call = 0, code = 0;
   };
   std::map<std::string, Failure> failures;
+  Failure any;            ///< the same among the calls of all functions
   int faulty_launch = 0;  ///< the launch of this number, from 1, breaks the device when it runs
 
   // What happened.
+  int all_calls = 0;
   std::map<std::string, int> calls;  ///< by name in gpu::Api
   std::vector<Launch> launches;
   std::vector<std::string> misuse;  ///< what a real library would not have forgiven
