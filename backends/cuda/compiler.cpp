@@ -90,35 +90,31 @@ std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& t
 
 namespace {
 
-/// Architectures whose code later devices of the same or a later generation run, and the oldest PTX
-/// that has them.
-struct Architecture {
-  int number;
-  const char* name;
-  const char* ptx;
+/// An architecture, and the oldest PTX from 7.0 on (CUDA 11.0) that knows it (PTX ISA, release
+/// notes).
+struct Row {
+  int architecture, ptx;
 };
-constexpr Architecture architectures[] = {{70, "sm_70", "+ptx63"}, {72, "sm_72", "+ptx63"},
-                                          {75, "sm_75", "+ptx63"}, {80, "sm_80", "+ptx70"},
-                                          {86, "sm_86", "+ptx71"}, {87, "sm_87", "+ptx74"},
-                                          {89, "sm_89", "+ptx78"}, {90, "sm_90", "+ptx78"}};
+constexpr Row rows[] = {{70, 70}, {75, 70}, {80, 70}, {86, 71}, {89, 78}, {90, 78}};
 
 }  // namespace
 
-runtime::Target target_for(int major, int minor) {
-  const Architecture* best = nullptr;
-  for (const Architecture& a : architectures)
-    if (a.number <= 10 * major + minor) best = &a;
+runtime::Target target_for(int architecture, int newest_ptx) {
+  const Row* best = nullptr;
+  for (const Row& row : rows)
+    if (row.architecture <= architecture && row.ptx <= newest_ptx) best = &row;
   if (!best)
-    throw Error("compute capability " + std::to_string(major) + "." + std::to_string(minor) +
-                " is below 7.0, the oldest that Quern serves");
+    throw Error("compute capability " + std::to_string(architecture / 10) + "." +
+                std::to_string(architecture % 10) + " is below 7.0, the oldest that Quern serves");
   runtime::Target t;
   t.backend = "cuda";
-  t.isa = codegen::Isa{"nvptx64-nvidia-cuda", best->name, best->ptx}.text();
+  t.isa = codegen::Isa{"nvptx64-nvidia-cuda", "sm_" + std::to_string(best->architecture),
+                       "+ptx" + std::to_string(best->ptx)}
+              .text();
   t.key = codegen::hash(t.isa + " llvm " LLVM_VERSION_STRING);
   t.traits.walk = ir::Task::element;
   t.traits.block_reductions = true;
   t.traits.narrow_atomics = false;
-  t.workers = 4096;  // a chunk is one thread: a GPU wants many
   return t;
 }
 

@@ -12,8 +12,9 @@ class Compiler : public runtime::Compiler {
                       std::string_view kind) const override;
 };
 
-/// The target of a device with compute capability `major`.`minor`, 7.0 or newer: the newest
-/// architecture that both it and this LLVM know.
-runtime::Target target_for(int major, int minor);
+/// What runs on a device of this architecture (80: compute capability 8.0) under a driver that
+/// takes PTX up to `newest_ptx` (78: 7.8): code for the newest architecture up to it that the
+/// driver knows; later devices run that of the newest one here. Throws Error below 70.
+runtime::Target target_for(int architecture, int newest_ptx = 78);
 
 }  // namespace quern::cuda

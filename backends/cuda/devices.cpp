@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backends/cuda/api.h"
+#include "backends/cuda/compiler.h"
 #include "backends/gpu/driver.h"
 #include "quern/error.h"
 
@@ -10,15 +11,7 @@ namespace {
 
 /// Chunks of a task with reductions; a serial task combines what each leaves.
 constexpr uint32_t workers_per_multiprocessor = 64;
-constexpr int oldest_architecture = 60;  ///< whose atomics have scopes, and add doubles
-
-/// Architectures that code is made for, and the oldest PTX that knows them (PTX ISA, release
-/// notes). A newer device runs the code of the newest one here.
-struct Row {
-  int architecture, ptx;
-};
-constexpr Row rows[] = {{60, 70}, {61, 70}, {70, 70}, {75, 70},
-                        {80, 70}, {86, 71}, {89, 78}, {90, 78}};
+constexpr int oldest_architecture = 70;
 
 /// The newest PTX that a driver takes: 7.0 came with CUDA 11.0, 7.8 with 11.8, then 8.0 with 12.0.
 int newest_ptx(int driver_version) {
@@ -28,19 +21,11 @@ int newest_ptx(int driver_version) {
 
 int number_of(const std::string& architecture) { return std::stoi(architecture.substr(3)); }
 
-std::string isa_of(int architecture, int driver_version) {
-  Row best = rows[0];
-  for (const Row& row : rows)
-    if (row.architecture <= architecture && row.ptx <= newest_ptx(driver_version)) best = row;
-  return "nvptx64-nvidia-cuda sm_" + std::to_string(best.architecture) + " +ptx" +
-         std::to_string(best.ptx);
-}
-
 std::vector<gpu::Properties> usable(const gpu::Api& cuda, std::string& why) {
   std::vector<gpu::Properties> all = gpu::describe_all(cuda, why);
   std::erase_if(all, [&](const gpu::Properties& p) {
     bool old = number_of(p.architecture) < oldest_architecture;
-    if (old) why = p.name + " is of compute capability below 6.0 (" + p.architecture + ")";
+    if (old) why = p.name + " is of compute capability below 7.0 (" + p.architecture + ")";
     return old;
   });
   return all;
@@ -49,13 +34,8 @@ std::vector<gpu::Properties> usable(const gpu::Api& cuda, std::string& why) {
 }  // namespace
 
 runtime::Target target_of(const gpu::Properties& device, int driver_version) {
-  runtime::Target t;
-  t.backend = "cuda";
-  t.isa = isa_of(number_of(device.architecture), driver_version);
+  runtime::Target t = target_for(number_of(device.architecture), newest_ptx(driver_version));
   t.device = device.name;
-  t.key = std::hash<std::string>()(t.isa);
-  t.traits.walk = ir::Task::element;
-  t.traits.narrow_atomics = false;
   t.workers = device.multiprocessors * workers_per_multiprocessor;
   t.max_allocation = device.memory;
   return t;

@@ -125,7 +125,6 @@ runtime::Target target_for(const std::string& architecture, Wave wave) {
   t.traits.walk = ir::Task::element;
   t.traits.block_reductions = true;
   t.traits.narrow_atomics = false;
-  t.workers = 4096;  // a chunk is one thread: a GPU wants many
   return t;
 }
 

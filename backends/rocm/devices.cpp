@@ -2,6 +2,7 @@
 
 #include "backends/gpu/driver.h"
 #include "backends/rocm/api.h"
+#include "backends/rocm/compiler.h"
 #include "quern/error.h"
 
 namespace quern::rocm {
@@ -12,14 +13,8 @@ constexpr uint32_t workers_per_multiprocessor = 64;
 }  // namespace
 
 runtime::Target target_of(const gpu::Properties& device) {
-  runtime::Target t;
-  t.backend = "rocm";
-  // Without the modes behind the colon: such code runs in each of them.
-  t.isa = "amdgcn-amd-amdhsa " + device.architecture.substr(0, device.architecture.find(':')) + " ";
+  runtime::Target t = target_for(device.architecture);
   t.device = device.name;
-  t.key = std::hash<std::string>()(t.isa);
-  t.traits.walk = ir::Task::element;
-  t.traits.narrow_atomics = false;
   t.workers = device.multiprocessors * workers_per_multiprocessor;
   t.max_allocation = device.memory;
   return t;

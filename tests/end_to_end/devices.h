@@ -15,7 +15,7 @@ namespace qn = quern;
 inline std::vector<std::string> device_names() {
   const char* only = std::getenv("QUERN_DEVICE");
   if (only && *only) return {only};
-  return {"interpreter", "cpu", "vulkan"};
+  return {"interpreter", "cpu", "vulkan", "cuda", "rocm"};
 }
 
 /// Calls `body(device)` for each; a device that is not present is reported, never passed over

@@ -97,7 +97,7 @@ TEST_CASE("code for CUDA is made for the newest architecture and PTX that device
     p.architecture = architecture;
     return cuda::target_of(p, version).isa;
   };
-  CHECK(isa("sm_60", 11000) == "nvptx64-nvidia-cuda sm_60 +ptx70");
+  CHECK_THROWS_WITH(isa("sm_61", 11000), contains("6.1"));
   CHECK(isa("sm_72", 12000) == "nvptx64-nvidia-cuda sm_70 +ptx70");
   CHECK(isa("sm_80", 11000) == "nvptx64-nvidia-cuda sm_80 +ptx70");
   CHECK(isa("sm_86", 11000) == "nvptx64-nvidia-cuda sm_80 +ptx70");

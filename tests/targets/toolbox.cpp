@@ -89,7 +89,7 @@ const std::vector<Gpu>& gpus() {
   static const std::vector<Gpu> all = [] {
     std::vector<Gpu> list;
     for (int major : {7, 8, 9})
-      list.push_back({"sm_" + std::to_string(major) + "0", cuda::target_for(major, 0),
+      list.push_back({"sm_" + std::to_string(major) + "0", cuda::target_for(10 * major),
                       &ptx_compiler, major == 7 ? "sm_75" : "sm_" + std::to_string(major) + "0"});
     for (const char* name : {"gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"})
       list.push_back({name, rocm::target_for(name), &object_compiler, ""});

@@ -1,5 +1,7 @@
 // Built once with the names of CUDA's driver API and once with those of HIP's (QUERN_RECORDING_CUDA
 // is 1 or 0).
+#include <elf.h>
+
 #include "tests/gpu/recording/machine.h"
 
 using namespace quern::gpu;
@@ -272,9 +274,18 @@ EXPORT(cuMemFreeAsync, hipFreeAsync)(Address address, StreamHandle stream) {
 // ---- modules and launches
 
 namespace {
+/// An image comes without its size: a text ends in 0, an ELF object with its section headers.
+std::string contents(const void* image) {
+  auto* bytes = static_cast<const char*>(image);
+  if (std::strncmp(bytes, ELFMAG, SELFMAG) != 0) return bytes;
+  Elf64_Ehdr head;
+  std::memcpy(&head, bytes, sizeof head);
+  return {bytes, size_t(head.e_shoff) + size_t(head.e_shnum) * head.e_shentsize};
+}
+
 int load(ModuleHandle* module, const void* image, char* log, size_t log_bytes) {
   CALL(load_module);
-  std::string text(static_cast<const char*>(image));
+  std::string text = contents(image);
   if (text.starts_with("bad")) {
     if (log) std::strncpy(log, "line 1: no such instruction", log_bytes);
     return 218;

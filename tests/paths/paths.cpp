@@ -1,0 +1,137 @@
+// From a kernel as users write it to the launch in the vendor's library, on stand-ins for the
+// libraries of CUDA and ROCm: what a GPU would be given is looked at, word by word.
+#include <dlfcn.h>
+#include <quern/host.h>
+#include <quern/quern.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+
+#include "quern/ir/abi.h"
+#include "quern/runtime/device.h"
+#include "tests/catch.h"
+#include "tests/gpu/recording/recording.h"
+#include "tests/targets/code_object.h"
+
+namespace qn = quern;
+using namespace qn::lang;
+
+namespace {
+
+/// The libraries are named before anything looks for devices.
+const bool named = (setenv("QUERN_CUDA_LIBRARY", QUERN_RECORDING_CUDA, 1),
+                    setenv("QUERN_HIP_LIBRARY", QUERN_RECORDING_HIP, 1), true);
+
+qn::recording::Recorder& recorder(const char* library) {
+  void* opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!opened) throw std::runtime_error(dlerror());
+  return *reinterpret_cast<qn::recording::Access*>(dlsym(opened, "quern_recording"))(false);
+}
+
+/// A back end and what its library wrote down since the test began.
+struct Path {
+  explicit Path(const std::string& backend)
+      : device(backend.c_str()),
+        log(recorder(backend == "cuda" ? QUERN_RECORDING_CUDA : QUERN_RECORDING_HIP)) {
+    log.launches.clear();
+    log.misuse.clear();
+  }
+  ~Path() { CHECK(log.misuse.empty()); }
+  qn::Device device;
+  qn::recording::Recorder& log;
+};
+
+std::vector<uint64_t> words_at(uint64_t address, size_t count) {
+  std::vector<uint64_t> words(count);
+  std::memcpy(words.data(), reinterpret_cast<const void*>(address), 8 * count);
+  return words;
+}
+
+size_t count(const std::vector<uint64_t>& words, uint64_t word) {
+  return size_t(std::count(words.begin(), words.end(), word));
+}
+
+}  // namespace
+
+TEST_CASE("a kernel arrives in the vendor's library with its code, arguments and grid") {
+  const std::string backend = GENERATE(as<std::string>(), "cuda", "rocm");
+  INFO(backend);
+  Path path(backend);
+  const int n = 100'000;
+  std::vector<float> hx(n, 3.0f), back(n);
+  qn::Field<float> x{path.device, {n}}, y{path.device, {n}};
+  x.copy_from(hx);
+  qn::Kernel scale = [&](F32 a) {
+    for (auto i : x) y[i] = a * x[i];
+  };
+  scale(2.5f);
+  path.device.synchronize();
+  x.copy_to(back);
+  CHECK(back == hx);
+
+  REQUIRE(path.log.launches.size() == 1);
+  const qn::recording::Launch& launch = path.log.launches[0];
+  CHECK(launch.function == "task_0");
+  CHECK(launch.words[1] == 0);  // no guard
+  CHECK(launch.words[2] == uint64_t(n));
+  CHECK(launch.block[0] == 256);
+  CHECK(launch.grid[0] == 320);  // 10 multiprocessors, 8 blocks on each, 4 rounds
+  CHECK(launch.shared_bytes == 0);
+
+  // The argument block: a scalar; two fields with base, stride and extent.
+  const size_t block_words = qn::ir::abi::head_bytes / 8 + 1 + 2 * 3;
+  auto block = words_at(launch.words[0], block_words);
+  std::vector<uint64_t> bindings(block.begin() + qn::ir::abi::head_bytes / 8, block.end());
+  CHECK(count(bindings, std::bit_cast<uint32_t>(2.5f)) == 1);
+  CHECK(count(bindings, sizeof(float)) == 2);
+  CHECK(count(bindings, uint64_t(n)) == 2);
+  // One of the bases leads to what was copied to x.
+  size_t leads_to_x = 0;
+  for (uint64_t word : bindings) {
+    if (word < 1 << 20) continue;  // no address
+    if (word == std::bit_cast<uint32_t>(2.5f)) continue;
+    float first = 0;
+    std::memcpy(&first, reinterpret_cast<const void*>(word), sizeof first);
+    leads_to_x += first == 3.0f;
+  }
+  CHECK(leads_to_x == 1);
+
+  if (backend == "cuda") {
+    CHECK(launch.module.find(".target sm_90") != std::string::npos);
+    CHECK(launch.module.find(".entry task_0(") != std::string::npos);
+  } else {
+    qn::ir::Kernel shape;
+    shape.name = "scale";
+    shape.tasks.resize(1);
+    auto bytes = std::as_bytes(std::span(launch.module));
+    qn::runtime::Target target;
+    target.isa = "amdgcn-amd-amdhsa gfx942 ";
+    CHECK(qn::test::fault_of_code_object({bytes.begin(), bytes.end()}, shape, target) == "");
+  }
+}
+
+TEST_CASE("loops that depend on each other are launched in order on one stream") {
+  Path path(GENERATE(as<std::string>(), "cuda", "rocm"));
+  qn::Field<float> x{path.device, {1000}}, y{path.device, {1000}};
+  qn::Kernel three = [&] {
+    for (auto i : x) x[i] = 1.0f;
+    for (auto i : y) y[i] = x[999 - i];
+    for (auto i : x) x[i] = y[i];
+  };
+  three();
+  path.device.synchronize();
+  REQUIRE(path.log.launches.size() == 3);
+  for (size_t k = 0; k < 3; k++) {
+    CHECK(path.log.launches[k].function == "task_" + std::to_string(k));
+    CHECK(path.log.launches[k].words[0] == path.log.launches[0].words[0]);
+  }
+}
+
+TEST_CASE("a second device is a device of its own") {
+  const std::string backend = GENERATE(as<std::string>(), "cuda", "rocm");
+  Path path(backend);
+  CHECK(std::string(path.device.name()).find(backend) != std::string::npos);
+  CHECK_THROWS_AS(qn::Device((backend + ":7").c_str()), qn::Error);
+}
