@@ -42,7 +42,7 @@ void fail(Loc loc, const char* message) { recording(loc).fail(loc, message); }
 Placed::Placed(Loc loc) {
   Recording& r = recording(loc);
   if (r.placed.line) return;
-  r.placed = loc;
+  r.placed = loc.line ? loc : r.last;
   recording_ = &r;
 }
 Placed::~Placed() {

@@ -138,7 +138,8 @@ QUERN_RECORDS void check(Id condition, const char* format, const Reported* value
                          Loc loc);
 
 /// While it lives, what is recorded is placed at its location: library functions written in plain
-/// operators report the line of their caller. The outermost one counts.
+/// operators report the line of their caller; without one (operators of structures) the line
+/// recorded last. The outermost one counts.
 class Placed {
  public:
   explicit Placed(Loc loc);
