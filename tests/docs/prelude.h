@@ -1,8 +1,10 @@
 #pragma once
 // What every block of docs/guide.md may use.
 #include <quern/algorithms.h>
+#include <quern/complex.h>
 #include <quern/decompose.h>
 #include <quern/files.h>
+#include <quern/quaternion.h>
 
 #include <cmath>
 #include <filesystem>
