@@ -4,6 +4,7 @@
 #include <quern/complex.h>
 #include <quern/decompose.h>
 #include <quern/files.h>
+#include <quern/matrix.h>
 #include <quern/quaternion.h>
 
 #include <cmath>

@@ -6,7 +6,7 @@
 // Jacobi's method in its one-sided form (Hestenes 1958) for singular values and its classical
 // form for eigenvalues, with a fixed number of sweeps; Golub & Van Loan, Matrix Computations, 4th
 // ed., 8.5 and 8.6. Residuals are a few units in the last place of the largest element.
-#include "quern/linear.h"
+#include "quern/detail/local.h"
 
 namespace quern {
 
@@ -30,19 +30,6 @@ struct SymmetricEigen {
 };
 
 namespace detail {
-
-/// A number that changes while it is computed.
-template <class S>
-using local_t = typename std::conditional_t<Device<S>, std::type_identity<Var<elem_t<S>>>,
-                                            std::type_identity<S>>::type;
-/// The value it has now.
-template <class S, class L>
-S now(const L& local) {
-  if constexpr (Device<S>)
-    return S(local);
-  else
-    return local;
-}
 
 template <class M>
 struct Decomposable {
@@ -112,14 +99,9 @@ struct JacobiState {
   /// Exchanges two columns where `c` holds.
   template <class B>
   void exchange(const B& c, int p, int q) {
-    auto swap = [&](local_t<S>& x, local_t<S>& y) {
-      S first = now<S>(x), second = now<S>(y);
-      x = select(c, second, first);
-      y = select(c, first, second);
-    };
     for (int r = 0; r < N; r++) {
-      swap(a[r][p], a[r][q]);
-      swap(v[r][p], v[r][q]);
+      detail::exchange<S>(c, a[r][p], a[r][q]);
+      detail::exchange<S>(c, v[r][p], v[r][q]);
     }
   }
   auto column(int c) const {
@@ -198,9 +180,6 @@ auto scale_last(const M& m, const S& f) {
   constexpr int n = Traits<elem_t<M>>::rows;
   return matrix_from<n, n>([&](int r, int c) { return c + 1 == n ? S(m(r, c) * f) : S(m(r, c)); });
 }
-
-template <class M>
-using element_t = std::conditional_t<Device<M>, Val<scalar_t<elem_t<M>>>, scalar_t<elem_t<M>>>;
 
 }  // namespace detail
 
@@ -285,11 +264,7 @@ auto sym_eig(const M& a, Loc l = Loc::here()) {
     // Eigenvalues stand on the diagonal: rows go along with columns.
     auto swap = state.at(p, p) > state.at(q, q);
     state.exchange(swap, p, q);
-    for (int c = 0; c < n; c++) {
-      S first = state.at(p, c), second = state.at(q, c);
-      state.a[p][c] = select(swap, second, first);
-      state.a[q][c] = select(swap, first, second);
-    }
+    for (int c = 0; c < n; c++) detail::exchange<S>(swap, state.a[p][c], state.a[q][c]);
   };
   order(0, 1);
   if constexpr (n == 3) {
