@@ -101,11 +101,6 @@ class Scalar {
     using ir::Type;
     auto* target = type_of(b.getContext(), to, 0);
     if (to == type) return x;
-    if (type == Type::f16) {  // a half holds no integer type's bounds
-      x = b.CreateFPExt(x, b.getFloatTy());
-      type = Type::f32;
-      return convert(x, to);
-    }
     if (to == Type::b1) {
       return ir::is_float(type) ? b.CreateFCmpUNE(x, ConstantFP::get(x->getType(), 0))
                                 : b.CreateICmpNE(x, ConstantInt::get(x->getType(), 0));

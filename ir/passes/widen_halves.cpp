@@ -14,10 +14,10 @@ Value* call(Builder& b, const Function& f, Value* argument) {
   return inline_region(b, f.body, map)[0];
 }
 
-/// Any number as a half, in conversions that the target may have.
+/// Any number as a half, in conversions that the target may have. An integer that f32 does not hold
+/// is above all halves.
 Value* rounded(Builder& b, Value* v) {
-  if (v->type != Type::f32 && !preserves(v->type, Type::f32))
-    v = call(b, round_to_odd_function(), b.convert(v, Type::f64));
+  if (v->type == Type::f64) v = call(b, round_to_odd_function(), v);
   return b.convert(b.convert(v, Type::f32), Type::f16);
 }
 

@@ -35,7 +35,7 @@ void check(const qn::Device& device) {
   shift.copy_from(shifts);
   qn::Kernel work = [&] {
     for (auto i : x) {
-      auto v = x[i];
+      qn::Val<T> v = x[i];
       scaled[i] = ldexp(v, shift[i]);
       auto [f, e] = frexp(v);
       fraction[i] = f;

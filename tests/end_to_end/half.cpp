@@ -185,3 +185,55 @@ TEST_CASE("f16: atomics and reductions are refused") {
   };
   CHECK(message(reduction).find("variable of f16") != std::string::npos);
 }
+
+TEST_CASE("f16: classes, neighbours, fraction and exponent of every half") {
+  on_every_device([](qn::Device& device) {
+    const std::vector<half> all = all_halves();
+    qn::Field<half> x{device, {65536}}, fraction{device, {65536}}, scaled{device, {65536}},
+        up{device, {65536}}, down{device, {65536}};
+    qn::Field<int> exponent{device, {65536}}, kind{device, {65536}};
+    x.copy_from(all);
+    qn::Kernel work = [&] {
+      for (auto i : x) {
+        F16 v = x[i];
+        auto [f, e] = frexp(v);
+        fraction[i] = f;
+        exponent[i] = e;
+        scaled[i] = ldexp(v, i % 61 - 30);
+        up[i] = nextafter(v, half(65504.0f));
+        down[i] = nextafter(v, half(-65504.0f));
+        kind[i] = select(isnan(v), 1, 0) + select(isinf(v), 2, 0) + select(isfinite(v), 4, 0) +
+                  select(isnormal(v), 8, 0) + select(signbit(v), 16, 0);
+      }
+    };
+    work();
+    const std::vector<half> fractions = qn::to_vector(fraction), products = qn::to_vector(scaled),
+                            above = qn::to_vector(up), below = qn::to_vector(down);
+    const std::vector<int> exponents = qn::to_vector(exponent), kinds = qn::to_vector(kind);
+    /// Neighbours by their numbers in order: -65504 … -0, 0 … 65504.
+    auto step = [](int bits, int by) {
+      int number = bits & 0x8000 ? -(bits & 0x7fff) : bits;
+      number += by;
+      return uint16_t(number < 0 || (number == 0 && by > 0) ? 0x8000 | -number : number);
+    };
+    int wrong = 0;
+    for (int b = 0; b < 65536; b++) {
+      const size_t k = size_t(b);
+      const int size = b & 0x7fff;
+      const bool nan = size > 0x7c00, infinite = size == 0x7c00;
+      const float v = float(all[k]);
+      int e = 0;
+      const float f = std::frexp(v, &e);
+      if (nan || infinite) e = 0;
+      wrong += !same(fractions[k], rounded(f)) || exponents[k] != e;
+      wrong += !same(products[k], rounded(std::ldexp(double(v), b % 61 - 30)));
+      wrong += (kinds[k] & 15) !=
+               nan + 2 * infinite + 4 * (size < 0x7c00) + 8 * (size >= 0x400 && size < 0x7c00);
+      if (!nan) wrong += (kinds[k] >> 4) != b >> 15;
+      if (nan || infinite || size == 0) continue;
+      if (b != 0x7bff) wrong += !same(above[k], step(b, 1));
+      if (b != 0xfbff) wrong += !same(below[k], step(b, -1));
+    }
+    CHECK(wrong == 0);
+  });
+}

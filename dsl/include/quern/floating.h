@@ -6,16 +6,18 @@
 namespace quern {
 namespace detail {
 
-/// The format of f32 and f64.
+/// The format of f16, f32 and f64.
 template <class S>
 struct Format754 {
-  static_assert(!is_half<S>,
-                "quern: this function takes float or double; write cast<float>(value)");
-  using bits = std::conditional_t<sizeof(S) == 4, uint32_t, uint64_t>;
-  using signed_bits = std::conditional_t<sizeof(S) == 4, int32_t, int64_t>;
-  static constexpr int fraction_bits = sizeof(S) == 4 ? 23 : 52;
-  static constexpr int max_exponent = sizeof(S) == 4 ? 127 : 1023;  ///< also the bias
-  static constexpr int min_exponent = 1 - max_exponent;             ///< of normal numbers
+  using bits = std::conditional_t<sizeof(S) == 2, uint16_t,
+                                  std::conditional_t<sizeof(S) == 4, uint32_t, uint64_t>>;
+  using signed_bits = std::make_signed_t<bits>;
+  static constexpr int fraction_bits = sizeof(S) == 2 ? 10 : sizeof(S) == 4 ? 23 : 52;
+  static constexpr int max_exponent =  ///< also the bias
+      sizeof(S) == 2   ? 15
+      : sizeof(S) == 4 ? 127
+                       : 1023;
+  static constexpr int min_exponent = 1 - max_exponent;  ///< of normal numbers
   static constexpr bits sign = bits(1) << (8 * sizeof(S) - 1);
   static constexpr bits exponent = bits(2 * max_exponent + 1) << fraction_bits;
   /// 2^n, a normal number.
@@ -94,28 +96,33 @@ auto signbit(const U& u, Loc l = Loc::here()) {
 template <detail::DeviceFloat U, detail::Operand N>
 auto ldexp(const U& x, const N& n, Loc l = Loc::here()) {
   using S = detail::elem_t<U>;
-  using Format = detail::Format754<S>;
-  using Bits = typename Format::signed_bits;
-  constexpr int highest = Format::max_exponent, lowest = Format::min_exponent;
-  // A step toward zero that leaves the fraction whole: only the last product may round.
-  constexpr int down = lowest + Format::fraction_bits + 1;
-  [[maybe_unused]] detail::Placed here(l);
-  auto scaled = [&](Val<S> v, Val<int32_t> left, auto more) {
-    auto up = left > highest, under = left < lowest;
-    auto factor = select(up, Format::power(highest), select(under, Format::power(down), S(1)));
-    Val<S> product = v * factor;
-    Val<int32_t> rest = left - select(up, highest, select(under, down, 0));
-    return more(product, rest);
-  };
-  Val<S> value(x, l);
-  Val<int32_t> exponent(n, l);
-  return scaled(value, exponent, [&](Val<S> a, Val<int32_t> i) {
-    return scaled(a, i, [&](Val<S> b, Val<int32_t> j) {
-      auto within = min(max(j, lowest), highest);
-      auto bits = cast<Bits>(within + highest) << Format::fraction_bits;
-      return Val<S>(b * bitcast<S>(bits));
+  // In f32 the product is exact, or far below the least half.
+  if constexpr (detail::is_half<S>) {
+    return Val<S>(cast<S>(ldexp(cast<float>(x, l), n, l), l));
+  } else {
+    using Format = detail::Format754<S>;
+    using Bits = typename Format::signed_bits;
+    constexpr int highest = Format::max_exponent, lowest = Format::min_exponent;
+    // A step toward zero that leaves the fraction whole: only the last product may round.
+    constexpr int down = lowest + Format::fraction_bits + 1;
+    [[maybe_unused]] detail::Placed here(l);
+    auto scaled = [&](Val<S> v, Val<int32_t> left, auto more) {
+      auto up = left > highest, under = left < lowest;
+      auto factor = select(up, Format::power(highest), select(under, Format::power(down), S(1)));
+      Val<S> product = v * factor;
+      Val<int32_t> rest = left - select(up, highest, select(under, down, 0));
+      return more(product, rest);
+    };
+    Val<S> value(x, l);
+    Val<int32_t> exponent(n, l);
+    return scaled(value, exponent, [&](Val<S> a, Val<int32_t> i) {
+      return scaled(a, i, [&](Val<S> b, Val<int32_t> j) {
+        auto within = min(max(j, lowest), highest);
+        auto bits = cast<Bits>(within + highest) << Format::fraction_bits;
+        return Val<S>(b * bitcast<S>(bits));
+      });
     });
-  });
+  }
 }
 
 /// x = fraction·2^exponent with 0.5 ≤ |fraction| < 1; zeros, infinities and NaN are their own
@@ -123,21 +130,26 @@ auto ldexp(const U& x, const N& n, Loc l = Loc::here()) {
 template <detail::DeviceFloat U>
 auto frexp(const U& x, Loc l = Loc::here()) {
   using S = detail::elem_t<U>;
-  using Format = detail::Format754<S>;
-  using Bits = typename Format::bits;
-  constexpr int lift = Format::fraction_bits + 1;
-  [[maybe_unused]] detail::Placed here(l);
-  Val<S> v(x, l);
-  auto tiny = abs(v) < Format::power(Format::min_exponent);
-  auto bits = bitcast<Bits>(select(tiny, v * Format::power(lift), v));
-  auto field = cast<int32_t>((bits & Format::exponent) >> Format::fraction_bits);
-  auto plain = (v == 0) | !(abs(v) < Format::infinity);
-  auto half = Bits(Bits(Format::max_exponent - 1) << Format::fraction_bits);
-  auto fraction = bitcast<S>((bits & Bits(~Format::exponent)) | half);
-  Val<int32_t> exponent =
-      field - (Format::max_exponent - 1) - select(tiny, Val<int32_t>(lift), Val<int32_t>(0));
-  return Fraction<Val<S>, Val<int32_t>>{select(plain, v, fraction),
-                                        select(plain, Val<int32_t>(0), exponent)};
+  if constexpr (detail::is_half<S>) {
+    auto [fraction, exponent] = frexp(cast<float>(x, l), l);
+    return Fraction<Val<S>, Val<int32_t>>{cast<S>(fraction, l), exponent};
+  } else {
+    using Format = detail::Format754<S>;
+    using Bits = typename Format::bits;
+    constexpr int lift = Format::fraction_bits + 1;
+    [[maybe_unused]] detail::Placed here(l);
+    Val<S> v(x, l);
+    auto tiny = abs(v) < Format::power(Format::min_exponent);
+    auto bits = bitcast<Bits>(select(tiny, v * Format::power(lift), v));
+    auto field = cast<int32_t>((bits & Format::exponent) >> Format::fraction_bits);
+    auto plain = (v == 0) | !(abs(v) < Format::infinity);
+    auto half = Bits(Bits(Format::max_exponent - 1) << Format::fraction_bits);
+    auto fraction = bitcast<S>((bits & Bits(~Format::exponent)) | half);
+    Val<int32_t> exponent =
+        field - (Format::max_exponent - 1) - select(tiny, Val<int32_t>(lift), Val<int32_t>(0));
+    return Fraction<Val<S>, Val<int32_t>>{select(plain, v, fraction),
+                                          select(plain, Val<int32_t>(0), exponent)};
+  }
 }
 
 /// The next number from x toward y: y where they are equal, NaN where one is.
@@ -152,7 +164,7 @@ auto nextafter(const A& a, const B& b, Loc l = Loc::here()) {
   Val<S> x(a, l), y(b, l);
   auto bits = bitcast<Bits>(x);
   auto outward = (x < y) == (x > 0);
-  auto moved = bitcast<S>(select(outward, bits + Bits(1), bits - Bits(1)));
+  auto moved = bitcast<S>(cast<Bits>(select(outward, bits + Bits(1), bits - Bits(1))));
   auto least = copysign(bitcast<S>(Val<Bits>(Bits(1))), y);
   auto next = select(x == 0, least, moved);
   return select(x == y, y, select(isnan(x) | isnan(y), x + y, next));

@@ -69,6 +69,7 @@ class Val : public detail::Ops<T>, public detail::Parts<Val, T> {
  public:
   explicit Val(const detail::Ids<T>& ids_) : Base(ids_) {}
   Val(const Val&) = default;
+  Val(const Val& u_, Loc) : Val(u_) {}  // generic code says where it converts
   template <detail::Operand U>
     requires(!std::is_same_v<U, Val>)
   Val(const U& u_, Loc l_ = Loc::here()) : Val(detail::converted<T>(u_, l_)) {}
