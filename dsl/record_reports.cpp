@@ -1,6 +1,4 @@
 // What a kernel tells the host: quern/detail/record.h on the recording of this thread.
-#include <iterator>
-
 #include "dsl/recording.h"
 #include "quern/ir/abi.h"
 
@@ -16,7 +14,7 @@ struct Report {
 /// Gives each place {} of the text the form of its value; poisons the recording where their numbers
 /// differ or an error record cannot hold the scalars.
 Report expanded(Recording& r, const char* format, const Reported* values, int count, Loc loc) {
-  constexpr size_t most = std::size(ir::abi::ErrorRecord{}.values);
+  constexpr size_t most = ir::abi::reported_values;
   Report out;
   int places = 0;
   for (const char* p = format; *p; p++) {
@@ -37,7 +35,7 @@ Report expanded(Recording& r, const char* format, const Reported* values, int co
                     std::to_string(count) + " values");
   else if (out.scalars.size() > most)
     r.fail(loc, "print and check take at most " + std::to_string(most) +
-                    " values, the numbers of vectors and matrices counted; here are " +
+                    " values, the numbers of vectors, matrices and structures counted; here are " +
                     std::to_string(out.scalars.size()));
   return out;
 }

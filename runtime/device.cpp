@@ -238,7 +238,7 @@ void Device::print_lines() {
     if (!reporter || e.site >= reporter->sites.size()) continue;
     const ir::Site& site = reporter->sites[e.site];
     std::string line =
-        format_values(site.text, site.values, {e.values, std::min<size_t>(e.count, 8)});
+        format_values(site.text, site.values, {e.values, std::min(e.count, reported_values)});
     std::fwrite(line.data(), 1, line.size(), stdout);
     std::fputc('\n', stdout);
   }
@@ -260,8 +260,8 @@ std::unique_ptr<Error> Device::take_error() {
   if (!reporter || record.site >= reporter->sites.size())
     return std::make_unique<Error>("a check failed in a kernel that is not known any more");
   const ir::Site& site = reporter->sites[record.site];
-  std::string text =
-      format_values(site.text, site.values, {record.values, std::min<size_t>(record.count, 8)});
+  std::string text = format_values(
+      site.text, site.values, {record.values, std::min(record.count, ir::abi::reported_values)});
   return std::make_unique<Error>(
       site.loc,
       text + " (iteration " + std::to_string(record.iteration) + " of " + reporter->kernel + ")");

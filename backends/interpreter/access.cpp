@@ -174,7 +174,7 @@ void Machine::fail(const Step& s, std::span<const Bits> values) {
   record->site = s.inst->site;
   record->task = task_;
   record->iteration = int64_t(iteration_);
-  record->count = uint32_t(std::min<size_t>(values.size(), 8));
+  record->count = uint32_t(std::min<size_t>(values.size(), abi::reported_values));
   for (uint32_t k = 0; k < record->count; k++) record->values[k] = values[k];
   record->launch = read_at<uint32_t>(args_, abi::launch_number);
 }
@@ -192,7 +192,7 @@ void Machine::print(const Step& s) {
   if (number >= abi::print_capacity) return;
   abi::PrintEntry& entry = ring->entries[number];
   entry.site = s.inst->site;
-  entry.count = std::min(s.count, 8u);
+  entry.count = std::min(s.count, abi::reported_values);
   for (uint32_t k = 0; k < entry.count; k++) entry.values[k] = operand(s, k);
   entry.launch = read_at<uint32_t>(args_, abi::launch_number);
 }

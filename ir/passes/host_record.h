@@ -1,4 +1,5 @@
 #pragma once
+#include "quern/ir/abi.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {
@@ -22,11 +23,11 @@ class RecordWriter {
   void u32(size_t at, Value* v) { write(at, v); }
   void u32(size_t at, uint32_t v) { write(at, b_.integer(Type::u32, v)); }
   void i64(size_t at, Value* v) { write(at, v); }
-  /// Up to eight values; their number comes back.
+  /// Up to abi::reported_values of them; their number comes back.
   uint32_t values(size_t at, std::span<const Use> values) {
     uint32_t count = 0;
     for (const Use& use : values) {
-      if (count == 8) break;
+      if (count == abi::reported_values) break;
       write(at + 8 * count++, host_bits(b_, use.value));
     }
     return count;

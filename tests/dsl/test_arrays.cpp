@@ -258,8 +258,8 @@ TEST_CASE("errors of arrays and reports found while recording") {
     Var<Array<int, 4>> a;
     a[4] = 1;
   });
-  fails("at most 8 values, the numbers of vectors and matrices counted; here are 9",
-        [](Mat3 m) { print("{}", m); });
+  fails("at most 16 values, the numbers of vectors, matrices and structures counted; here are 17",
+        [](Mat4 m, F32 s) { print("{} {}", m, s); });
   fails("the text has 2 places {} for 1 values", [](Vec3 v) { print("{} {}", v); });
   fails("the text has 1 places {} for 2 values", [](Vec3 v) { check(v.x > 0, "{}", v, v.x); });
 }
@@ -275,6 +275,9 @@ TEST_CASE("print and check write vectors, matrices and arrays in parentheses") {
   CHECK(text_of([](Mat2 m) { print("{}", m); }) == "(({}, {}), ({}, {}))");
   CHECK(text_of([](Val<Array<vec2, 3>> a, B1 c) { check(c, "a {}", a); }) ==
         "a (({}, {}), ({}, {}), ({}, {}))");
+  CHECK(text_of([](Val<History<>> h) { print("h {}", h); }) == "h ({}, ({}, {}, {}), ({}, {}))");
+  CHECK(text_of([](Val<Reflectance> r) { print("{}", r); }) == "({}, {})");
+  CHECK(text_of([](Val<::Scalar> s) { print("{}", s); }) == "({})");
   qn::Device device;
   qn::Kernel k = [](Vec3 v, Val<History<>> h) {
     check(v.x < 0, "at {}: {} of {}", v, h.at, vec2(0.5f, 2));

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/end_to_end/devices.h"
+#include "tests/end_to_end/output.h"
 
 using namespace qn::lang;
 
@@ -428,25 +429,6 @@ TEST_CASE("an error among thousands of launches is not lost") {
 }
 
 namespace {
-/// What `f` writes to standard output.
-template <class F>
-std::string output_of(F f) {
-  std::fflush(stdout);
-  int saved = dup(1);
-  std::FILE* file = std::tmpfile();
-  REQUIRE(file);
-  dup2(fileno(file), 1);
-  std::string failure = error_of(f);
-  std::fflush(stdout);
-  dup2(saved, 1);
-  close(saved);
-  CHECK(failure == "");
-  std::string text;
-  std::rewind(file);
-  for (int c; (c = std::fgetc(file)) != EOF;) text += char(c);
-  std::fclose(file);
-  return text;
-}
 size_t count_of(const std::string& text, const std::string& part) {
   size_t n = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) n++;

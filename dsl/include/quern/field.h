@@ -19,9 +19,10 @@ struct Extent {
 template <class T, int N = 1>
 class Field {
   static_assert(N >= 0 && N <= 4, "quern: a field has at most four axes");
-  static_assert(detail::Traits<T>::supported,
-                "quern: the elements of a field are bool, integers, float, double, or vectors, "
-                "matrices and structures of them");
+  static_assert(
+      detail::Traits<T>::supported,
+      "quern: the elements of a field are bool, integers, half, float, double, or vectors, "
+      "matrices, arrays and structures of them");
 
  public:
   using element = T;

@@ -28,6 +28,25 @@ constexpr char* write_parts(char* out) {
   *out++ = ')';
   return out;
 }
+template <class... M>
+constexpr char* write_members(char* out, Types<M...>) {
+  *out++ = '(';
+  int written = 0;
+  auto separated = [&](char* at) {
+    if (written++ > 0) *at++ = ',', *at++ = ' ';
+    return at;
+  };
+  ((out = FormOf<M>::write(separated(out))), ...);
+  *out++ = ')';
+  return out;
+}
+template <class T>
+  requires(is_structure<T> && !is_array<T>)
+struct FormOf<T> {
+  static constexpr char* write(char* out) {
+    return write_members(out, typename Traits<T>::members{});
+  }
+};
 template <class S, int N>
 struct FormOf<Vec<S, N>> {
   static constexpr char* write(char* out) { return write_parts<N, S>(out); }
@@ -40,15 +59,11 @@ template <class T, int N>
 struct FormOf<Array<T, N>> {
   static constexpr char* write(char* out) { return write_parts<N, T>(out); }
 };
-template <class T>
-inline constexpr bool has_form = !is_structure<T>;
-template <class T, int N>
-inline constexpr bool has_form<Array<T, N>> = has_form<T>;
 /// The form of a T, its scalars in parentheses as they belong together.
 template <class T>
 const char* form_of() {
   static constexpr struct Text {
-    char v[size_t(8 * count_of<T> + 8)] = {};
+    char v[size_t(8 * count_of<T> + 32)] = {};
     constexpr Text() { FormOf<T>::write(v); }
   } text;
   return text.v;
@@ -58,8 +73,6 @@ const char* form_of() {
 template <Operand... U>
 struct Reports {
   static constexpr int count = int(sizeof...(U));
-  static_assert((has_form<elem_t<U>> && ...),
-                "quern: print and check take no structure; pass its members");
   Id ids[size_t((count_of<elem_t<U>> + ... + 1))];
   Reported values[size_t(count + 1)];
   explicit Reports([[maybe_unused]] Loc loc, const U&... u) {
@@ -76,7 +89,8 @@ struct Reports {
 
 namespace lang {
 /// `print("{} {}", a, b)`: each {} is replaced by a value, a vector's by (x, y, z), a matrix's by
-/// its rows; the line appears at the next host wait. At most 8 scalars.
+/// its rows, a structure's by its members; the line appears at the next host wait. At most 16
+/// scalars.
 template <detail::Operand... A>
 void print(detail::Format format, const A&... a) {
   detail::Reports<A...> all(format.loc, a...);

@@ -53,6 +53,9 @@ struct Layout {
 };
 Layout layout(const Kernel& kernel);
 
+/// Values that a check or a line of print can report: the numbers of a 4 × 4 matrix.
+inline constexpr uint32_t reported_values = 16;
+
 /// The first failed check of a stream. A failing thread claims it by compare-and-swap of `state`
 /// from 0 to the claim of its task, then fills in the rest. The claim lets the task's other chunks
 /// go on, while every later task does nothing.
@@ -63,10 +66,10 @@ struct ErrorRecord {
   uint32_t state = 0;
   uint32_t site = 0;
   uint32_t task = 0;
-  uint32_t count = 0;       ///< values that follow
-  int64_t iteration = 0;    ///< linear index of the iteration
-  uint64_t values[8] = {};  ///< bits, types as Site::values says
-  uint32_t launch = 0;      ///< launch_number of the argument block: tells the kernel
+  uint32_t count = 0;                     ///< values that follow
+  int64_t iteration = 0;                  ///< linear index of the iteration
+  uint64_t values[reported_values] = {};  ///< bits, types as Site::values says
+  uint32_t launch = 0;                    ///< launch_number of the argument block: tells the kernel
   uint32_t reserved = 0;
 };
 
@@ -74,7 +77,7 @@ struct ErrorRecord {
 struct PrintEntry {
   uint32_t site = 0;
   uint32_t count = 0;
-  uint64_t values[8] = {};
+  uint64_t values[reported_values] = {};
   uint32_t launch = 0;  ///< launch_number of the argument block: tells the kernel
   uint32_t reserved = 0;
 };
