@@ -120,10 +120,9 @@ emit("log_single", "(log(1 + f) - f + f²/2) / f³ on [√½, √2) in f32 arith
      lambda f: (log1p_g(f) - f + f * f / 2) / f**3, 8, sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1,
      lambda f: f * f, single)
 log_range = sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1
-for base in (2, 10):
+for base, lead in ((2, 1), (10, mpf(1) / 2)):
     scale = 1 / log(mpf(base))
-    lead = mpf(single(scale))
-    emit(f"log{base}_single", f"log{base}(1 + f) / f less its f32 value at 0, on [√½, √2) in f32 arithmetic",
+    emit(f"log{base}_single", f"log{base}(1 + f) / f - {float(lead)} on [√½, √2) in f32 arithmetic",
          lambda f: (log1p_g(f) / f if f else mpf(1)) * scale - lead, 9, *log_range,
          lambda f: (f / log1p_g(f) if f else mpf(1)) / scale, single)
 emit("cbrt_f64", "a first cube root on [1, 2]", cbrt, 6, mpf(1), mpf(2), one)

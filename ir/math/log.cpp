@@ -35,14 +35,15 @@ Expr log_to_base(Expr x, const double (&unit)[2], double factor, double rest) {
   });
 }
 
-/// In f32 one polynomial gives log(1 + f) / f in the base, less `slope`, its value at 0.
+/// In f32 one polynomial gives log(1 + f) / f in the base, less `factor`, whose product with f is
+/// exact.
 template <size_t N>
-Expr log_to_base_f32(Expr x, const double (&unit)[2], float slope, const double (&rest)[N]) {
+Expr log_to_base_f32(Expr x, const double (&unit)[2], double factor, const double (&rest)[N]) {
   return by_parts(x, [&](Decomposed d) {
     Expr f = d.m - 1.0;  // exact
     Expr tail = f * polynomial(f, rest);
     if (unit[1] != 0) tail = tail + d.k * unit[1];
-    return d.k * unit[0] + (f * slope + tail);
+    return d.k * unit[0] + (f * factor + tail);
   });
 }
 
@@ -51,11 +52,10 @@ constexpr double one[] = {1.0, 0.0};
 
 Expr log_f32(Expr x) { return log_of(x); }
 Expr log_f64(Expr x) { return log_of(x); }
-Expr log2_f32(Expr x) { return log_to_base_f32(x, one, float(table::log2_e), table::log2_single); }
+Expr log2_f32(Expr x) { return log_to_base_f32(x, one, 1.0, table::log2_single); }
 Expr log2_f64(Expr x) { return log_to_base(x, one, 1.0, table::log2_e - 1.0); }
 Expr log10_f32(Expr x) {
-  return log_to_base_f32(x, table::log10_2_single, float(0.5 + table::log10_e_less_half),
-                         table::log10_single);
+  return log_to_base_f32(x, table::log10_2_single, 0.5, table::log10_single);
 }
 Expr log10_f64(Expr x) { return log_to_base(x, table::log10_2, 0.5, table::log10_e_less_half); }
 

@@ -4,6 +4,7 @@
 #include <quern/quern.h>
 
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,13 @@ inline std::vector<std::string> device_names() {
   return {"interpreter", "cpu", "vulkan", "cuda", "rocm"};
 }
 
-/// Calls `body(device)` for each; a device that is not present is reported, never passed over
-/// silently.
+inline bool is_first_report(const std::string& device) {
+  static std::set<std::string> reported;
+  return reported.insert(device).second;
+}
+
+/// Calls `body(device)` for each; a device that is not present is reported, once a run, never passed
+/// over silently.
 template <class F>
 void on_every_device(F body) {
   for (const std::string& name : device_names()) {
@@ -31,7 +37,7 @@ void on_every_device(F body) {
     }
     if (!absent.empty()) {
       if (device_names().size() == 1) FAIL(absent);  // it was asked for
-      WARN("not run on " << name << ": " << absent);
+      if (is_first_report(name)) WARN("no case runs on " << name << ": " << absent);
       continue;
     }
     qn::Device device(name.c_str());

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 #include <numeric>
 
@@ -101,14 +100,4 @@ TEST_CASE("N-body: two bodies on a circular orbit come back after one period") {
     CHECK(std::abs(end[0].v.y + end[1].v.y) < 1e-13);
     CHECK(end[0].x.z == 0.0);
   });
-}
-
-TEST_CASE("the README's first program is examples/first.cpp") {
-  auto text = [](const std::string& path) {
-    std::ifstream in(path);
-    REQUIRE(in.good());
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  std::string root = QUERN_TESTS "/../../";
-  CHECK(text(root + "README.md").find(text(root + "examples/first.cpp")) != std::string::npos);
 }

@@ -17,7 +17,7 @@ inline constexpr Bound bounds[] = {
     {ir::Op::remainder, 0, 0},  {ir::Op::sinh, 2, 2},        {ir::Op::cosh, 2, 2},
     {ir::Op::tanh, 1.5, 1.5},   {ir::Op::asinh, 1.5, 1.5},   {ir::Op::acosh, 2, 2},
     {ir::Op::atanh, 1.5, 1.5},  {ir::Op::exp, 1.25, 1.25},   {ir::Op::exp2, 1.25, 1.25},
-    {ir::Op::expm1, 1.5, 1.5},  {ir::Op::log, 1, 1},         {ir::Op::log2, 2, 1.25},
+    {ir::Op::expm1, 2, 1.5},    {ir::Op::log, 1, 1},         {ir::Op::log2, 2, 1.25},
     {ir::Op::log10, 2, 1.25},   {ir::Op::log1p, 1.25, 1.25}, {ir::Op::pow, 0.51, 1.25},
     {ir::Op::cbrt, 0.52, 0.51}, {ir::Op::hypot, 1.25, 1.25},
 };
