@@ -18,7 +18,7 @@ Expr times_exp(Expr h, Expr r, Expr shift) {
   return float_of(bits(h + h * (r + r * r * q)) + shift);
 }
 
-/// erfc x for x ≥ 1/2 within 4 ulp. The square is carried to twice the precision.
+/// erfc x for x ≥ 1/2 within 4 ulp.
 template <size_t N>
 Expr erfc_positive(Expr x, double top, const double (&coefficients)[N]) {
   // Keeps a normal number what would not be one beside 2^n.
@@ -32,9 +32,10 @@ Expr erfc_positive(Expr x, double top, const double (&coefficients)[N]) {
   } else {
     h = (h + polynomial(t / sum, coefficients)) / divisor;
   }
-  Expr square = c * c;
-  ByPower p = by_power(square * -table::log2_e, constant(x, x.type(), offset));
-  Expr r = less_ln2(-square, p.n) - fma(c, c, -square);
+  // The square is rounded only once n ln 2 is taken from it.
+  const auto& ln2 = x.type() == Type::f64 ? table::ln2 : table::ln2_single;
+  ByPower p = by_power(c * c * -table::log2_e, constant(x, x.type(), offset));
+  Expr r = fma(-c, c, -(p.n * ln2[0])) - p.n * ln2[1];
   return times_exp(h, r, p.shift) * std::exp2(-offset);
 }
 

@@ -24,8 +24,8 @@ inline bool is_first_report(const std::string& device) {
   return reported.insert(device).second;
 }
 
-/// Calls `body(device)` for each; a device that is not present is reported, once a run, never passed
-/// over silently.
+/// Calls `body(device)` for each; a device that is not present is reported, once a run, never
+/// passed over silently.
 template <class F>
 void on_every_device(F body) {
   for (const std::string& name : device_names()) {
