@@ -137,20 +137,6 @@ inline constexpr double log10_single[] = {
     0x1.c7a03e0000000p-5,  -0x1.0918080000000p-5,
 };
 
-/// a first cube root on [1, 2]; error 2^-21.9
-inline constexpr double cbrt_f64[] = {
-    0x1.cb68f94b94beap-2,  0x1.e33114033c8b7p-1, -0x1.4f65258278179p-1, 0x1.8026ac948a766p-2,
-    -0x1.1d2e558db1d25p-3, 0x1.e346250683378p-6, -0x1.6254d5208eb99p-9,
-};
-
-/// the same for f32; error 2^-13.2
-inline constexpr double cbrt_single[] = {
-    0x1.1c90a20000000p-1,
-    0x1.2962140000000p-1,
-    -0x1.44f0d20000000p-3,
-    0x1.6ae2600000000p-6,
-};
-
 /// (2 atanh s / s - 2) / s², in z = s²; error 2^-60.7
 inline constexpr double log_f64[] = {
     0x1.5555555555555p-1, 0x1.9999999999a38p-2, 0x1.2492492476c87p-2, 0x1.c71c720160b47p-3,
@@ -214,63 +200,50 @@ inline constexpr double asin_single[] = {
     0x1.fd921a0000000p-6, 0x1.18e1f60000000p-6, 0x1.14138c0000000p-5,
 };
 
-/// (erf x / x - 2/√π) / x² up to 7/8, in z = x²; error 2^-56.8
+/// 2/√π to 106 bits
+inline constexpr double two_over_root_pi[] = {
+    0x1.20dd750429b6dp+0,
+    0x1.1ae3a914fed80p-56,
+};
+
+/// the same for f32 arithmetic
+inline constexpr double two_over_root_pi_single[] = {
+    0x1.20dd760000000p+0,
+    -0x1.f7ac920000000p-25,
+};
+
+/// (-log(erfc x) / x - 2/√π) / x, for x from 0 to 6; error 2^-56.6
 inline constexpr double erf_f64[] = {
-    -0x1.812746b0379e7p-2,  0x1.ce2f21a042be2p-4,  -0x1.b82ce31288b4ep-6,  0x1.565bcd0e6a3f9p-8,
-    -0x1.c02db4003733ap-11, 0x1.f9a326f71263ap-14, -0x1.f4d25bc4c78dfp-17, 0x1.b9e6bb505fe5bp-20,
-    -0x1.5f72fc70170c2p-23, 0x1.fca2bd49e737cp-27, -0x1.50815cc5b3ab9p-30, 0x1.8d426f5a0cce0p-34,
-    -0x1.540b8f703dfd8p-38,
+    0x1.45f306dc9c890p-1,   0x1.a4f4e2a1b299dp-4,   -0x1.396685940258cp-6,  -0x1.b6b68b0d6eb51p-13,
+    0x1.bca67b13c4af5p-10,  -0x1.356548cc81f4bp-11, 0x1.b228f24f29bfdp-16,  0x1.0e8156bf6b3dfp-14,
+    -0x1.f2bcd05d7cac1p-16, 0x1.c9e8ed2d2a76fp-19,  0x1.7bd7099e19b92p-19,  -0x1.d23af4f311e93p-20,
+    0x1.656fcfe88145bp-22,  0x1.2b0a9216210edp-23,  -0x1.32913bf71a468p-23, 0x1.1bf9ee76e487bp-24,
+    -0x1.6a2f8b7456a24p-26, 0x1.59751638235c0p-28,  -0x1.f667e9d509d33p-31, 0x1.145a7e647c02ep-33,
+    -0x1.bedf1de5e910ap-37, 0x1.f5c23637450a1p-41,  -0x1.5da555fb97ef4p-45, 0x1.c78371a1b2138p-51,
 };
 
-/// the same in f32 arithmetic; error 2^-27.3
+/// the same in f32 arithmetic, for x up to 4; error 2^-29.3
 inline constexpr double erf_single[] = {
-    -0x1.8127460000000p-2,  0x1.ce2f200000000p-4,  -0x1.b82c9e0000000p-6,  0x1.56534e0000000p-8,
-    -0x1.bf2c860000000p-11, 0x1.e9d7340000000p-14, -0x1.7630e60000000p-17,
+    0x1.45f3080000000p-1,  0x1.a4f4020000000p-4,   -0x1.3946840000000p-6, -0x1.fd53d40000000p-13,
+    0x1.d2bfbe0000000p-10, -0x1.796f660000000p-11, 0x1.42243a0000000p-13, -0x1.0a8c000000000p-16,
+    0x1.d6cb660000000p-26, 0x1.bbc1e40000000p-24,
 };
 
-/// (1 + 2x) exp(x²) erfc x - 5/4, in t = (x - 3) / (x + 3), for x from 1/2 to 27.4; error 2^-53.9
+/// (x + 4) exp(x²) erfc x - 3/4, in t = x / (x + 4) - 1/2, for x from 0 to 27.4; error 2^-55.0
 inline constexpr double erfc_f64[] = {
-    0x1.8a45afc930e08p-9,  -0x1.15c084bb9e8e4p-3,  -0x1.85a15c58a9cffp-5,  0x1.098366a5b3fc3p-3,
-    -0x1.e88b803a5aaf5p-4, 0x1.17ca287811a8ep-4,   -0x1.8574c40510f19p-6,  0x1.4b884dfc12c48p-9,
-    0x1.ef1bd7fc17fe1p-10, -0x1.98db45ce351dap-11, -0x1.b9100cf583dadp-14, 0x1.0659207ddd14cp-13,
-    0x1.4b78d53ea93e3p-18, -0x1.5118cd4c3fe75p-16, -0x1.793149300c1abp-21, 0x1.cf47fbd2e7e8fp-19,
-    0x1.47a49afd36b2cp-22, -0x1.3925494288a8ep-21, -0x1.7191f916033e3p-24, 0x1.309250816077bp-24,
-    0x1.3f90dc7fd7d06p-27,
+    0x1.624cafc238551p-2,  -0x1.f3fe31ecb49c3p+0, 0x1.8be202d26c726p+1,  -0x1.14eacb1ad018dp+2,
+    0x1.52cac2370f242p+2,  -0x1.645fd8a4c9e05p+2, 0x1.38dbd2c934fb1p+2,  -0x1.b00c052590a78p+1,
+    0x1.908f46ec4c902p+0,  -0x1.269b608d76714p-3, -0x1.dd28301270c75p-2, 0x1.72ce419676a2ep-2,
+    -0x1.e80ec9892ef02p-7, -0x1.3c7f369bbc758p-3, 0x1.3b30f3e7af9fcp-4,  0x1.808b3aa3e7af9p-5,
+    -0x1.c78412e39d6a6p-5, -0x1.753da571e7191p-7, 0x1.0ae4d799abd46p-5,  0x1.4a3138c492702p-8,
+    -0x1.da8da56d1e47cp-7, -0x1.7abb4ce6bb9a3p-8,
 };
 
-/// the same in f32 arithmetic, for x up to 10.2; error 2^-26.5
+/// the same in f32 arithmetic, for x up to 10.2; error 2^-25.8
 inline constexpr double erfc_single[] = {
-    0x1.8a45a80000000p-9,  -0x1.15c07e0000000p-3,  -0x1.85a1320000000p-5, 0x1.0982260000000p-3,
-    -0x1.e88d360000000p-4, 0x1.17e7800000000p-4,   -0x1.8534ca0000000p-6, 0x1.3ab01a0000000p-9,
-    0x1.ddb7c40000000p-10, -0x1.1db6480000000p-11,
-};
-
-/// (erf x / x - 2/√π) / x² up to 1/2, in z = x²; error 2^-55.3
-inline constexpr double erf_small_f64[] = {
-    -0x1.812746b0379e6p-2,  0x1.ce2f21a0421d1p-4,  -0x1.b82ce311b5364p-6,  0x1.565bcca486002p-8,
-    -0x1.c02d7fde19a20p-11, 0x1.f995300133986p-14, -0x1.f2bde33ff7393p-17, 0x1.9039fa4bc71b7p-20,
-};
-
-/// the same in f32 arithmetic; error 2^-26.9
-inline constexpr double erf_small_single[] = {
-    -0x1.8127460000000p-2,
-    0x1.ce2bdc0000000p-4,
-    -0x1.b725a60000000p-6,
-    0x1.3ba5a00000000p-8,
-};
-
-/// exp(x²) erfc x / (1 - t) in the same t, for x from 7/8 to 6; absolute, of erfc; error 2^-54.0
-inline constexpr double erfc_low_f64[] = {
-    0x1.6e9827d229d26p-3,   -0x1.2d882f67c6cb6p-3,  0x1.92ede1b27f6b1p-4,   -0x1.a7e42c572e497p-5,
-    0x1.4663f60f6a307p-6,   -0x1.250662928b284p-8,  -0x1.a7c508083e6f1p-13, 0x1.091ee23b4b6ddp-11,
-    -0x1.7f50cd2929375p-14, -0x1.830fec711afcap-15, 0x1.2d2f0518bdc88p-16,  0x1.5b30c4d235f62p-18,
-    -0x1.83c6e961b2a92p-19, -0x1.2a4acb16ef7afp-20,
-};
-
-/// the same in f32 arithmetic, for x from 7/8 to 4; error 2^-27.3
-inline constexpr double erfc_low_single[] = {
-    0x1.6e98280000000p-3, -0x1.2d88340000000p-3, 0x1.92ef740000000p-4,   -0x1.a7d3700000000p-5,
-    0x1.45a3f00000000p-6, -0x1.3d314e0000000p-8, -0x1.02b0ae0000000p-10,
+    0x1.624cb00000000p-2, -0x1.f3fe320000000p+0, 0x1.8be2040000000p+1,  -0x1.14eaac0000000p+2,
+    0x1.52cabc0000000p+2, -0x1.6466f60000000p+2, 0x1.38d1d80000000p+2,  -0x1.aed2060000000p+1,
+    0x1.9790b00000000p+0, -0x1.969d5e0000000p-3, -0x1.8c59700000000p-1,
 };
 
 /// w (log Γ(w) - (w - 1/2) log w + w - log √(2π)) from 10 on, in z = 1 / w²; absolute; error
@@ -301,18 +274,6 @@ inline constexpr double pi_pair[] = {
 inline constexpr double half_pi_single[] = {
     0x1.921fb60000000p+0,
     -0x1.777a5c0000000p-25,
-};
-
-/// 2/√π to 106 bits
-inline constexpr double two_over_root_pi[] = {
-    0x1.20dd750429b6dp+0,
-    0x1.1ae3a914fed80p-56,
-};
-
-/// the same for f32 arithmetic
-inline constexpr double two_over_root_pi_single[] = {
-    0x1.20dd760000000p+0,
-    -0x1.f7ac920000000p-25,
 };
 
 /// log √(2π) to 106 bits

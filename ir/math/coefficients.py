@@ -2,11 +2,11 @@
 """Writes coefficients.h: the polynomials of the math library.
 
 Each is the interpolant at Chebyshev nodes of a function on [0, top] or [-top, top], which is within a
-small factor of the minimax polynomial; its relative error against the whole function stands beside it.
+small factor of the minimax polynomial, or that one where the weight varies; its relative error against the whole function stands beside it.
 Computed with 60 digits. Usage: coefficients.py | clang-format > coefficients.h
 """
 import struct
-from mpmath import mp, mpf, cos, sin, exp, log, atan, pi, atanh, sqrt, tan, tanh, sinh, cosh, cbrt, asin, erf, erfc, loggamma, matrix, lu_solve
+from mpmath import mp, mpf, cos, sin, exp, log, atan, pi, atanh, sqrt, tan, tanh, sinh, cosh, asin, erf, erfc, loggamma, matrix, lu_solve
 
 mp.dps = 60
 
@@ -20,7 +20,7 @@ def single(v):
     return struct.unpack("f", struct.pack("f", float(v)))[0]
 
 
-def fit(g, degree, low, high):
+def interpolant(g, degree, low, high, weight):
     """Coefficients of the polynomial of `degree` that equals g at the Chebyshev nodes."""
     n = degree + 1
     nodes = [(low + high) / 2 + (high - low) / 2 * cos((2 * k + 1) * pi / (2 * n)) for k in range(n)]
@@ -33,18 +33,63 @@ def fit(g, degree, low, high):
     return [v for v in lu_solve(a, b)]
 
 
-def emit(name, why, g, degree, low, high, weight, to=float):
+def value(c, x):
+    """Σ c[k]·x^k."""
+    sum = mpf(0)
+    for v in reversed(c):
+        sum = sum * x + v
+    return sum
+
+
+def minimax(g, degree, low, high, weight):
+    """Coefficients of the polynomial p of `degree` with the least max |(p - g) weight| (Remez)."""
+    n = degree + 2
+    grid = [low + (high - low) * (1 - cos(pi * k / (60 * n))) / 2 for k in range(60 * n + 1)]
+    wanted, weights = [g(x) for x in grid], [weight(x) for x in grid]
+    reference = [60 * n * k // (n - 1) for k in range(n)]
+    while True:
+        a, b = matrix(n, n), matrix(n, 1)
+        for row, i in enumerate(reference):
+            for j in range(n - 1):
+                a[row, j] = grid[i]**j
+            a[row, n - 1] = (-1)**row / weights[i]
+            b[row] = wanted[i]
+        *c, level = lu_solve(a, b)
+        error = [(y - value(c, x)) * w for x, y, w in zip(grid, wanted, weights)]
+        if max(abs(v) for v in error) < abs(level) * mpf("1.05"):
+            return c
+        reference = alternation(error, n)
+
+
+def alternation(error, n):
+    """Where `error` is extreme with alternating signs, the `n` largest that still alternate."""
+    at = []
+    for i, v in enumerate(error):
+        if at and (v > 0) == (error[at[-1]] > 0):
+            if abs(v) > abs(error[at[-1]]):
+                at[-1] = i
+        else:
+            at.append(i)
+    size = lambda k: abs(error[at[k]])
+    while len(at) > n + 1:
+        k = min(range(len(at) - 1), key=lambda k: max(size(k), size(k + 1)))
+        del at[k:k + 2]
+    if len(at) > n:
+        at.pop(0 if size(0) < size(-1) else -1)
+    return at
+
+
+def emit(name, why, g, degree, low, high, weight, to=float, fit=interpolant):
     """`weight(x)`: what an absolute error of g means relative to the whole function. `to` rounds a
     coefficient: float, or single for arithmetic in f32."""
-    c = [to(v) for v in fit(g, degree, low, high)]
+    c = [to(v) for v in fit(g, degree, low, high, weight)]
     rounded = [mpf(v) for v in c]
     worst = mpf(0)
     for k in range(2000):
         x = low + (high - low) * mpf(k) / 2000
         if x == 0:
             continue
-        p = sum(v * x**j for j, v in enumerate(rounded))
-        worst = max(worst, abs((p - g(x)) * weight(x)))
+        worst = max(worst, abs((value(rounded, x) - g(x)) * weight(x)))
     print(f"/// {why}; error 2^{float(log(worst) / log(2)):.1f}")
     print(f"inline constexpr double {name}[] = {{")
     for v in c:
@@ -125,8 +170,6 @@ for base, lead in ((2, 1), (10, mpf(1) / 2)):
     emit(f"log{base}_single", f"log{base}(1 + f) / f - {float(lead)} on [√½, √2) in f32 arithmetic",
          lambda f: (log1p_g(f) / f if f else mpf(1)) * scale - lead, 9, *log_range,
          lambda f: (f / log1p_g(f) if f else mpf(1)) / scale, single)
-emit("cbrt_f64", "a first cube root on [1, 2]", cbrt, 6, mpf(1), mpf(2), one)
-emit("cbrt_single", "the same for f32", cbrt, 3, mpf(1), mpf(2), one, single)
 
 zm = ((sqrt(mpf(2)) - 1) / (sqrt(mpf(2)) + 1)) ** 2 * mpf("1.0001")
 at_g = lambda z: atanh(sqrt(z)) / sqrt(z)
@@ -150,34 +193,31 @@ quarter_unit = mpf("0.2501")
 emit("asin_f64", "(asin x / x - 1) / x² up to 1/2, in z = x²", asin_g, 12, mpf(0), quarter_unit, lambda z: z)
 emit("asin_single", "the same in f32 arithmetic", asin_g, 5, mpf(0), quarter_unit, lambda z: z, single)
 
-erf_g = lambda z: (erf(sqrt(z)) / sqrt(z) - 2 / sqrt(pi)) / z
-near_up = mpf("0.875") ** 2 * mpf("1.0001")
-emit("erf_f64", "(erf x / x - 2/√π) / x² up to 7/8, in z = x²", erf_g, 12, mpf(0), near_up, lambda z: z)
-emit("erf_single", "the same in f32 arithmetic", erf_g, 6, mpf(0), near_up, lambda z: z, single)
+erf_g = lambda x: -log(erfc(x)) / x - 2 / sqrt(pi) if x else mpf(0)
+erf_rest = lambda x: erf_g(x) / x if x else 2 / pi
+erf_weight = lambda x: x * x * erfc(x) / erf(x) if x else mpf(0)
+parts("two_over_root_pi", "2/√π to 106 bits", 2 / sqrt(pi), [53, 53])
+parts("two_over_root_pi_single", "the same for f32 arithmetic", 2 / sqrt(pi), [24, 24])
+emit("erf_f64", "(-log(erfc x) / x - 2/√π) / x, for x from 0 to 6", erf_rest, 23, mpf("1e-9"), mpf(6), erf_weight,
+     fit=minimax)
+emit("erf_single", "the same in f32 arithmetic, for x up to 4", erf_rest, 9, mpf("1e-9"), mpf(4), erf_weight, single,
+     minimax)
+
 
 def erfc_g(t):
-    x = 3 * (1 + t) / (1 - t)
-    return (1 + 2 * x) * exp(x * x) * erfc(x) - mpf(5) / 4
+    u = t + mpf(1) / 2
+    x = u * 4 / (1 - u)
+    return exp(x * x) * erfc(x) * (x + 4) - mpf(3) / 4
 
 
-emit("erfc_f64", "(1 + 2x) exp(x²) erfc x - 5/4, in t = (x - 3) / (x + 3), for x from 1/2 to 27.4", erfc_g, 20,
-     mpf(-5) / 7, (mpf("27.4") - 3) / (mpf("27.4") + 3), one)
-emit("erfc_single", "the same in f32 arithmetic, for x up to 10.2", erfc_g, 9, mpf(-5) / 7,
-     (mpf("10.2") - 3) / (mpf("10.2") + 3), one, single)
-emit("erf_small_f64", "(erf x / x - 2/√π) / x² up to 1/2, in z = x²", erf_g, 7, mpf(0), quarter_unit, lambda z: z)
-emit("erf_small_single", "the same in f32 arithmetic", erf_g, 3, mpf(0), quarter_unit, lambda z: z, single)
+def erfc_range(top):
+    end = mpf(top) / (mpf(top) + 4) - mpf(1) / 2
+    return mpf("-0.5"), end, lambda t: 1 / (erfc_g(t) + mpf(3) / 4)
 
 
-def erfc_low_g(t):
-    x = 3 * (1 + t) / (1 - t)
-    return exp(x * x) * erfc(x) / (1 - t)
-
-
-erfc_weight = lambda t: (1 - t) * exp(-((3 * (1 + t) / (1 - t)) ** 2))
-emit("erfc_low_f64", "exp(x²) erfc x / (1 - t) in the same t, for x from 7/8 to 6; absolute, of erfc", erfc_low_g, 13,
-     mpf("-0.55"), mpf(1) / 3, erfc_weight)
-emit("erfc_low_single", "the same in f32 arithmetic, for x from 7/8 to 4", erfc_low_g, 6, mpf("-0.55"), mpf(1) / 7,
-     erfc_weight, single)
+emit("erfc_f64", "(x + 4) exp(x²) erfc x - 3/4, in t = x / (x + 4) - 1/2, for x from 0 to 27.4", erfc_g, 21,
+     *erfc_range("27.4"), fit=minimax)
+emit("erfc_single", "the same in f32 arithmetic, for x up to 10.2", erfc_g, 10, *erfc_range("10.2"), single, minimax)
 
 
 def stirling_g(z):
@@ -201,8 +241,6 @@ emit("lgamma_middle", "log Γ(x) / ((x - 1) (x - 2)) - 1/2 for x = t + 25/16 in 
 
 parts("pi_pair", "π to 106 bits", pi, [53, 53])
 parts("half_pi_single", "π/2 for f32 arithmetic", pi / 2, [24, 24])
-parts("two_over_root_pi", "2/√π to 106 bits", 2 / sqrt(pi), [53, 53])
-parts("two_over_root_pi_single", "the same for f32 arithmetic", 2 / sqrt(pi), [24, 24])
 parts("log_root_two_pi", "log √(2π) to 106 bits", log(2 * pi) / 2, [53, 53])
 parts("half_pi", "π/2 in two parts of 36 bits, whose products with n < 2^17 are exact, and the rest", pi / 2,
       [36, 36, 53])

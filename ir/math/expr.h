@@ -115,7 +115,8 @@ class Uncontracted {
   uint8_t before_;
 };
 
-/// Σ c[k]·x^k over c[first], c[first + 1], …, even and odd powers apart (half the latency).
+/// Σ c[k]·x^k over c[first], c[first + 1], …, even and odd powers apart (half the latency), long
+/// ones in four parts.
 template <size_t N>
 Expr polynomial(Expr x, const double (&c)[N], size_t first = 0) {
   auto horner = [&](Expr y, size_t from, size_t step) {
@@ -129,7 +130,10 @@ Expr polynomial(Expr x, const double (&c)[N], size_t first = 0) {
   };
   if (N - first < 4) return horner(x, first, 1);
   Expr y = x * x;
-  return horner(y, first, 2) + x * horner(y, first + 1, 2);
+  if (N - first < 18) return horner(y, first, 2) + x * horner(y, first + 1, 2);
+  Expr z = y * y;
+  Expr low = horner(z, first, 4) + x * horner(z, first + 1, 4);
+  return low + y * (horner(z, first + 2, 4) + x * horner(z, first + 3, 4));
 }
 
 /// `if c { then() } { otherwise() }`; both give as many values of the same types.

@@ -1,56 +1,49 @@
-#include "ir/math/coefficients.h"
+#include <cmath>
+
 #include "ir/math/functions.h"
 #include "ir/math/pair.h"
 #include "ir/math/parts.h"
 
 namespace quern::ir::math {
 
-// x = m · 2^3q+j, j = 0, 1, 2: a polynomial gives ∛m, j a factor, q the exponent. The guess y is
-// cut to a third of the digits, so that y³ and e = (x - y³) / y³ are exact but for the division; ∛x
-// = y (1 + e)^⅓ = y + y (e/3 - e²/9 + 5e³/81 - …), after which only the last addition rounds.
+// x^-⅓ from bits of x divided by -3 (within 1/29; Moroz, Samotyy, Walczyk & Cieśliński 2021), twice
+// refined by Halley's step; then x times its square, and what is left of x - y³ by Newton's step.
 
 namespace {
-/// y to the nearest of `digits` significant digits.
-Expr round_significand(Expr y, int digits) {
-  const int cut = format(y).digits + 1 - digits;
-  Expr half = bits(y) + (uint64_t(1) << (cut - 1));
-  return float_of((half >> cut) << cut);
+/// x^-⅓ of a positive normal number, by the logarithm that its bits are: about 4/3 of those of 1
+/// less a third of those of x.
+Expr guess_inverse_cbrt(Expr x) {
+  const Format& f = format(x);
+  const int cut = bit_width(x.type()) - f.digits;  // bits below are lost
+  const double unit = std::exp2(f.digits);
+  const double ones = std::exp2(f.digits - cut) * (4.0 / 3 * f.bias - 0.06686);
+  Expr place = float_of((bits(x) >> cut) | bits(constant(x, x.type(), unit)));  // + unit
+  Expr guess = (4.0 / 3 * unit + ones) - place * (1.0 / 3);
+  return float_of(bits(guess) << cut);
 }
 
-template <size_t N>
-Expr cbrt_of(Expr x, const double (&guess)[N]) {
-  const Format& f = format(x);
+Expr cbrt_of_normal(Expr x) {
+  // A little less than 1 keeps y³ below x, so that it does not overflow; the last step is
+  // quadratic.
+  const double target = 1 - (x.type() == Type::f64 ? 0x1p-46 : 0x1p-19);
+  Expr r = guess_inverse_cbrt(x);
+  for (int step = 0; step < 2; step++) {
+    Expr e = target - (x * r) * (r * r);
+    r = r + (r * e) * (1.0 / 3 + (2.0 / 9) * e);
+  }
+  Expr square = r * r;
+  Expr y = x * square;
+  return y + (x - (y * y) * y) * (square * (1.0 / 3));
+}
+
+Expr cbrt_of(Expr x) {
   const bool wide = x.type() == Type::f64;
   Expr ax = abs(x);
-  auto of = [&](Expr normal, int shift) {
-    Expr u = bits(normal);
-    // The exponent with a bias that 3 divides, as 3 third + j; third is (exponent - 1) / 3 rounded.
-    const int bias = wide ? 1023 : 129;
-    Expr exponent = (u >> f.digits) + (bias - f.bias);
-    const double unit = wide ? 0x1p52 : 0x1p23;
-    Expr one_less = float_of(exponent | bits(constant(x, x.type(), unit))) - (unit + 1);
-    Expr third = bits(one_less * (1.0 / 3) + 1.5 * unit) - bits(constant(x, x.type(), 1.5 * unit));
-    Expr j = exponent - ((third << 1) + third);
-    Expr m = float_of((u & ((uint64_t(1) << f.digits) - 1)) | (uint64_t(f.bias) << f.digits));
-    Expr y = polynomial(m, guess);
-    Expr factor = select(j == 0, 1.0,
-                         select(j == 1, constant(x, x.type(), 0x1.428a2f98d728bp+0),
-                                constant(x, x.type(), 0x1.965fea53d6e3dp+0)));
-    Expr cut = round_significand(y * factor, wide ? 17 : 8);
-    m = float_of(bits(m) + (j << f.digits));
-    Expr cube = cut * cut * cut;
-    Expr e = (m - cube) / cube;
-    Expr series = e * (1.0 / 3 + e * (-1.0 / 9 + e * (5.0 / 81)));
-    Expr root = cut + cut * series;
-    Expr q = bitcast(third, f.integer) - int64_t(bias / 3);
-    return root * power_of_two(q - shift / 3);
-  };
-  const int shift = wide ? 54 : 24;  // a multiple of 3
   auto rare = [&] {
-    Expr result = of(ax * (wide ? 0x1p54 : 0x1p24), shift);  // a subnormal
-    return select((ax < 1.0) & (ax > 0.0), result, ax);
+    Expr result = cbrt_of_normal(ax * (wide ? 0x1p54 : 0x1p24)) * (wide ? 0x1p-18 : 0x1p-8);
+    return select((ax < 1.0) & (ax > 0.0), result, ax);  // a subnormal
   };
-  auto usual = [&] { return of(ax, 0); };
+  auto usual = [&] { return cbrt_of_normal(ax); };
   // Zeros are no rarity.
   Expr zero = ax == 0.0;
   Expr result = rarely_else(!(is_positive_normal(ax) | zero), rare, usual);
@@ -59,6 +52,20 @@ Expr cbrt_of(Expr x, const double (&guess)[N]) {
 
 // √(x² + y²). Rarely, where a square would overflow or the larger be subnormal, after scaling the
 // larger to [1, 2): what underflows then is too small to matter.
+
+/// √a of a normal or zero f64 within an ulp: Goldschmidt's iteration for √a and 1 / 2√a, from bits
+/// of 1 / √a that are within 1/29 (Lomont 2003), then what is left of a - g². Wide vectors do it
+/// faster than the square root.
+Expr approximate_sqrt(Expr a) {
+  Expr y = float_of(constant(bits(a), Type::u64, 0x5fe6eb50c7b537a9) - (bits(a) >> 1));
+  Expr g = a * y, h = 0.5 * y;
+  for (int step = 0; step < 3; step++) {
+    Expr r = 0.5 - g * h;
+    g = g + g * r;
+    h = h + h * r;
+  }
+  return g + (a - g * g) * h;
+}
 
 Expr hypot_of(Expr x, Expr y) {
   const Format& f = format(x);
@@ -77,15 +84,19 @@ Expr hypot_of(Expr x, Expr y) {
     result = select(is_nan(x) | is_nan(y), not_a_number, result);
     return select((ax == infinity) | (ay == infinity), infinity, result);
   };
-  auto usual = [&] { return sqrt(large * large + small * small); };
-  Expr good = (large > (wide ? 0x1p-480 : 0x1p-48)) & (large < (wide ? 0x1p510 : 0x1p62));
+  // The square neither overflows nor loses digits; a NaN fails too.
+  Expr square = large * large + small * small;
+  auto whole = [&](double bound) { return bits(constant(x, x.type(), bound)); };
+  Expr least = whole(wide ? 0x1p-960 : 0x1p-96), most = whole(wide ? 0x1p1020 : 0x1p124);
+  Expr good = bits(square) - least < most - least;
   Expr zero = bits(large) == 0;  // both are: no rarity
-  return rarely_else(!((good | zero) & (small <= large)), rare, usual);
+  auto usual = [&] { return wide ? approximate_sqrt(square) : sqrt(square); };
+  return rarely_else(!(good | zero), rare, usual);
 }
 }  // namespace
 
-Expr cbrt_f32(Expr x) { return cbrt_of(x, table::cbrt_single); }
-Expr cbrt_f64(Expr x) { return cbrt_of(x, table::cbrt_f64); }
+Expr cbrt_f32(Expr x) { return cbrt_of(x); }
+Expr cbrt_f64(Expr x) { return cbrt_of(x); }
 Expr hypot_f32(Expr x, Expr y) { return hypot_of(x, y); }
 Expr hypot_f64(Expr x, Expr y) { return hypot_of(x, y); }
 

@@ -2,7 +2,9 @@
 // hard arguments, with strict arithmetic and with contraction. docs/math.md states what this
 // prints.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -113,15 +115,28 @@ double in_units_beside_zeros(double ulps, T got) {
   return std::min(ulps, ulps * place / unit);
 }
 
+/// The ends of the ranges of normal and subnormal numbers.
+template <class T>
+std::vector<double> ends() {
+  using Limits = std::numeric_limits<T>;
+  std::vector<double> all;
+  for (T x : {Limits::denorm_min(), std::nextafter(Limits::min(), T(0)), Limits::min(),
+              std::nextafter(T(1), T(0)), std::nextafter(T(1), T(2)), Limits::max()})
+    all.insert(all.end(), {double(x), -double(x)});
+  return all;
+}
+
 template <class T>
 double worst(Op op, int count, bool contract, Arguments& where) {
   Evaluator run(math_function(op, sizeof(T) == 4 ? Type::f32 : Type::f64), contract);
   const bool two = run.parameters() == 2;
   Reference reference(op);
   Random random(uint64_t(op) * 1000 + sizeof(T));
+  const std::vector<double> first = ends<T>();
   double most = 0;
   for (int k = 0; k < count; k++) {
     Arguments args = draw<T>(op, random);
+    if (k < int(first.size())) args.a = first[k];
     args = {double(T(args.a)), double(T(args.b))};
     Bits a = bits_of(T(args.a)), b = bits_of(T(args.b));
     Bits out = two ? run({a, b}) : run({a});
