@@ -51,6 +51,20 @@ void synchronize(DeviceObject* device) { device->device->synchronize(); }
 const char* device_name(DeviceObject* device) { return device->device->name().c_str(); }
 void set_seed(DeviceObject* device, uint32_t seed) { device->device->set_random_seed(seed); }
 
+DeviceObject* join_device(const char* name, void* context, void* stream, Loc loc) {
+  return device_object(runtime::Device::join(name, context, stream, loc));
+}
+NativeHandles native_handles(DeviceObject* device, Loc loc) {
+  runtime::Native::Handles h = device->device->native(loc).handles();
+  return {h.device, h.context, h.stream};
+}
+void run_after(DeviceObject* device, void* stream, Loc loc) {
+  device->device->native(loc).run_after(stream);
+}
+void run_before(DeviceObject* device, void* stream, Loc loc) {
+  device->device->native(loc).run_before(stream);
+}
+
 // ---- fields
 
 namespace {
@@ -130,11 +144,27 @@ FieldObject* make_field(DeviceObject* device, FieldType type, const int64_t* sha
 
 FieldObject* wrap_field(DeviceObject* device, FieldType type, void* memory, const int64_t* shape,
                         const Layout& layout, Loc loc) {
+  return wrap_field(device, type, memory, shape, layout, loc, {});
+}
+
+FieldObject* wrap_field(DeviceObject* device, FieldType type, void* memory, const int64_t* shape,
+                        const Layout& layout, Loc loc, std::function<void()> done) {
   return field_of(type,
                   runtime::Storage::wrap(device_or_standard(device, loc), stored(type),
                                          std::vector<int64_t>(shape, shape + type.rank), memory,
-                                         loc, layout, element_of(type)),
+                                         loc, layout, element_of(type), std::move(done)),
                   loc);
+}
+
+void synchronize_field(FieldObject* field, Loc loc) {
+  storage_of(field, loc).device().synchronize();
+}
+void run_field_before(FieldObject* field, void* stream, Loc loc) {
+  storage_of(field, loc).device().native(loc).run_before(stream);
+}
+
+uint64_t field_address(FieldObject* field, Loc loc) {
+  return storage_of(field, loc).array(loc).address;
 }
 
 FieldObject* slice_field(FieldObject* field, int axis, int64_t lo, int64_t hi, int64_t step,

@@ -44,4 +44,8 @@ struct FuncObject : Counted<FuncObject> {
   std::vector<Ref<FuncObject>> callees;    ///< in the order of kernel->callees
 };
 
+/// Calls `done` when the memory is used no more.
+FieldObject* wrap_field(DeviceObject* device, FieldType type, void* memory, const int64_t* shape,
+                        const Layout& layout, Loc loc, std::function<void()> done);
+
 }  // namespace quern::detail

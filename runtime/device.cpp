@@ -46,6 +46,32 @@ Opened& opened() {
   return o;
 }
 
+/// A device that is present.
+struct Found {
+  const Backend* backend;
+  Target target;
+  size_t index;
+};
+Found find(std::string_view text, Loc loc) {
+  Name name = parse_name(text, loc);
+  std::string known;
+  for (const Backend& b : backends()) {
+    known += (known.empty() ? "" : ", ") + b.name;
+    if (b.name != name.backend) continue;
+    std::string why;
+    std::vector<Target> targets = b.probe(why);
+    if (targets.empty())
+      throw Error(loc, "device '" + std::string(text) + "' is not present: " + why +
+                           "; devices:\n" + Device::describe_all());
+    if (name.index >= targets.size())
+      throw Error(loc, "device '" + std::string(text) + "' is not present: " + b.name + " has " +
+                           std::to_string(targets.size()) + " device(s)");
+    return {&b, targets[name.index], name.index};
+  }
+  throw Error(loc, "there is no device '" + std::string(text) + "'; known are " + known +
+                       " (with :1, :2, … for further devices)");
+}
+
 std::shared_ptr<Device> open_target(const Backend& backend, const Target& target, size_t index) {
   std::string name = index == 0 ? backend.name : backend.name + ":" + std::to_string(index);
   Opened& all = opened();
@@ -70,30 +96,27 @@ std::string Device::describe_all() {
 }
 
 std::shared_ptr<Device> Device::open(std::string_view text, Loc loc) {
-  Name name = parse_name(text, loc);
-  for (const Backend& b : backends()) {
-    if (b.name != name.backend) continue;
-    {
-      Opened& all = opened();
-      std::lock_guard lock(all.mutex);
-      auto it = all.devices.find(std::string(text));
-      if (it != all.devices.end())
-        if (auto device = it->second.lock()) return device;
-    }
-    std::string why;
-    std::vector<Target> targets = b.probe(why);
-    if (targets.empty())
-      throw Error(loc, "device '" + std::string(text) + "' is not present: " + why +
-                           "; devices:\n" + describe_all());
-    if (name.index >= targets.size())
-      throw Error(loc, "device '" + std::string(text) + "' is not present: " + b.name + " has " +
-                           std::to_string(targets.size()) + " device(s)");
-    return open_target(b, targets[name.index], name.index);
+  {
+    Opened& all = opened();
+    std::lock_guard lock(all.mutex);
+    auto it = all.devices.find(std::string(text));
+    if (it != all.devices.end())
+      if (auto device = it->second.lock()) return device;
   }
-  std::string known;
-  for (const Backend& b : backends()) known += (known.empty() ? "" : ", ") + b.name;
-  throw Error(loc, "there is no device '" + std::string(text) + "'; known are " + known +
-                       " (with :1, :2, … for further devices)");
+  Found found = find(text, loc);
+  return open_target(*found.backend, found.target, found.index);
+}
+
+std::shared_ptr<Device> Device::join(std::string_view text, void* context, void* stream, Loc loc) {
+  Found found = find(text, loc);
+  if (!found.backend->join)
+    throw Error(loc, "device '" + std::string(text) +
+                         "' has no streams or contexts of a vendor's; CUDA's and ROCm's have");
+  Native::Handles on;
+  on.context = context;
+  on.stream = stream;
+  return std::make_shared<Device>(std::string(text), found.target,
+                                  found.backend->join(found.target, on));
 }
 
 std::shared_ptr<Device> Device::best() {
@@ -173,16 +196,18 @@ void Device::keep(const Error& error) {
   unread_ = true;
 }
 
+/// Keeps the error that `f` throws.
+void Device::attempt(const std::function<void()>& f) noexcept {
+  try {
+    f();
+  } catch (const Error& e) {
+    keep(e);
+  } catch (const std::exception& e) {
+    keep(Error(e.what()));
+  }
+}
+
 void Device::release(std::span<const Address> memory) noexcept {
-  auto attempt = [&](auto&& f) {
-    try {
-      f();
-    } catch (const Error& e) {
-      keep(e);
-    } catch (const std::exception& e) {
-      keep(Error(e.what()));
-    }
-  };
   attempt([&] { driver_->wait(driver_->submit({})); });
   for (Address a : memory) {
     {
@@ -191,6 +216,17 @@ void Device::release(std::span<const Address> memory) noexcept {
     }
     attempt([&] { driver_->release(a); });
   }
+}
+
+void Device::disown(Address memory, uint64_t bytes) noexcept {
+  release({});
+  if (Native* native = driver_->native()) attempt([&] { native->disown(memory, bytes); });
+}
+
+Native& Device::native(Loc loc) {
+  if (Native* native = driver_->native()) return *native;
+  throw Error(
+      loc, "device " + name_ + " has no streams or contexts of a vendor's; CUDA's and ROCm's have");
 }
 
 uint32_t Device::begin_launch(const std::shared_ptr<const Reporter>& reporter) {

@@ -63,8 +63,10 @@ Storage::Storage(std::shared_ptr<Device> device, std::vector<ir::Storage> compon
 std::shared_ptr<Storage> Storage::wrap(std::shared_ptr<Device> device,
                                        std::vector<ir::Storage> components,
                                        std::vector<int64_t> shape, void* memory, Loc loc,
-                                       const Layout& layout, Element element) {
-  if (!device->target().host_addresses)
+                                       const Layout& layout, Element element,
+                                       std::function<void()> done) {
+  Native* native = device->driver().native();
+  if (!device->target().host_addresses && !native)
     throw Error(loc,
                 "device " + device->name() +
                     " does not see the host's memory, so none can be wrapped; make a field and "
@@ -86,9 +88,36 @@ std::shared_ptr<Storage> Storage::wrap(std::shared_ptr<Device> device,
     if (address % s->width(c) != 0)
       throw Error(loc, "the memory wrapped is not aligned to the " + std::to_string(s->width(c)) +
                            " bytes of its components");
+  if (native) try {
+      native->adopt(address, s->memory_->bytes[0]);
+    } catch (const Error& e) {
+      throw Error(loc, e.message());
+    }
   s->memory_->foreign = true;
   s->memory_->allocations = {address};
+  s->memory_->owner = std::move(done);
   return s;
+}
+
+Storage::Array Storage::array(Loc loc) const {
+  expect_alive(loc);
+  bool blocks = false, together = true;
+  for (uint32_t k = 0; k < axes_.size(); k++) blocks |= has_blocks(k);
+  for (uint32_t c = 0; c < components_.size(); c++) {
+    together &= places_[c].allocation == places_[0].allocation &&
+                places_[c].offset - places_[0].offset ==
+                    int64_t(element_.offsets[c]) - int64_t(element_.offsets[0]);
+    for (uint32_t k = 0; k < axes_.size(); k++) together &= stride(c, k) == stride(0, k);
+  }
+  if (blocks || !together)
+    throw Error(loc, std::string("other code sees no array in this field: its layout ") +
+                         (blocks ? "has blocks" : "keeps components apart; make it with aos"));
+  Array a;
+  for (uint32_t k = 0; k < axes_.size(); k++) a.strides.push_back(stride(0, k));
+  if (size_ > 0)
+    a.address = memory_->allocations[places_[0].allocation] + uint64_t(places_[0].offset) -
+                element_.offsets[0];
+  return a;
 }
 
 void Storage::swap(Storage& other, Loc loc) {
@@ -116,6 +145,7 @@ void Storage::swap(Storage& other, Loc loc) {
   if (!alike) throw Error(loc, "swap of fields of different layouts");
   std::swap(memory_->allocations, other.memory_->allocations);
   std::swap(memory_->foreign, other.memory_->foreign);
+  std::swap(memory_->owner, other.memory_->owner);
 }
 
 void Storage::release(Loc loc) {

@@ -11,15 +11,20 @@ struct Storage::Memory {
 
   void free() {
     if (allocations.empty()) return;
-    // What is not ours is only waited for.
-    device->release(foreign ? std::span<const Address>() : std::span<const Address>(allocations));
+    if (foreign)
+      device->disown(allocations[0], bytes[0]);
+    else
+      device->release(allocations);
     allocations.clear();
+    if (auto done = std::move(owner)) done();
+    owner = nullptr;
   }
 
   std::shared_ptr<Device> device;
   std::vector<uint64_t> bytes;  ///< of each allocation
   std::vector<Address> allocations;
   bool foreign = false;
+  std::function<void()> owner;  ///< told when foreign memory is used no more
   Loc released;
 };
 

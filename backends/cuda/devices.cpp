@@ -59,12 +59,15 @@ std::vector<runtime::Target> devices(std::string& why_absent) {
 }
 
 std::unique_ptr<runtime::Driver> open(const runtime::Target& target,
-                                      const runtime::Compiler& compiler) {
+                                      const runtime::Compiler& compiler,
+                                      const runtime::Native::Handles* on) {
   std::string why;
   auto cuda = api(why);
   if (!cuda) throw Error("no CUDA device: " + why);
   for (const gpu::Properties& p : usable(*cuda, why))
-    if (p.name == target.device) return std::make_unique<gpu::Driver>(cuda, p, target, compiler);
+    if (p.name == target.device)
+      return on ? std::make_unique<gpu::Driver>(cuda, p, target, compiler, *on)
+                : std::make_unique<gpu::Driver>(cuda, p, target, compiler);
   throw Error("the CUDA device '" + target.device + "' is not present any more");
 }
 

@@ -132,6 +132,7 @@ constexpr int capture_relaxed = 2;          ///< other threads' calls do not dis
 constexpr int function_max_threads = 0;     ///< an attribute of functions
 constexpr int pool_release_threshold = 4;   ///< an attribute of pools
 constexpr int pointer_memory_type = 2;      ///< an attribute of pointers
+constexpr int pointer_device = 9;           ///< another
 constexpr unsigned memory_of_the_host = 1;  ///< its value for pinned memory
 }  // namespace flag
 

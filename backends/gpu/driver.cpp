@@ -61,6 +61,16 @@ Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime
       staging_(gpu_, queue_, memory_),
       graphs_(gpu_, queue_.stream()) {}
 
+Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
+               const runtime::Compiler& compiler, const Handles& on)
+    : target_(std::move(target)),
+      compiler_(compiler),
+      gpu_(std::make_shared<Gpu>(std::move(api), device, static_cast<Context>(on.context))),
+      queue_(gpu_, static_cast<StreamHandle>(on.stream)),
+      memory_(gpu_, queue_),
+      staging_(gpu_, queue_, memory_),
+      graphs_(gpu_, queue_.stream()) {}
+
 runtime::Address Driver::allocate(uint64_t bytes) {
   Address address = 0;
   queue_.call([&] { address = memory_.allocate(bytes); });

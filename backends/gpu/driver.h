@@ -8,10 +8,13 @@
 namespace quern::gpu {
 
 /// One device through one stream. `compiler` must outlive it.
-class Driver : public runtime::Driver {
+class Driver : public runtime::Driver, public runtime::Native {
  public:
   Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
          const runtime::Compiler& compiler);
+  /// In a stream of somebody else's, and a context (null: the primary one).
+  Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
+         const runtime::Compiler& compiler, const Handles& on);
 
   const runtime::Target& target() const override { return target_; }
   const runtime::Compiler& compiler() const override { return compiler_; }
@@ -30,6 +33,13 @@ class Driver : public runtime::Driver {
   }
   std::byte* host_pointer(runtime::Address) override { return nullptr; }
 
+  runtime::Native* native() override { return this; }
+  Handles handles() const override;
+  void run_after(void* stream) override;
+  void run_before(void* stream) override;
+  void adopt(runtime::Address address, uint64_t bytes) override;
+  void disown(runtime::Address address, uint64_t bytes) override;
+
   /// Copies from another device of the same vendor's, ordered after everything submitted to either
   /// and before what is submitted to either from now on: directly where the two reach each other,
   /// else through the host.
@@ -42,6 +52,7 @@ class Driver : public runtime::Driver {
   void record(Work& work, const runtime::Fill& fill);
   void copy_apart(runtime::Address to, runtime::Address from, uint64_t bytes);
   bool reaches(Driver& source);
+  void order(StreamHandle first, StreamHandle second);
 
   runtime::Target target_;
   const runtime::Compiler& compiler_;

@@ -57,12 +57,14 @@ std::vector<Properties> describe_all(const Api& api, std::string& why) {
   return all;
 }
 
-Gpu::Gpu(std::shared_ptr<const Api> of, Properties p)
-    : api(std::move(of)), properties(std::move(p)) {
-  expect(api->retain(&context, properties.index), "opening a device");
+Gpu::Gpu(std::shared_ptr<const Api> of, Properties p, Context foreign)
+    : api(std::move(of)), properties(std::move(p)), context(foreign), retained_(!foreign) {
+  if (retained_) expect(api->retain(&context, properties.index), "opening a device");
 }
 
-Gpu::~Gpu() { api->release(properties.index); }
+Gpu::~Gpu() {
+  if (retained_) api->release(properties.index);
+}
 
 Event::Event(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {
   gpu_->expect(gpu_->api->event_create(&handle, flag::event_without_timing), "making an event");

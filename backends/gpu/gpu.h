@@ -21,10 +21,10 @@ struct Properties {
 /// All devices of the vendor, in the driver's order. Empty and a reason where there are none.
 std::vector<Properties> describe_all(const Api& api, std::string& why);
 
-/// A device's primary context.
+/// A device's primary context, or one of somebody else's.
 class Gpu {
  public:
-  Gpu(std::shared_ptr<const Api> api, Properties properties);
+  Gpu(std::shared_ptr<const Api> api, Properties properties, Context foreign = nullptr);
   ~Gpu();
   Gpu(const Gpu&) = delete;
 
@@ -33,6 +33,9 @@ class Gpu {
   const std::shared_ptr<const Api> api;
   const Properties properties;
   Context context = nullptr;
+
+ private:
+  bool retained_ = false;
 };
 
 /// Makes a device the calling thread's while it lives.

@@ -94,6 +94,36 @@ void Memory::free_now(Address address) {
     gpu_->api->free(address);
 }
 
+void Memory::adopt(Address address, uint64_t bytes) {
+  unsigned type = 0;
+  int device = -1;
+  Code c = gpu_->api->pointer_attribute(&type, flag::pointer_memory_type, address);
+  const bool of_the_host = c == code::success && type == flag::memory_of_the_host;
+  if (c == code::success && !of_the_host)
+    c = gpu_->api->pointer_attribute(&device, flag::pointer_device, address);
+  if (is_fatal(c)) fail(*gpu_->api, c, "asking for a pointer's device");
+  std::string where;
+  if (c != code::success)
+    where = "no memory that " + gpu_->api->vendor + " knows";
+  else if (of_the_host)
+    where = "the host's memory";
+  else if (device != gpu_->properties.index)
+    where = "memory of device " + std::to_string(device) + ", and " + gpu_->properties.name +
+            " is device " + std::to_string(gpu_->properties.index);
+  if (!where.empty()) throw Error("the pointer wrapped leads to " + where);
+  foreign_.emplace(address, bytes);
+}
+
+void Memory::disown(Address address, uint64_t bytes) {
+  auto [from, to] = foreign_.equal_range(address);
+  for (auto it = from; it != to; ++it)
+    if (it->second == bytes) {
+      foreign_.erase(it);
+      return;
+    }
+  throw InternalError("memory is given back that was not adopted");
+}
+
 void Memory::expect(Address address, uint64_t bytes) const {
   auto next = live_.upper_bound(address);
   if (next != live_.begin()) {
@@ -101,6 +131,8 @@ void Memory::expect(Address address, uint64_t bytes) const {
     uint64_t offset = address - start;
     if (offset <= size && bytes <= size - offset) return;
   }
+  for (auto [start, size] : foreign_)
+    if (address >= start && address - start <= size && bytes <= size - (address - start)) return;
   throw InternalError("no device memory of " + std::to_string(bytes) + " bytes at address " +
                       std::to_string(address));
 }

@@ -19,6 +19,10 @@ class Memory {
   Address allocate(uint64_t bytes);
   /// Goes back once submission `after` and everything before it are done.
   void release(Address address, Ticket after);
+  /// Memory of somebody else's, which `expect` knows until disown, once for each time. Throws Error
+  /// where it is not this device's.
+  void adopt(Address address, uint64_t bytes);
+  void disown(Address address, uint64_t bytes);
   /// Throws InternalError where these bytes were not allocated.
   void expect(Address address, uint64_t bytes) const;
   /// Lets another device reach all of this memory; false where it cannot.
@@ -34,7 +38,8 @@ class Memory {
   Queue& queue_;
   PoolHandle pool_ = nullptr;  ///< null where the device has none
   std::map<Address, uint64_t> live_;
-  uint64_t used_ = 0;  ///< bytes of live_
+  std::multimap<Address, uint64_t> foreign_;  ///< they may overlap
+  uint64_t used_ = 0;                         ///< bytes of live_
   struct Waiting {
     Ticket after;
     Address address;

@@ -14,10 +14,15 @@ Queue::Queue(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {
   Current current(*gpu_);
   current.expect();
   gpu_->expect(gpu_->api->stream_create(&stream_, flag::stream_non_blocking), "making a stream");
+  own_stream_ = true;
 }
+
+Queue::Queue(std::shared_ptr<Gpu> gpu, StreamHandle foreign)
+    : gpu_(std::move(gpu)), stream_(foreign) {}
 
 Queue::~Queue() {
   finish();
+  if (!own_stream_) return;
   Current current(*gpu_);
   gpu_->api->stream_destroy(stream_);
 }

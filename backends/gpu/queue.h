@@ -24,7 +24,9 @@ using Work = std::vector<std::shared_ptr<const Used>>;
 /// may have done it.
 class Queue {
  public:
-  explicit Queue(std::shared_ptr<Gpu> gpu);
+  explicit Queue(std::shared_ptr<Gpu> gpu);  ///< with a stream of its own
+  /// In a stream of somebody else's, which outlives it.
+  Queue(std::shared_ptr<Gpu> gpu, StreamHandle foreign);
   ~Queue();
   Queue(const Queue&) = delete;
 
@@ -73,6 +75,7 @@ class Queue {
 
   std::shared_ptr<Gpu> gpu_;
   StreamHandle stream_ = nullptr;
+  bool own_stream_ = false;
   std::mutex mutex_;  ///< guards the stream and everything below
   std::deque<Submission> running_;
   std::vector<std::shared_ptr<Event>> idle_;

@@ -22,6 +22,7 @@ runtime::Target target_of(const gpu::Properties& device);
 std::vector<runtime::Target> devices(std::string& why_absent);
 /// Throws Error where the device is not there any more. `compiler` must outlive the driver.
 std::unique_ptr<runtime::Driver> open(const runtime::Target& target,
-                                      const runtime::Compiler& compiler);
+                                      const runtime::Compiler& compiler,
+                                      const runtime::Native::Handles* on = nullptr);
 
 }  // namespace quern::rocm

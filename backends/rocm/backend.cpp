@@ -4,13 +4,20 @@
 namespace quern::rocm {
 
 namespace {
+const Compiler& compiler() {
+  static const Compiler c;  // outlives every driver: it has no destructor to run
+  return c;
+}
 std::unique_ptr<runtime::Driver> open_device(const runtime::Target& target) {
-  static const Compiler compiler;  // outlives every driver: it has no destructor to run
-  return open(target, compiler);
+  return open(target, compiler());
+}
+std::unique_ptr<runtime::Driver> join_device(const runtime::Target& target,
+                                             const runtime::Native::Handles& on) {
+  return open(target, compiler(), &on);
 }
 }  // namespace
 
 extern const runtime::Backend backend;
-const runtime::Backend backend = {"rocm", 20, devices, open_device};
+const runtime::Backend backend = {"rocm", 20, devices, open_device, join_device};
 
 }  // namespace quern::rocm

@@ -35,12 +35,15 @@ std::vector<runtime::Target> devices(std::string& why_absent) {
 }
 
 std::unique_ptr<runtime::Driver> open(const runtime::Target& target,
-                                      const runtime::Compiler& compiler) {
+                                      const runtime::Compiler& compiler,
+                                      const runtime::Native::Handles* on) {
   std::string why;
   auto hip = api(why);
   if (!hip) throw Error("no ROCm device: " + why);
   for (const gpu::Properties& p : gpu::describe_all(*hip, why))
-    if (p.name == target.device) return std::make_unique<gpu::Driver>(hip, p, target, compiler);
+    if (p.name == target.device)
+      return on ? std::make_unique<gpu::Driver>(hip, p, target, compiler, *on)
+                : std::make_unique<gpu::Driver>(hip, p, target, compiler);
   throw Error("the ROCm device '" + target.device + "' is not present any more");
 }
 

@@ -3,6 +3,7 @@
 #include <quern/algorithms.h>
 #include <quern/complex.h>
 #include <quern/decompose.h>
+#include <quern/dlpack.h>
 #include <quern/files.h>
 #include <quern/matrix.h>
 #include <quern/quaternion.h>
@@ -13,6 +14,7 @@
 #include "tests/end_to_end/devices.h"
 
 using namespace qn::lang;
+using cudaStream_t = struct CUstream_st*;  // as CUDA's headers have it
 
 #define expect(...) REQUIRE((__VA_ARGS__))
 

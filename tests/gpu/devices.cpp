@@ -79,14 +79,14 @@ TEST_CASE_METHOD(OnEachVendor, "devices of the library that the environment name
     CHECK(!t.traits.narrow_atomics);
     CHECK((t.traits.fma_exact[0] && t.traits.float_atomic_add[1] && t.traits.half_conversions));
     CHECK(t.max_allocation == recorder.memory);
-    auto driver = vendor.open(t, no_compiler());
+    auto driver = vendor.open(t, no_compiler(), nullptr);
     CHECK(driver->target().device == t.device);
     CHECK(&driver->compiler() == &no_compiler());
     CHECK(driver->host_pointer(64) == nullptr);
   }
   runtime::Target absent = targets[0];
   absent.device = "another";
-  CHECK_THAT(message_of([&] { vendor.open(absent, no_compiler()); }),
+  CHECK_THAT(message_of([&] { vendor.open(absent, no_compiler(), nullptr); }),
              contains("'another' is not present"));
   unsetenv(vendor.environment);
 }
@@ -186,6 +186,30 @@ TEST_CASE_METHOD(OnEachVendor, "copies between devices are ordered on both") {
   CHECK_THROWS_AS(b->copy_from(*b, to, to + 64, n), InternalError);
   b->wait(b->copy_from(*b, to + 8, to, 64));
   b->release(to);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "memory that is not the driver's is taken where the device has it") {
+  recorder.devices = 2;
+  auto a = open(0), b = open(1);
+  Address at = a->allocate(64);
+  CHECK_THAT(message_of([&] { b->adopt(at, 64); }),
+             contains("leads to memory of device 0, and " + b->target().device + " is device 1"));
+  CHECK_THROWS_AS(b->disown(at, 64), InternalError);
+
+  // Two drivers of one device: each knows its own memory, until it is told of the other's.
+  auto other = open(0);
+  Command half = Fill{at + 32, 32, 7};
+  CHECK_THROWS_AS(other->submit({&half, 1}), InternalError);
+  other->adopt(at + 32, 32);
+  other->adopt(at + 32, 32);
+  other->disown(at + 32, 32);
+  other->wait(other->submit({&half, 1}));
+  CHECK(read_word(*a, at + 60) == 7);
+  Command all = Fill{at, 64, 7};
+  CHECK_THROWS_AS(other->submit({&all, 1}), InternalError);
+  other->disown(at + 32, 32);
+  CHECK_THROWS_AS(other->submit({&half, 1}), InternalError);
+  a->release(at);
 }
 
 TEST_CASE_METHOD(OnEachVendor, "pinned memory of the program's needs no staging") {

@@ -13,7 +13,8 @@ struct Vendor {
   std::shared_ptr<const gpu::Api> (*load)(const std::string& library, std::string& why);
   runtime::Target (*target)(const gpu::Properties&);
   std::vector<runtime::Target> (*devices)(std::string& why);
-  std::unique_ptr<runtime::Driver> (*open)(const runtime::Target&, const runtime::Compiler&);
+  std::unique_ptr<runtime::Driver> (*open)(const runtime::Target&, const runtime::Compiler&,
+                                           const runtime::Native::Handles*);
 };
 const std::vector<Vendor>& vendors();
 

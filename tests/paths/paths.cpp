@@ -1,47 +1,19 @@
 // From a kernel as users write it to the launch in the vendor's library, on stand-ins for the
 // libraries of CUDA and ROCm: what a GPU would be given is looked at, word by word.
-#include <dlfcn.h>
-#include <quern/host.h>
-#include <quern/quern.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 
 #include "quern/ir/abi.h"
 #include "quern/runtime/device.h"
-#include "tests/catch.h"
-#include "tests/gpu/recording/recording.h"
+#include "tests/paths/support.h"
 #include "tests/targets/code_object.h"
 
 namespace qn = quern;
 using namespace qn::lang;
+using qn::test::Path;
 
 namespace {
-
-/// The libraries are named before anything looks for devices.
-const bool named = (setenv("QUERN_CUDA_LIBRARY", QUERN_RECORDING_CUDA, 1),
-                    setenv("QUERN_HIP_LIBRARY", QUERN_RECORDING_HIP, 1), true);
-
-qn::recording::Recorder& recorder(const char* library) {
-  void* opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (!opened) throw std::runtime_error(dlerror());
-  return *reinterpret_cast<qn::recording::Access*>(dlsym(opened, "quern_recording"))(false);
-}
-
-/// A back end and what its library wrote down since the test began.
-struct Path {
-  explicit Path(const std::string& backend)
-      : device(backend.c_str()),
-        log(recorder(backend == "cuda" ? QUERN_RECORDING_CUDA : QUERN_RECORDING_HIP)) {
-    log.launches.clear();
-    log.misuse.clear();
-  }
-  ~Path() { CHECK(log.misuse.empty()); }
-  qn::Device device;
-  qn::recording::Recorder& log;
-};
 
 std::vector<uint64_t> words_at(uint64_t address, size_t count) {
   std::vector<uint64_t> words(count);

@@ -13,6 +13,8 @@ class Device {
   explicit Device(const char* name, Loc l = Loc::here()) : object_(detail::open_device(name, l)) {}
   static Device best() { return Device(detail::Ref<detail::DeviceObject>(detail::best_device())); }
 
+  explicit Device(detail::Ref<detail::DeviceObject> object) : object_(std::move(object)) {}
+
   const char* name() const { return detail::device_name(object_.get()); }
   /// Waits for everything launched; throws the first failed check.
   void synchronize() const { detail::synchronize(object_.get()); }
@@ -22,7 +24,6 @@ class Device {
   detail::DeviceObject* object() const { return object_.get(); }
 
  private:
-  explicit Device(detail::Ref<detail::DeviceObject> object) : object_(std::move(object)) {}
   detail::Ref<detail::DeviceObject> object_;
 };
 

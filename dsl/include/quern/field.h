@@ -45,10 +45,11 @@ class Field {
     requires(N == 0)
       : Field(device.object(), {}, {}, l) {}
   /// The caller's memory as a field, read and written in place: an array of T, row-major or as the
-  /// layout says (one array of whole elements in whole blocks). It must outlive the field, its
-  /// views and their launches; other code touches it only after synchronize(). Throws Error for a
-  /// null or misaligned pointer, and on a device that does not see the host's memory (a GPU):
-  /// nothing is ever copied silently.
+  /// layout says (one array of whole elements in whole blocks). On "cuda" and "rocm" it is memory
+  /// of that device, on "cpu" the host's. It must outlive the field, its views and their launches;
+  /// other code touches it only after synchronize(), or in a stream (quern/interop.h). Throws Error
+  /// for a null or misaligned pointer, and one the device does not see: nothing is ever copied
+  /// silently.
   static Field wrap(const Device& device, T* memory, std::initializer_list<detail::Extent> shape,
                     const Layout& layout = aos, Loc l = Loc::here()) {
     int64_t extents[8] = {};

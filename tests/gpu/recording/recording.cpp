@@ -176,6 +176,16 @@ EXPORT(cuMemFreeHost, hipHostFree)(void* memory) {
 EXPORT(cuPointerGetAttribute, hipPointerGetAttribute)(void* value, int attribute, Address address) {
   CALL(pointer_attribute);
   auto* at = reinterpret_cast<const std::byte*>(address);
+  auto in_memory = state().memory.upper_bound(address);
+  if (in_memory != state().memory.begin()) {
+    auto& [start, a] = *std::prev(in_memory);
+    if (address - start < a.bytes) {
+      int answer = attribute == 2 ? 2 : a.device;
+      if (attribute != 2 && attribute != 9) return 1;
+      std::memcpy(value, &answer, sizeof answer);
+      return 0;
+    }
+  }
   auto next = state().pinned.upper_bound(at);
   if (attribute != 2 || next == state().pinned.begin()) return 1;
   auto [start, bytes] = *std::prev(next);

@@ -52,6 +52,14 @@ DeviceObject* best_device();
 void synchronize(DeviceObject* device);
 const char* device_name(DeviceObject* device);
 void set_seed(DeviceObject* device, uint32_t seed);
+struct NativeHandles {
+  int device;
+  void *context, *stream;
+};
+DeviceObject* join_device(const char* name, void* context, void* stream, Loc loc);
+NativeHandles native_handles(DeviceObject* device, Loc loc);
+void run_after(DeviceObject* device, void* stream, Loc loc);
+void run_before(DeviceObject* device, void* stream, Loc loc);
 
 // ---- fields
 /// How an element is made of scalars: in a field, and (at `offsets`, in `bytes`) on the host.
@@ -76,6 +84,9 @@ FieldObject* make_field(DeviceObject* device, FieldType type, const int64_t* sha
 /// On the caller's memory.
 FieldObject* wrap_field(DeviceObject* device, FieldType type, void* memory, const int64_t* shape,
                         const Layout& layout, Loc loc);
+/// Waits for the field's device; makes a stream of the vendor's wait for it.
+void synchronize_field(FieldObject* field, Loc loc);
+void run_field_before(FieldObject* field, void* stream, Loc loc);
 FieldObject* slice_field(FieldObject* field, int axis, int64_t lo, int64_t hi, int64_t step,
                          Loc loc);
 FieldObject* select_field(FieldObject* field, int axis, int64_t index, Loc loc);
@@ -95,6 +106,8 @@ inline constexpr int64_t all_elements = -1;
 void write_field(FieldObject* field, const void* from, int64_t first, int64_t count, Loc loc);
 void read_field(FieldObject* field, void* to, int64_t first, int64_t count, Loc loc);
 void fill_field(FieldObject* field, const void* value, Loc loc);
+/// Of the first element; 0 where there is none.
+uint64_t field_address(FieldObject* field, Loc loc);
 /// Row-major position of an element; refuses an index out of range.
 int64_t field_position(FieldObject* field, const int64_t* index, Loc loc);
 

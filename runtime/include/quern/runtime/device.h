@@ -27,6 +27,10 @@ class Device {
  public:
   /// "cpu", "vulkan", "vulkan:1", "interpreter". Throws Error saying which devices are present.
   static std::shared_ptr<Device> open(std::string_view name, Loc loc = {});
+  /// Another opening of a device, which works in a context (null: the primary one) and a stream of
+  /// the caller's; both outlive it. Throws Error also where the device has no such thing.
+  static std::shared_ptr<Device> join(std::string_view name, void* context, void* stream,
+                                      Loc loc = {});
   /// The present device of the highest preference.
   static std::shared_ptr<Device> best();
   /// The device named by QUERN_DEVICE, else the best.
@@ -55,6 +59,10 @@ class Device {
   /// Gives memory back once everything submitted has run. For destructors: an error met on the way
   /// is kept for the next collect.
   void release(std::span<const Address> memory) noexcept;
+  /// The same of memory that was wrapped.
+  void disown(Address memory, uint64_t bytes) noexcept;
+  /// How a vendor's own code works beside this device. Throws Error where it cannot.
+  Native& native(Loc loc = {});
 
   /// Bytes that allocate has given and release not taken back yet.
   uint64_t allocated() const;
@@ -81,6 +89,7 @@ class Device {
     std::shared_ptr<const Reporter> reporter;
   };
   std::shared_ptr<const Reporter> reporter_of(uint32_t launch) const;
+  void attempt(const std::function<void()>& f) noexcept;
   void print_lines();
   std::unique_ptr<Error> take_error();
   void keep(const Error& error);

@@ -24,13 +24,15 @@ class Storage {
   Storage(std::shared_ptr<Device> device, std::vector<ir::Storage> components,
           std::vector<int64_t> shape, Loc loc, const Layout& layout = {}, Element element = {});
   /// The caller's memory, read and written in place; it must outlive the storage and its views, the
-  /// last of which waits for the launches submitted. The layout keeps all components in one array
-  /// (aos, aosoa, or one component) and fills whole blocks. Throws Error for a null or misaligned
-  /// pointer, and on a device that does not see the host's memory.
+  /// last of which waits for the launches submitted, then calls `done`. The layout keeps all
+  /// components in one array (aos, aosoa, or one component) and fills whole blocks. Throws Error
+  /// for a null or misaligned pointer, and one that the device does not see: on the CPU it is the
+  /// host's, on a GPU of CUDA or ROCm the device's.
   static std::shared_ptr<Storage> wrap(std::shared_ptr<Device> device,
                                        std::vector<ir::Storage> components,
                                        std::vector<int64_t> shape, void* memory, Loc loc,
-                                       const Layout& layout = {}, Element element = {});
+                                       const Layout& layout = {}, Element element = {},
+                                       std::function<void()> done = {});
   ~Storage();
   Storage& operator=(const Storage&) = delete;
 
@@ -69,6 +71,14 @@ class Storage {
   int64_t origin(uint32_t axis) const;
   /// May an element of one be an element of the other?
   bool overlaps(const Storage& other) const;
+
+  /// Where the elements lie, for other code: each as on the host, `strides` bytes apart along the
+  /// axes. Throws Error for a layout that has blocks or keeps components apart.
+  struct Array {
+    Address address = 0;  ///< of the first element; 0 where there is none
+    std::vector<int64_t> strides;
+  };
+  Array array(Loc loc) const;
 
   // ---- host access, in row-major order of the indices
   /// `count` elements from the first-th on, from and to an array of host elements.
