@@ -228,9 +228,7 @@ uint32_t Recording::import(FuncObject* f, Loc use) {
       case ir::Op::store:
       case ir::Op::atomic:
       case ir::Op::extent:
-      case ir::Op::first:
-        inst->imm = ir::pack(bindings[inst->binding()], inst->component());
-        break;
+      case ir::Op::first: inst->imm = ir::pack(bindings[inst->binding()], inst->component()); break;
       case ir::Op::call: inst->imm = nested[inst->imm]; break;
       default: break;
     }

@@ -16,6 +16,6 @@ int main() {
     return sum;
   };
   x.fill(1.0f);
-  saxpy(2.0f);                           // asynchronous; host reads wait
+  saxpy(2.0f);                             // asynchronous; host reads wait
   std::printf("%.0f\n", double(total()));  // 2097152
 }

@@ -124,7 +124,7 @@ Flow Machine::step(const Step& s) {
     case Op::write: write_memory(s.elem, operand(s, 0), operand(s, 1)); break;
     case Op::rmw: rmw(s); break;
     case Op::block_reduce: set(s, operand(s, 0)); break;  // its blocks are of one thread
-    default: call(s); break;  // a function of the library
+    default: call(s); break;                              // a function of the library
   }
   return {};
 }

@@ -14,7 +14,7 @@ Expr fma_f32(Expr a, Expr b, Expr c) {
   // Where the sum was inexact and its last bit is even, the odd neighbour lies towards the error.
   // (Comparisons, since the error of an infinite sum is a NaN.)
   Expr up = select(s.hi > 0.0, s.lo > 0.0, s.lo < 0.0);
-  Expr down = select(s.hi > 0.0, s.lo<0.0, s.lo> 0.0);
+  Expr down = select(s.hi > 0.0, s.lo < 0.0, s.lo > 0.0);
   Expr even = (u & 1) == 0;
   u = u + convert(even & up, Type::u64) - convert(even & down, Type::u64);
   return convert(float_of(u), Type::f32);

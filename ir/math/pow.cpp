@@ -51,8 +51,7 @@ Expr pow_f64(Expr x, Expr y) {
     r = r + (((lead - r) - second) + (e.lo - p.n * table::ln2_pow[2]));
     return float_of(bits(exp_reduced(r)) + p.shift);
   };
-  return rarely_else(
-      !plain, [&] { return any_pow(x, y); }, usual);
+  return rarely_else(!plain, [&] { return any_pow(x, y); }, usual);
 }
 
 Expr pow_f32(Expr x, Expr y) {

@@ -2,8 +2,8 @@
 // Each chunk or thread reduces into its own partial values, which are combined at its end.
 //
 // Expects: open_tasks has run.
-// Guarantees: no `reduce`. Element walk: an accumulator a thread; at its end `block_reduce`, and the
-// first thread of each block combines the block's value with the frame cell in one `rmw`.
+// Guarantees: no `reduce`. Element walk: an accumulator a thread; at its end `block_reduce`, and
+// the first thread of each block combines the block's value with the frame cell in one `rmw`.
 // Chunked walk: partial r of chunk c lies at byte 8·(c·R + r) of the scratch memory, R =
 // reductions of the task. A serial task that combines them into the frame cells follows each launch
 // of the task in the schedule; it reads the number of chunks from the argument block.

@@ -190,8 +190,7 @@ class Verifier {
             what + ": another number of offsets than of components");
     require(layout.fast == 0 || layout.fast < b.rank, what + ": its fast axis does not exist");
     for (const Placement::Level& level : layout.levels)
-      for (uint32_t extent : level.extent)
-        require(extent > 0, what + ": blocks of no element");
+      for (uint32_t extent : level.extent) require(extent > 0, what + ": blocks of no element");
   }
 
   void task(const Task& t, const std::string& what) {

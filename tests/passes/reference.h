@@ -10,8 +10,8 @@ namespace quern::test {
 struct Outcome {
   std::vector<ir::Bits> results;
   std::vector<std::vector<ir::Bits>> fields;  ///< one per binding; scalars: one value
-  std::vector<ir::Bits> effects;              ///< values printed or given to a failed check, in order
-  bool ended = true;                          ///< false: ran out of steps
+  std::vector<ir::Bits> effects;  ///< values printed or given to a failed check, in order
+  bool ended = true;              ///< false: ran out of steps
   bool operator==(const Outcome&) const = default;
 };
 

@@ -57,8 +57,7 @@ struct Elimination {
   }
   void substitute(int r) {
     for (int k = 0; k < M; k++) {
-      for (int c = r + 1; c < N; c++)
-        b[r][k] = now<S>(b[r][k]) - now<S>(a[r][c]) * now<S>(b[c][k]);
+      for (int c = r + 1; c < N; c++) b[r][k] = now<S>(b[r][k]) - now<S>(a[r][c]) * now<S>(b[c][k]);
       b[r][k] = now<S>(b[r][k]) / now<S>(a[r][r]);
     }
   }

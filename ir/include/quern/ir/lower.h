@@ -16,7 +16,7 @@ struct TargetTraits {
   bool float_atomic_add[2] = {true, true};  ///< else replaced by a compare-and-swap loop
   bool float_atomic_min_max[2] = {false, false};
   bool block_reductions = false;  ///< element tasks: `block_reduce`, and atomics on all types
-  bool narrow_atomics = true;    ///< 8- and 16-bit read-modify-write; else on the 32-bit word
+  bool narrow_atomics = true;     ///< 8- and 16-bit read-modify-write; else on the 32-bit word
   uint32_t lanes = 0;            ///< iterations to take through inner loops together; 0: one by one
   bool half_conversions = true;  ///< f16 with its conversions from and to f32; else kept as u16
   bool native_math = false;      ///< target may replace library functions (default mode only)

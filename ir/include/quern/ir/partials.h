@@ -10,8 +10,8 @@ namespace quern::ir {
 /// Where a function has a kink the derivative is that of the operand chosen: min, max, fmin and
 /// fmax give all of it to the operand whose value is the result (the first where both are equal),
 /// abs follows the sign bit. pow has no derivative in its exponent where the result is 0, and none
-/// in its base where the exponent is 0; hypot none at the origin. fmod and remainder vary with their
-/// divisor by the integer quotient, which is constant almost everywhere.
+/// in its base where the exponent is 0; hypot none at the origin. fmod and remainder vary with
+/// their divisor by the integer quotient, which is constant almost everywhere.
 Value* partial(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k);
 
 }  // namespace quern::ir
