@@ -22,11 +22,10 @@ std::string power(size_t n) { return "2^" + std::to_string(int(std::log2(double(
 /// A row of `bytes` moved for n elements.
 void row(Report& report, const char* name, size_t n, double bytes, std::function<void()> quern,
          std::function<void()> reference) {
-  qn::Device& device = report.device();
   report.run({name, power(n), bytes, 0,
               [&] {
                 quern();
-                device.synchronize();
+                report.complete();
               },
               reference, report.bandwidth(bytes), double(n)});
 }

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <vector>
 
+#include <quern/interop.h>
+
 #include "bench/harness.h"
 #include "bench/reference.h"
 
@@ -44,13 +46,17 @@ void nbody(Report& report, int n) {
   report.run({"nbody", std::to_string(n), 0, flops_per_interaction * n * double(n),
               [&] {
                 kick(0.01f);
-                device.synchronize();
+                report.complete();
               },
               [&] {
                 reference::nbody(host[0].data(), host[1].data(), host[2].data(), host[3].data(),
                                  host[4].data(), host[5].data(), 0.01f, n);
               },
-              report.flops_peak()});
+              report.flops_peak(), 0,
+              [&](const cuda::Functions& f, cuda::Stream s) {
+                auto at = [](const qn::Field<float>& c) { return qn::interop::address(c); };
+                f.nbody(at(x), at(y), at(z), at(vx), at(vy), at(vz), 0.01f, n, s);
+              }});
 }
 
 void mandelbrot(Report& report, int n, int rounds) {
@@ -78,7 +84,7 @@ void mandelbrot(Report& report, int n, int rounds) {
   report.run({"mandelbrot", std::to_string(n) + "^2", 0, 10 * iterations,
               [&] {
                 draw(rounds);
-                device.synchronize();
+                report.complete();
               },
               [&] { reference::mandelbrot(host.data(), n, rounds); }, report.flops_peak()});
 }
@@ -120,7 +126,7 @@ void black_scholes(Report& report, int n) {
   report.run({"black_scholes", std::to_string(n), bytes, 0,
               [&] {
                 price(0.02f, 0.3f);
-                device.synchronize();
+                report.complete();
               },
               [&] {
                 reference::black_scholes(s.data(), k.data(), t.data(), c.data(), p.data(),
@@ -132,6 +138,7 @@ void black_scholes(Report& report, int n) {
 
 void compute(Report& report) {
   nbody(report, 16384);
+  if (report.on_gpu()) nbody(report, 1 << 18);  // enough of them to fill the largest GPUs
   mandelbrot(report, 1000, 200);
   black_scholes(report, 1 << 22);
 }

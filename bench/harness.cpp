@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 
+#include <quern/interop.h>
+
 #include "bench/reference.h"
 
 namespace bench {
@@ -28,20 +30,6 @@ int threads() { return omp_get_max_threads(); }
 namespace {
 constexpr double shortest_sample = 2e-3;
 
-double timed(const std::function<void()>& f, int repeats) {
-  double start = now();
-  for (int k = 0; k < repeats; k++) f();
-  return (now() - start) / repeats;
-}
-
-int repeats_for(const std::function<void()>& f) {
-  f();
-  double once = timed(f, 1);
-  return once >= shortest_sample
-             ? 1
-             : std::min(100'000, int(shortest_sample / std::max(once, 1e-9)) + 1);
-}
-
 void print(const Row& r) {
   std::printf("%-22s %-12s %10.3f us  [%.3f, %.3f]", r.name.c_str(), r.size.c_str(),
               r.seconds * 1e6, r.spread_low * 1e6, r.spread_high * 1e6);
@@ -57,13 +45,53 @@ void print(const Row& r) {
 }
 }  // namespace
 
+Report::Report(quern::Device device, int pairs) : device_(device), pairs_(pairs) {
+  const std::string name = device.name();
+  const bool is_cuda = name.starts_with("cuda");
+  on_gpu_ = is_cuda || name.starts_with("rocm");
+  if (!is_cuda) return;
+  cuda_ = cuda::functions();
+  quern::interop::Handles handles = quern::interop::handles(device);
+  stream_ = handles.stream;
+  if (cuda_) cuda_->use_device(handles.device);
+}
+
+void Report::complete() {
+  if (!on_gpu_) device_.synchronize();
+}
+
+double Report::timed(const std::function<void()>& run, const std::function<void()>& finish,
+                     int repeats) {
+  double start = now();
+  for (int k = 0; k < repeats; k++) run();
+  if (finish) finish();
+  return (now() - start) / repeats;
+}
+
+int Report::repeats_for(const std::function<void()>& run, const std::function<void()>& finish) {
+  run();
+  if (finish) finish();
+  double once = timed(run, finish, 1);
+  return once >= shortest_sample
+             ? 1
+             : std::min(100'000, int(shortest_sample / std::max(once, 1e-9)) + 1);
+}
+
 void Report::run(const Work& work) {
-  int mine = repeats_for(work.quern), theirs = work.reference ? repeats_for(work.reference) : 0;
+  if (visit_) return visit_(work);
+  std::function<void()> hand_written = on_gpu_ ? nullptr : work.reference, wait, reference_wait;
+  if (on_gpu_) wait = [&] { device_.synchronize(); };
+  if (cuda_ && work.cuda) {
+    hand_written = [&] { work.cuda(*cuda_, stream_); };
+    reference_wait = [&] { cuda_->wait(stream_); };
+  }
+  int mine = repeats_for(work.quern, wait);
+  int theirs = hand_written ? repeats_for(hand_written, reference_wait) : 0;
   std::vector<double> quern, reference, ratio;
   for (int k = 0; k < pairs_; k++) {
-    quern.push_back(timed(work.quern, mine));
-    if (!work.reference) continue;
-    reference.push_back(timed(work.reference, theirs));
+    quern.push_back(timed(work.quern, wait, mine));
+    if (!hand_written) continue;
+    reference.push_back(timed(hand_written, reference_wait, theirs));
     ratio.push_back(reference.back() / quern.back());
   }
   Row row;
@@ -72,7 +100,7 @@ void Report::run(const Work& work) {
   row.seconds = percentile(quern, 0.5);
   row.spread_low = percentile(quern, 0.1);
   row.spread_high = percentile(quern, 0.9);
-  if (work.reference) {
+  if (hand_written) {
     row.reference_seconds = percentile(reference, 0.5);
     row.ratio = percentile(ratio, 0.5);
   }
@@ -93,25 +121,63 @@ void Report::add(Row row) {
 }
 
 double Report::bandwidth(double bytes) {
+  if (visit_) return 0;
   for (auto [size, rate] : bandwidths_)
     if (size == bytes) return rate;
+  double rate = !on_gpu_ ? host_bandwidth(bytes) : cuda_ ? cuda_bandwidth(bytes) : 0;
+  bandwidths_.push_back({bytes, rate});
+  return rate;
+}
+
+double Report::host_bandwidth(double bytes) {
   size_t n = std::max<size_t>(1, size_t(bytes / 12));
   std::vector<float> a(n, 1.0f), b(n, 2.0f), c(n, 3.0f);
   auto triad = [&] { reference::triad(a.data(), b.data(), c.data(), 0.5f, n); };
-  int repeats = repeats_for(triad);
+  int repeats = repeats_for(triad, nullptr);
   double best = 1e30;
-  for (int k = 0; k < 9; k++) best = std::min(best, timed(triad, repeats));
-  bandwidths_.push_back({bytes, 12.0 * double(n) / best});
-  return bandwidths_.back().second;
+  for (int k = 0; k < 9; k++) best = std::min(best, timed(triad, nullptr, repeats));
+  return 12.0 * double(n) / best;
+}
+
+double Report::cuda_bandwidth(double bytes) {
+  size_t n = std::max<size_t>(1, size_t(bytes / 8));
+  quern::Field<float> a{device_, {int64_t(n)}}, b{device_, {int64_t(n)}};
+  a.fill(1.0f);
+  device_.synchronize();
+  float *from = quern::interop::address(a), *to = quern::interop::address(b);
+  auto wait = [&] { cuda_->wait(stream_); };
+  double best = 1e30;
+  for (bool by_driver : {true, false}) {
+    auto copy = [&] {
+      by_driver ? cuda_->memcpy(to, from, n, stream_) : cuda_->copy(from, to, n, stream_);
+    };
+    int repeats = repeats_for(copy, wait);
+    for (int k = 0; k < 9; k++) best = std::min(best, timed(copy, wait, repeats));
+  }
+  return 8.0 * double(n) / best;
 }
 
 double Report::flops_peak() {
-  if (peak_ > 0) return peak_;
+  if (visit_) return 0;
+  if (peak_ < 0) peak_ = !on_gpu_ ? host_peak() : cuda_ ? cuda_peak() : 0;
+  return peak_;
+}
+
+double Report::host_peak() {
   constexpr int rounds = 200'000;
   double best = 1e30;
   for (int k = 0; k < 9; k++)
-    best = std::min(best, timed([] { reference::fma_rounds(rounds); }, 1));
-  return peak_ = reference::fma_flops(rounds) / best;
+    best = std::min(best, timed([] { reference::fma_rounds(rounds); }, nullptr, 1));
+  return reference::fma_flops(rounds) / best;
+}
+
+double Report::cuda_peak() {
+  constexpr int rounds = 20'000;
+  double best = 1e30, flops = 0;
+  auto multiply_adds = [&] { flops = cuda_->multiply_adds(rounds, stream_); };
+  for (int k = 0; k < 9; k++)
+    best = std::min(best, timed(multiply_adds, [&] { cuda_->wait(stream_); }, 1));
+  return flops / best;
 }
 
 void Report::write_json(std::FILE* file) const {

@@ -9,6 +9,8 @@
 
 #include <quern/quern.h>
 
+#include "bench/cuda/reference.h"
+
 namespace bench {
 
 /// One line of the report. A time of 0 means "none"; share_of_ceiling is of the ceiling that the
@@ -28,35 +30,59 @@ struct Row {
 struct Work {
   std::string name, size;
   double bytes = 0, flops = 0;
-  std::function<void()> quern;      ///< runs to completion (synchronises)
+  std::function<void()> quern;      ///< ends with Report::complete
   std::function<void()> reference;  ///< hand-written C++ of the same algorithm; may be empty
   double ceiling = 0;               ///< bytes/s if bytes > 0, else flop/s
   double items = 0;
+  /// Hand-written CUDA of the same algorithm, the reference on CUDA's devices; may be empty.
+  std::function<void(const cuda::Functions&, cuda::Stream)> cuda = {};
 };
 
 class Report {
  public:
-  Report(quern::Device device, int pairs) : device_(device), pairs_(pairs) {}
+  Report(quern::Device device, int pairs);
+  /// Measures nothing: hands each work to `visit`.
+  Report(quern::Device device, std::function<void(const Work&)> visit)
+      : device_(device), visit_(std::move(visit)) {}
   quern::Device& device() { return device_; }
+
+  /// The end of one run of a work: waits for the device. CUDA's and ROCm's take all runs of a
+  /// sample before they are waited for, as their references do.
+  void complete();
+  bool on_gpu() const { return on_gpu_; }
+  /// The functions of hand-written CUDA, where the device takes them; else null.
+  const cuda::Functions* cuda() const { return cuda_; }
 
   /// Measures `pairs` interleaved pairs, each side repeated until it lasts ≥ 2 ms, and prints a
   /// line.
   void run(const Work& work);
   /// A row measured elsewhere (launch and compile times).
   void add(Row row);
-  /// Bytes/s of a hand-written triad over arrays of `bytes` in all, on this run's threads (measured
-  /// once a size).
+  /// Bytes/s of a hand-written triad over arrays of `bytes` in all, on this run's threads; on
+  /// CUDA's devices of the faster of the driver's copy and a copying kernel (measured once a size).
   double bandwidth(double bytes);
-  /// Fused multiply-adds per second × 2, single precision, all threads.
+  /// Fused multiply-adds per second × 2, single precision, all threads. Both are 0 on GPUs without
+  /// a reference.
   double flops_peak();
   void write_json(std::FILE* file) const;
 
  private:
+  double timed(const std::function<void()>& run, const std::function<void()>& finish, int repeats);
+  int repeats_for(const std::function<void()>& run, const std::function<void()>& finish);
+  double host_bandwidth(double bytes);
+  double cuda_bandwidth(double bytes);
+  double host_peak();
+  double cuda_peak();
+
   quern::Device device_;
-  int pairs_;
+  bool on_gpu_ = false;
+  const cuda::Functions* cuda_ = nullptr;
+  cuda::Stream stream_ = nullptr;
+  int pairs_ = 0;
+  std::function<void(const Work&)> visit_;
   std::vector<Row> rows_;
   std::vector<std::pair<double, double>> bandwidths_;
-  double peak_ = 0;
+  double peak_ = -1;
 };
 
 double now();

@@ -31,7 +31,8 @@ void launch(Report& report) {
               [p] {
 #pragma omp parallel for
                 for (int i = 0; i < 16; i++) p[i] = 2.0f;
-              }});
+              },
+              0, 0, [](const cuda::Functions& f, cuda::Stream s) { f.nothing(s); }});
   report.run({"launch_and_wait", "16", 0, 0,
               [&] {
                 small(2.0f);

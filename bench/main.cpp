@@ -1,11 +1,14 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "bench/cuda/check.h"
 #include "bench/harness.h"
+#include "bench/resources.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"Quern's benchmarks: median of interleaved pairs against hand-written C++"};
   std::string group, json, device_name;
+  std::string kernels, record;
   int pairs = 9;
   app.add_option("group", group,
                  "stream, compute, math, simulate, vision, algorithms, launch, compile or headers; "
@@ -15,6 +18,10 @@ int main(int argc, char** argv) {
   app.add_option("--device", device_name,
                  "cpu, vulkan, … (else QUERN_DEVICE, else the best present)");
   app.add_option("--pairs", pairs, "pairs measured (at least 9)")->check(CLI::Range(9, 1000));
+  app.add_option("--compare-kernels", kernels,
+                 "measure nothing: compile every kernel for every GPU and compare the registers, "
+                 "spills, shared memory and instructions with those in this file");
+  app.add_option("--record-kernels", record, "the same, and write them to this file");
   CLI11_PARSE(app, argc, argv);
 
   const std::map<std::string, void (*)(bench::Report&)> groups = {
@@ -28,9 +35,16 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
+    if (!kernels.empty() || !record.empty()) {
+      quern::gpus::Recorded recorded = bench::record_resources();
+      if (!kernels.empty()) quern::gpus::compare(recorded, kernels);
+      if (!record.empty()) quern::gpus::write(recorded, record);
+      return 0;
+    }
     quern::Device device =
         device_name.empty() ? quern::Device() : quern::Device(device_name.c_str(), quern::Loc{});
     bench::Report report(device, pairs);
+    if (report.cuda()) bench::cuda::expect_right(*report.cuda());
     std::printf(
         "device %s, %d threads; times are medians with [10 %%, 90 %%]; ratio = reference / quern\n",
         device.name(), bench::threads());

@@ -49,7 +49,7 @@ void measure(Report& report, const char* name, Domain a, Domain b, F function) {
   report.run({std::string(name) + (sizeof(T) == 4 ? "_f32" : "_f64"), std::to_string(n), 0, 0,
               [&] {
                 apply();
-                device.synchronize();
+                report.complete();
               },
               theirs, 0, double(n)});
 }

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <quern/interop.h>
+
 #include "bench/harness.h"
 #include "bench/reference.h"
 
@@ -25,40 +27,51 @@ void arrays(Report& report, size_t n) {
   x.fill(1.0f);
   y.fill(2.0f);
   z.fill(3.0f);
-  auto add = [&](const char* name, double per_element, auto quern, auto reference) {
+  auto add = [&](const char* name, double per_element, auto quern, auto reference, auto on_cuda) {
     double bytes = per_element * double(n);
     report.run({name, size_text(bytes), bytes, 0,
                 [&] {
                   quern();
-                  device.synchronize();
+                  report.complete();
                 },
-                reference, report.bandwidth(bytes)});
+                reference, report.bandwidth(bytes), 0, on_cuda});
   };
+  auto at = [](const qn::Field<float>& f) { return qn::interop::address(f); };
+  using cuda::Functions, cuda::Stream;
   qn::Kernel fill = [&](F32 v) {
     for (auto i : y) y[i] = v;
   };
-  add("fill", 4, [&] { fill(2.0f); }, [&] { reference::fill(b.data(), 2.0f, n); });
+  add(
+      "fill", 4, [&] { fill(2.0f); }, [&] { reference::fill(b.data(), 2.0f, n); },
+      [&](const Functions& f, Stream s) { f.fill(at(y), 2.0f, n, s); });
   qn::Kernel copy = [&] {
     for (auto i : y) y[i] = x[i];
   };
-  add("copy", 8, [&] { copy(); }, [&] { reference::copy(a.data(), b.data(), n); });
+  add(
+      "copy", 8, [&] { copy(); }, [&] { reference::copy(a.data(), b.data(), n); },
+      [&](const Functions& f, Stream s) { f.copy(at(x), at(y), n, s); });
   qn::Kernel saxpy = [&](F32 s) {
     for (auto i : y) y[i] = s * x[i] + y[i];
   };
-  add("saxpy", 12, [&] { saxpy(1e-6f); }, [&] { reference::saxpy(1e-6f, a.data(), b.data(), n); });
+  add(
+      "saxpy", 12, [&] { saxpy(1e-6f); }, [&] { reference::saxpy(1e-6f, a.data(), b.data(), n); },
+      [&](const Functions& f, Stream s) { f.saxpy(1e-6f, at(x), at(y), n, s); });
   qn::Kernel triad = [&](F32 s) {
     for (auto i : z) z[i] = x[i] + s * y[i];
   };
   add(
       "triad", 12, [&] { triad(0.5f); },
-      [&] { reference::triad(c.data(), a.data(), b.data(), 0.5f, n); });
+      [&] { reference::triad(c.data(), a.data(), b.data(), 0.5f, n); },
+      [&](const Functions& f, Stream s) { f.triad(at(z), at(x), at(y), 0.5f, n, s); });
   qn::Kernel sum = [&] {
     Var<float> s = 0;
     for (auto i : x) s += x[i];
     return s;
   };
   volatile double sink = 0;
-  add("reduce_sum", 4, [&] { sink = float(sum()); }, [&] { sink = reference::sum(a.data(), n); });
+  add(
+      "reduce_sum", 4, [&] { sink = float(sum()); }, [&] { sink = reference::sum(a.data(), n); },
+      [&](const Functions& f, Stream s) { sink = f.sum(at(x), n, s); });
 }
 
 void stencil(Report& report, int n) {
@@ -74,15 +87,21 @@ void stencil(Report& report, int n) {
   report.run({"stencil5", std::to_string(n) + "^2", bytes, 0,
               [&] {
                 step();
-                device.synchronize();
+                report.complete();
               },
-              [&] { reference::stencil(a.data(), b.data(), n); }, report.bandwidth(bytes)});
+              [&] { reference::stencil(a.data(), b.data(), n); }, report.bandwidth(bytes), 0,
+              [&](const cuda::Functions& f, cuda::Stream s) {
+                f.stencil(qn::interop::address(u), qn::interop::address(v), n, s);
+              }});
 }
 }  // namespace
 
 void stream(Report& report) {
   for (size_t bytes : {16u << 10, 1u << 20, 16u << 20, 256u << 20}) arrays(report, bytes / 4 / 3);
   for (int n : {256, 1024, 4096}) stencil(report, n);
+  if (!report.on_gpu()) return;
+  arrays(report, (1u << 30) / 4 / 3);  // beyond the largest caches
+  stencil(report, 16384);
 }
 
 }  // namespace bench

@@ -7,7 +7,7 @@
 #include "quern/ir/text.h"
 #include "runtime/variant.h"
 #include "tests/catch.h"
-#include "tests/targets/toolbox.h"
+#include "tools/gpus/gpus.h"
 
 using namespace quern;
 
@@ -23,7 +23,7 @@ std::string assembly(const std::string& name, const std::string& kernel_text, Mo
   ir::Signature signature;
   for (uint32_t k = 0; k < kernel->bindings.size(); k++) signature.fields.push_back({true, k + 1});
   signature.modes.strict = modes.strict;
-  for (const test::Gpu& gpu : test::gpus()) {
+  for (const gpus::Gpu& gpu : gpus::all()) {
     if (gpu.name != name) continue;
     auto lowered = runtime::prepare(*kernel, signature, gpu.target).kernel;
     bool amd = gpu.target.backend == "rocm";
@@ -117,7 +117,7 @@ TEST_CASE("atomics are relaxed and of the device's scope on every GPU") {
   for (const char* op : {"add", "min", "max", "bit_and", "bit_or", "bit_xor", "exchange"}) {
     for (const char* type : {"i32", "u32", "i64", "u64"}) {
       INFO(op << " " << type);
-      for (const test::Gpu& gpu : test::gpus()) {
+      for (const gpus::Gpu& gpu : gpus::all()) {
         INFO(gpu.name);
         std::string text = assembly(gpu.name, atomic(op, type));
         if (gpu.target.backend == "cuda") {

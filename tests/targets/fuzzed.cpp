@@ -5,6 +5,7 @@
 #include "tests/fuzz/engine/outcome.h"
 #include "tests/fuzz/engine/shrink.h"
 #include "tests/targets/toolbox.h"
+#include "tools/gpus/ptxas.h"
 
 using namespace quern;
 
@@ -23,5 +24,5 @@ TEST_CASE("a thousand random programs compile for every GPU") {
   test::Made after = test::made();
   CHECK(after.ptx - before.ptx == 3000);
   CHECK(after.objects - before.objects == 6000);
-  if (!test::ptxas()) WARN("there is no ptxas: PTX was made, not assembled");
+  if (!gpus::ptxas()) WARN("there is no ptxas: PTX was made, not assembled");
 }

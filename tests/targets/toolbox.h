@@ -1,26 +1,10 @@
 #pragma once
 // Kernels compiled for GPUs that need not be present.
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "quern/runtime/backend.h"
+#include "quern/ir/lower.h"
 
 namespace quern::test {
-
-/// A GPU as a kernel is compiled for it.
-struct Gpu {
-  std::string name;
-  runtime::Target target;
-  const runtime::Compiler* compiler = nullptr;
-  std::string ptxas_arch;  ///< that ptxas assembles the PTX for
-};
-
-/// sm_70, sm_80, sm_90; gfx90a, gfx942, gfx1030, gfx1100 and gfx1201, gfx1030 in waves of 64 too.
-const std::vector<Gpu>& gpus();
-
-/// The program, where it is installed: PATH or the usual folder of the CUDA Toolkit.
-const std::optional<std::string>& ptxas();
 
 /// Compiles a kernel (level structured) for each GPU, assembles PTX where there is a ptxas, and
 /// disassembles code objects. What went wrong, one line a GPU; empty: nothing.

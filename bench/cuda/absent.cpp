@@ -1,0 +1,6 @@
+// In place of reference.cu where there is no nvcc.
+#include "bench/cuda/reference.h"
+
+namespace bench::cuda {
+const Functions* functions() { return nullptr; }
+}  // namespace bench::cuda

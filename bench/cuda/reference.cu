@@ -1,0 +1,327 @@
+#include "bench/cuda/reference.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace bench::cuda {
+
+namespace {
+
+void expect(cudaError_t code, const char* what) {
+  if (code != cudaSuccess)
+    throw std::runtime_error(std::string("CUDA, ") + what + ": " + cudaGetErrorString(code));
+}
+void launched() { expect(cudaGetLastError(), "launching"); }
+cudaStream_t in(Stream stream) { return static_cast<cudaStream_t>(stream); }
+
+constexpr int block = 256;
+unsigned blocks_for(size_t n) { return unsigned((n + block - 1) / block); }
+
+__device__ size_t linear_index() { return size_t(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+__global__ void nothing_kernel(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) {}
+
+__global__ void fill_kernel(float* y, float v, size_t n) {
+  size_t i = linear_index();
+  if (i < n) y[i] = v;
+}
+
+__global__ void copy_kernel(const float* __restrict__ x, float* __restrict__ y, size_t n) {
+  size_t i = linear_index();
+  if (i < n) y[i] = x[i];
+}
+
+__global__ void saxpy_kernel(float a, const float* __restrict__ x, float* __restrict__ y,
+                             size_t n) {
+  size_t i = linear_index();
+  if (i < n) y[i] = a * x[i] + y[i];
+}
+
+__global__ void triad_kernel(float* __restrict__ a, const float* __restrict__ b,
+                             const float* __restrict__ c, float s, size_t n) {
+  size_t i = linear_index();
+  if (i < n) a[i] = b[i] + s * c[i];
+}
+
+__device__ float warp_sum(float v) {
+  for (int lanes = 16; lanes > 0; lanes /= 2) v += __shfl_down_sync(~0u, v, lanes);
+  return v;
+}
+
+__global__ void sum_kernel(const float* __restrict__ x, size_t n, float* total) {
+  __shared__ float of_warp[block / 32];
+  float v = 0;
+  const size_t stride = size_t(gridDim.x) * block;
+  const float4* x4 = reinterpret_cast<const float4*>(x);
+  for (size_t i = linear_index(); i < n / 4; i += stride) {
+    float4 q = x4[i];
+    v += (q.x + q.y) + (q.z + q.w);
+  }
+  if (linear_index() < n % 4) v += x[n / 4 * 4 + linear_index()];
+  v = warp_sum(v);
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = v;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  v = warp_sum(threadIdx.x < block / 32 ? of_warp[threadIdx.x] : 0.0f);
+  if (threadIdx.x == 0) atomicAdd(total, v);
+}
+
+__global__ void stencil_kernel(const float* __restrict__ u, float* __restrict__ v, int n) {
+  const int j = blockIdx.x * blockDim.x + threadIdx.x + 1;
+  const int i = blockIdx.y * blockDim.y + threadIdx.y + 1;
+  if (i >= n - 1 || j >= n - 1) return;
+  const size_t k = size_t(i) * n + j;
+  v[k] = 0.25f * (u[k - n] + u[k + n] + u[k - 1] + u[k + 1]);
+}
+
+__global__ void nbody_kernel(const float* __restrict__ x, const float* __restrict__ y,
+                             const float* __restrict__ z, float* __restrict__ vx,
+                             float* __restrict__ vy, float* __restrict__ vz, float dt, int n) {
+  __shared__ float3 tile[block];
+  const int i = int(linear_index());
+  const float xi = i < n ? x[i] : 0, yi = i < n ? y[i] : 0, zi = i < n ? z[i] : 0;
+  float ax = 0, ay = 0, az = 0;
+  for (int start = 0; start < n; start += block) {
+    const int mine = start + int(threadIdx.x);
+    if (mine < n) tile[threadIdx.x] = make_float3(x[mine], y[mine], z[mine]);
+    __syncthreads();
+    const int count = min(block, n - start);
+#pragma unroll 16
+    for (int k = 0; k < count; k++) {
+      const float dx = tile[k].x - xi, dy = tile[k].y - yi, dz = tile[k].z - zi;
+      const float inv = rsqrtf(dx * dx + dy * dy + dz * dz + 1e-9f);
+      const float w = inv * inv * inv;
+      ax += dx * w, ay += dy * w, az += dz * w;
+    }
+    __syncthreads();
+  }
+  if (i >= n) return;
+  vx[i] += dt * ax, vy[i] += dt * ay, vz[i] += dt * az;
+}
+
+struct Spline {
+  int base[3];
+  float f[3], w[3][3];
+  __device__ Spline(const Mpm3d& s, int p, float inv_dx) {
+    for (int a = 0; a < 3; a++) {
+      const float at = s.x[a][p] * inv_dx;
+      base[a] = int(at - 0.5f);
+      f[a] = at - float(base[a]);
+      w[0][a] = 0.5f * (1.5f - f[a]) * (1.5f - f[a]);
+      w[1][a] = 0.75f - (f[a] - 1) * (f[a] - 1);
+      w[2][a] = 0.5f * (f[a] - 0.5f) * (f[a] - 0.5f);
+    }
+  }
+  __device__ int node(int n, int i, int j, int k) const {
+    return ((base[0] + i) * n + base[1] + j) * n + base[2] + k;
+  }
+};
+
+constexpr float dt = 8e-5f, gravity = 9.8f, young = 400;
+
+__global__ void to_grid_kernel(Mpm3d s) {
+  const int p = int(linear_index());
+  if (p >= s.particles) return;
+  const float dx = 1.0f / float(s.n_grid), inv_dx = float(s.n_grid), mass = 0.25f * dx * dx;
+  const float stiffness = dt * 4 * young * mass * inv_dx * inv_dx;
+  const Spline b(s, p, inv_dx);
+  const float pressure = stiffness * (s.j[p] - 1);
+  float momentum[3], affine[3][3];
+  for (int a = 0; a < 3; a++) {
+    momentum[a] = mass * s.v[a][p];
+    for (int d = 0; d < 3; d++) affine[a][d] = mass * s.c[3 * a + d][p] - (a == d ? pressure : 0);
+  }
+#pragma unroll
+  for (int i = 0; i < 3; i++)
+#pragma unroll
+    for (int j = 0; j < 3; j++)
+#pragma unroll
+      for (int k = 0; k < 3; k++) {
+        const float w = b.w[i][0] * b.w[j][1] * b.w[k][2];
+        const float away[3] = {(float(i) - b.f[0]) * dx, (float(j) - b.f[1]) * dx,
+                               (float(k) - b.f[2]) * dx};
+        float* node = s.nodes + 4 * b.node(s.n_grid, i, j, k);
+        for (int a = 0; a < 3; a++)
+          atomicAdd(node + a, w * (momentum[a] + affine[a][0] * away[0] + affine[a][1] * away[1] +
+                                   affine[a][2] * away[2]));
+        atomicAdd(node + 3, w * mass);
+      }
+}
+
+__global__ void grid_kernel(Mpm3d s) {
+  const int n = s.n_grid, at = int(linear_index());
+  if (at >= n * n * n) return;
+  float4* nodes = reinterpret_cast<float4*>(s.nodes);
+  const float4 node = nodes[at];
+  if (node.w <= 0) return;
+  float v[3] = {node.x / node.w, node.y / node.w - dt * gravity, node.z / node.w};
+  const int index[3] = {at / n / n, at / n % n, at % n};
+  for (int a = 0; a < 3; a++) {
+    if (index[a] < 3) v[a] = fmaxf(v[a], 0.0f);
+    if (index[a] > n - 3) v[a] = fminf(v[a], 0.0f);
+  }
+  nodes[at] = make_float4(v[0], v[1], v[2], node.w);
+}
+
+__global__ void to_particles_kernel(Mpm3d s) {
+  const int p = int(linear_index());
+  if (p >= s.particles) return;
+  const float inv_dx = float(s.n_grid);
+  const Spline b(s, p, inv_dx);
+  const float4* nodes = reinterpret_cast<const float4*>(s.nodes);
+  float v[3] = {}, c[3][3] = {};
+#pragma unroll
+  for (int i = 0; i < 3; i++)
+#pragma unroll
+    for (int j = 0; j < 3; j++)
+#pragma unroll
+      for (int k = 0; k < 3; k++) {
+        const float w = b.w[i][0] * b.w[j][1] * b.w[k][2];
+        const float away[3] = {float(i) - b.f[0], float(j) - b.f[1], float(k) - b.f[2]};
+        const float4 node = nodes[b.node(s.n_grid, i, j, k)];
+        const float u[3] = {w * node.x, w * node.y, w * node.z};
+        for (int a = 0; a < 3; a++) {
+          v[a] += u[a];
+          for (int d = 0; d < 3; d++) c[a][d] += 4 * inv_dx * u[a] * away[d];
+        }
+      }
+  for (int a = 0; a < 3; a++) {
+    s.v[a][p] = v[a];
+    s.x[a][p] += dt * v[a];
+    for (int d = 0; d < 3; d++) s.c[3 * a + d][p] = c[a][d];
+  }
+  s.j[p] *= 1 + dt * (c[0][0] + c[1][1] + c[2][2]);
+}
+
+constexpr int chains = 8;
+__global__ void multiply_adds_kernel(int rounds, float* sink) {
+  float v[chains];
+  for (int c = 0; c < chains; c++) v[c] = float(threadIdx.x + c);
+  for (int k = 0; k < rounds; k++)
+    for (int c = 0; c < chains; c++) v[c] = fmaf(v[c], 0.999f, 0.5f);
+  float sum = 0;
+  for (int c = 0; c < chains; c++) sum += v[c];
+  if (sum < 0) *sink = sum;  // never, and the compiler cannot know
+}
+
+int multiprocessors() {
+  int device = 0, count = 0;
+  expect(cudaGetDevice(&device), "asking for the device");
+  expect(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+         "asking for the multiprocessors");
+  return count;
+}
+
+/// A float on the device and one that the host reads, for results.
+struct Result {
+  float *device = nullptr, *host = nullptr;
+};
+const Result& result() {
+  static const Result r = [] {
+    Result made;
+    expect(cudaMalloc(&made.device, sizeof(float)), "allocating");
+    expect(cudaMallocHost(&made.host, sizeof(float)), "allocating");
+    return made;
+  }();
+  return r;
+}
+
+const Functions table = {
+    .use_device = [](int index) { expect(cudaSetDevice(index), "choosing a device"); },
+    .wait = [](Stream s) { expect(cudaStreamSynchronize(in(s)), "waiting"); },
+    .allocate =
+        [](size_t bytes) {
+          void* memory = nullptr;
+          expect(cudaMalloc(&memory, bytes), "allocating");
+          return memory;
+        },
+    .release = [](void* memory) { expect(cudaFree(memory), "freeing"); },
+    .upload =
+        [](void* to, const void* from, size_t bytes) {
+          expect(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "uploading");
+        },
+    .download =
+        [](void* to, const void* from, size_t bytes) {
+          expect(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "downloading");
+        },
+    .nothing =
+        [](Stream s) {
+          nothing_kernel<<<1, block, 0, in(s)>>>(1, 2, 3, 4, 5);
+          launched();
+        },
+    .memcpy =
+        [](float* to, const float* from, size_t n, Stream s) {
+          expect(cudaMemcpyAsync(to, from, n * sizeof(float), cudaMemcpyDeviceToDevice, in(s)),
+                 "copying");
+        },
+    .fill =
+        [](float* y, float v, size_t n, Stream s) {
+          fill_kernel<<<blocks_for(n), block, 0, in(s)>>>(y, v, n);
+          launched();
+        },
+    .copy =
+        [](const float* x, float* y, size_t n, Stream s) {
+          copy_kernel<<<blocks_for(n), block, 0, in(s)>>>(x, y, n);
+          launched();
+        },
+    .saxpy =
+        [](float a, const float* x, float* y, size_t n, Stream s) {
+          saxpy_kernel<<<blocks_for(n), block, 0, in(s)>>>(a, x, y, n);
+          launched();
+        },
+    .triad =
+        [](float* a, const float* b, const float* c, float scale, size_t n, Stream s) {
+          triad_kernel<<<blocks_for(n), block, 0, in(s)>>>(a, b, c, scale, n);
+          launched();
+        },
+    .sum =
+        [](const float* x, size_t n, Stream s) {
+          const Result& r = result();
+          expect(cudaMemsetAsync(r.device, 0, sizeof(float), in(s)), "clearing");
+          const unsigned most = unsigned(multiprocessors()) * 8;
+          sum_kernel<<<std::min(std::max(1u, blocks_for(n / 4)), most), block, 0, in(s)>>>(
+              x, n, r.device);
+          launched();
+          expect(cudaMemcpyAsync(r.host, r.device, sizeof(float), cudaMemcpyDeviceToHost, in(s)),
+                 "copying");
+          expect(cudaStreamSynchronize(in(s)), "waiting");
+          return *r.host;
+        },
+    .stencil =
+        [](const float* u, float* v, int n, Stream s) {
+          const dim3 threads(32, 8), blocks((n + 29) / 32, (n + 5) / 8);
+          stencil_kernel<<<blocks, threads, 0, in(s)>>>(u, v, n);
+          launched();
+        },
+    .nbody =
+        [](const float* x, const float* y, const float* z, float* vx, float* vy, float* vz,
+           float step, int n, Stream s) {
+          nbody_kernel<<<blocks_for(size_t(n)), block, 0, in(s)>>>(x, y, z, vx, vy, vz, step, n);
+          launched();
+        },
+    .mpm3d_substep =
+        [](const Mpm3d& m, Stream s) {
+          const size_t nodes = size_t(m.n_grid) * m.n_grid * m.n_grid;
+          expect(cudaMemsetAsync(m.nodes, 0, nodes * 4 * sizeof(float), in(s)), "clearing");
+          to_grid_kernel<<<blocks_for(size_t(m.particles)), block, 0, in(s)>>>(m);
+          grid_kernel<<<blocks_for(nodes), block, 0, in(s)>>>(m);
+          to_particles_kernel<<<blocks_for(size_t(m.particles)), block, 0, in(s)>>>(m);
+          launched();
+        },
+    .multiply_adds =
+        [](int rounds, Stream s) {
+          const unsigned blocks = unsigned(multiprocessors()) * 8;
+          multiply_adds_kernel<<<blocks, block, 0, in(s)>>>(rounds, result().device);
+          launched();
+          return 2.0 * chains * rounds * blocks * block;
+        },
+};
+
+}  // namespace
+
+const Functions* functions() { return &table; }
+
+}  // namespace bench::cuda

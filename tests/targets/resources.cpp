@@ -1,0 +1,65 @@
+// What kernels take of GPUs: read out of what the assemblers make, recorded, compared.
+#include <filesystem>
+#include <fstream>
+
+#include "quern/ir/lower.h"
+#include "quern/ir/text.h"
+#include "runtime/variant.h"
+#include "tests/catch.h"
+#include "tools/gpus/ptxas.h"
+#include "tools/gpus/record.h"
+
+using namespace quern;
+
+namespace {
+
+/// x[i] = f(x[i]) for code that makes %r of %a; the last task.
+gpus::Resources of(const gpus::Gpu& gpu, const std::string& code) {
+  auto kernel = ir::parse(
+      "quern 1\nkernel @k level=structured\nbinding field rank=1 f32 \"x\"\nbody {\n"
+      "%z = constant<0> : i32\n%n = extent<0.0> : i32\nparallel ordinal=0 %z, %n {(%i: i32)\n"
+      "%a = load<0.0> %i : f32\n" +
+      code + "store<0.0> %i, %r\nyield\n}\nyield\n}\n");
+  ir::Signature signature;
+  signature.fields.push_back({true, 1});
+  auto lowered = runtime::prepare(*kernel, signature, gpu.target).kernel;
+  return gpus::resources(gpu, *lowered).back();
+}
+
+std::string chain(int multiplications) {
+  std::string code = "%v0 = add %a, %a : f32\n";
+  for (int k = 1; k <= multiplications; k++)
+    code += "%v" + std::to_string(k) + " = mul %v" + std::to_string(k - 1) + ", %a : f32\n";
+  return code + "%r = add %v" + std::to_string(multiplications) + ", %a : f32\n";
+}
+
+}  // namespace
+
+TEST_CASE("more operations are more instructions, by as many as there are") {
+  for (const gpus::Gpu& gpu : gpus::all()) {
+    if (gpu.target.backend == "cuda" && !gpus::ptxas()) continue;
+    INFO(gpu.name);
+    gpus::Resources few = of(gpu, chain(8)), many = of(gpu, chain(208));
+    // NVIDIA's code is padded to a multiple of 8 instructions; LLVM puts delays into AMD's.
+    CHECK(many.instructions - few.instructions >= 200 - 8);
+    CHECK(many.instructions - few.instructions <= 2 * 200);
+    CHECK(few.registers > 0);
+    CHECK(few.registers < 64);
+    CHECK(few.spilled_bytes == 0);
+    CHECK(few.shared_bytes == 0);
+  }
+  if (!gpus::ptxas()) WARN("there is no ptxas: nothing is known of NVIDIA's GPUs");
+}
+
+TEST_CASE("what a record says is read back, and what is none is refused with its line") {
+  std::string file = (std::filesystem::temp_directory_path() / "quern-record.txt").string();
+  gpus::Recorded some = {{"triad 0 0 sm_80", {26, 0, 0, 64}}, {"a b 1 2 gfx942", {9, 8, 256, 7}}};
+  gpus::write(some, file);
+  CHECK(gpus::read(file) == some);
+  std::ofstream(file, std::ios::app) << "triad 0 1 sm_80: 26 0 many 64\n";
+  CHECK_THROWS_WITH(gpus::read(file), contains(file + ":4: not four numbers of a task"));
+  std::filesystem::remove(file);
+  CHECK_THROWS_WITH(gpus::read(file), contains("cannot read " + file));
+  CHECK_THROWS_WITH(gpus::write(some, "/nowhere/record.txt"),
+                    contains("cannot write /nowhere/record.txt"));
+}
