@@ -75,7 +75,8 @@ class Run {
 
   struct Extent {
     uint64_t total = 1;
-    uint64_t row = 1;  ///< iterations along the innermost axis
+    uint64_t row = 1;  ///< iterations along the last axis
+    std::array<uint64_t, Placement::max_axes> axes = {};
     bool fits = true;  ///< fewer than 2^63
   };
   Extent extent_of(const Variant::Plan& plan) {
@@ -86,11 +87,12 @@ class Run {
     plan.domain->evaluate(block_.args(), cells, bounds);
     size_t axes = plan.domain->results() / 2;
     for (size_t k = 0; k < axes; k++)
-      if (bounds[2 * k + 1] <= bounds[2 * k]) return {0, 0, true};
+      if (bounds[2 * k + 1] <= bounds[2 * k]) return {0, 0, {}, true};
     for (size_t k = 0; k < axes; k++) {
       e.row = uint64_t(bounds[2 * k + 1]) - uint64_t(bounds[2 * k]);
       if (__builtin_mul_overflow(e.total, e.row, &e.total) || e.total > uint64_t(INT64_MAX))
-        return {~0ull, 1, false};
+        return {~0ull, 1, {}, false};
+      e.axes[k] = e.row;
     }
     return e;
   }
@@ -141,6 +143,8 @@ class Run {
       command.chunks = 0;
     else if (task.kind != Task::serial)
       plan_chunks(command, task, plan.effort, extent.row);
+    if (task.walk == Task::element && extent.total > 0)
+      command.reciprocals = abi::reciprocals(task, std::span(extent.axes).first(task.rank));
     if (!task.reductions.empty() && task.walk == Task::chunked) prepare_scratch(command, task);
     if (extent.total > 0) commands_.push_back(command);
   }

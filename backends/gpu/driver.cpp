@@ -39,8 +39,9 @@ std::vector<uint64_t> spell_out(std::span<const Command> commands) {
   for (const Command& command : commands) {
     words.push_back(command.index());
     if (auto* l = std::get_if<Launch>(&command))
-      words.insert(words.end(), {reinterpret_cast<uint64_t>(program_of(*l).get()), l->task,
-                                 l->iterations, l->grain, l->chunks, l->args, l->guard});
+      words.insert(words.end(),
+                   {reinterpret_cast<uint64_t>(program_of(*l).get()), l->task, l->iterations,
+                    l->grain, l->chunks, l->args, l->guard, l->reciprocals[0], l->reciprocals[1]});
     if (auto* c = std::get_if<Copy>(&command))
       words.insert(words.end(), {c->to, c->from, c->bytes});
     if (auto* f = std::get_if<Fill>(&command))
@@ -124,7 +125,8 @@ void Driver::record(Work& work, const Launch& launch) {
   Geometry g = program->geometry(launch);
   if (g.grid == 0) return;
   if (work.empty() || work.back() != program) work.push_back(program);
-  uint64_t words[] = {launch.args, launch.guard, launch.iterations, launch.grain, launch.chunks};
+  const auto [by, more] = program->walk(launch);
+  uint64_t words[] = {launch.args, launch.guard, launch.iterations, by, more};
   void* parameters[] = {&words[0], &words[1], &words[2], &words[3], &words[4]};
   Code c = gpu_->api->launch(program->function(launch.task), g.grid, 1, 1, g.block, 1, 1, 0,
                              queue_.stream(), parameters, nullptr);

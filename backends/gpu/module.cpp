@@ -98,6 +98,11 @@ Program::Task Program::prepare(const ir::Task& task, FunctionHandle function) co
   return t;
 }
 
+std::array<uint64_t, 2> Program::walk(const runtime::Launch& launch) const {
+  if (tasks_.at(launch.task).walk == ir::Task::element) return launch.reciprocals;
+  return {launch.grain, launch.chunks};
+}
+
 Geometry Program::geometry(const runtime::Launch& launch) const {
   const Task& task = tasks_.at(launch.task);
   if (launch.iterations == 0) return {};

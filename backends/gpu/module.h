@@ -42,7 +42,7 @@ struct Geometry {
 };
 
 /// The tasks of a kernel. Function `task_<k>` takes the five words of a launch: args, guard,
-/// iterations, grain, chunks.
+/// iterations, and grain and chunks, or those of an element task the two reciprocals.
 class Program : public Used {
  public:
   /// Throws Error at a task's line where a block of the user's size cannot run.
@@ -54,6 +54,8 @@ class Program : public Used {
   /// short for that get smaller blocks, so that they spread. Throws Error where the device cannot
   /// start as many chunks at once.
   Geometry geometry(const runtime::Launch& launch) const;
+  /// The last two of the five words.
+  std::array<uint64_t, 2> walk(const runtime::Launch& launch) const;
 
  private:
   struct Task {

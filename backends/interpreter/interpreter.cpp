@@ -47,7 +47,8 @@ class Schedule {
       Order order(options_.threads, options_.seed);
       for (uint32_t t = 0; t < options_.threads; t++)
         machine_.task(number, *code.body, domain,
-                      {Task::element, 0, 0, domain.total, order(t), options_.threads});
+                      {Task::element, 0, 0, domain.total, order(t), options_.threads,
+                       abi::reciprocals(task, domain.extent)});
     }
     machine_.finish_reductions(task, domain.total);
   }
@@ -65,7 +66,7 @@ class Schedule {
     for (uint64_t k = 0; k < count; k++) {
       uint64_t c = order(k), begin = c * grain;
       machine_.task(number, body, domain,
-                    {Task::chunked, c, begin, std::min(begin + grain, domain.total), 0, 1});
+                    {Task::chunked, c, begin, std::min(begin + grain, domain.total), 0, 1, {}});
     }
   }
 

@@ -47,14 +47,17 @@ void Emitter::enter_thread(const ir::Task& task) {
   auto wide = [&](Value* v) { return b_.CreateZExt(v, b_.getInt64Ty()); };
   Value* first = b_.CreateMul(wide(grid_.block), wide(grid_.block_threads), "", true, true);
   Value* thread = b_.CreateAdd(first, wide(grid_.thread), "", true, true);
+  Value *fourth = function_->getArg(3), *fifth = function_->getArg(4);
   if (task.walk == ir::Task::element) {
     builtins_ = {{ir::Builtin::thread, thread},
                  {ir::Builtin::threads, grid_.threads},
                  {ir::Builtin::block_thread, wide(grid_.thread)},
+                 {ir::Builtin::reciprocal, fourth},
+                 {ir::Builtin::next_reciprocal, fifth},
                  {ir::Builtin::end, iterations}};
     return;
   }
-  Value *grain = function_->getArg(3), *chunks = function_->getArg(4);
+  Value *grain = fourth, *chunks = fifth;
   return_unless(b_.CreateICmpULT(thread, chunks));
   Value* begin = b_.CreateMul(thread, grain);
   Value* end = b_.CreateAdd(begin, grain);

@@ -164,6 +164,8 @@ class Emitter {
         Id last = iterations();
         return w.op(Spv::OpSelect, word, {scalar_.less(Type::u64, end, last), end, last});
       }
+      case ir::Builtin::reciprocal: return push_constant(offsetof(PushConstants, grain));
+      case ir::Builtin::next_reciprocal: return push_constant(offsetof(PushConstants, chunks));
       case ir::Builtin::block_thread:
       case ir::Builtin::iteration: break;
     }

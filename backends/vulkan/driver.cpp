@@ -182,6 +182,10 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
   }
   PushConstants constants{launch.args, launch.guard, launch.iterations, launch.grain, launch.chunks,
                           fault_,      fault_,       pipelines->id};
+  if (task.walk == ir::Task::element) {
+    constants.grain = launch.reciprocals[0];
+    constants.chunks = launch.reciprocals[1];
+  }
   gpu_->CmdBindPipeline(s.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, task.pipeline);
   gpu_->CmdPushConstants(s.buffer, gpu_->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof constants,
                          &constants);

@@ -15,6 +15,7 @@ class Walker {
     b_.before(loop_).at(task.loc);
     const uint32_t rank = uint32_t(loop_->operand_count() / 2);
     const uint32_t fast = task.reductions.empty() ? fast_axis(kernel, rank) : rank - 1;
+    task.innermost = uint8_t(fast);
     for (uint32_t k = 0; k < rank; k++)
       if (k != fast) axes_.push_back(k);
     axes_.push_back(fast);
@@ -42,12 +43,14 @@ class Walker {
   void elements() {
     Value* thread = b_.builtin(Builtin::thread);
     Value* end = b_.builtin(Builtin::end);
-    Value* narrow = lo_.size() > 1 ? b_.binary(Op::le, end, integer(UINT32_MAX)) : nullptr;
+    std::vector<Reciprocal> reciprocals;
+    if (lo_.size() > 1) reciprocals.push_back(reciprocal(Builtin::reciprocal));
+    if (lo_.size() > 2) reciprocals.push_back(reciprocal(Builtin::next_reciprocal));
     Inst* stride = b_.loop(thread, end, b_.builtin(Builtin::threads));
     Region* body = stride->region(0);
     Value* linear = body->arg(0);
     b_.at_end(body);
-    std::vector<Value*> at = narrow ? recover_short(linear, narrow) : recover(linear);
+    std::vector<Value*> at = lo_.size() > 1 ? recover_short(linear, reciprocals) : recover(linear);
     for (size_t k = 0; k < at.size(); k++) at[k] = b_.add(lo_[k], at[k]);
     fill(at, uses_iteration() && reordered() ? number(at) : linear);
     loop_->erase();
@@ -79,14 +82,32 @@ class Walker {
     return linear;
   }
 
-  /// `recover` with 32-bit divisions where `narrow` says that all iterations' numbers have 32 bits:
-  /// a 64-bit division takes a GPU many times longer.
-  std::vector<Value*> recover_short(Value* linear, Value* narrow) {
+  /// The parts of abi::reciprocal.
+  struct Reciprocal {
+    Value *exists, *multiplier, *shift;
+  };
+  Reciprocal reciprocal(Builtin which) {
+    Value* word = b_.builtin(which);
+    return {b_.binary(Op::ne, word, integer(0)), b_.convert(b_.convert(word, Type::u32), Type::u64),
+            b_.convert(b_.binary(Op::shr, word, integer(32)), Type::u32)};
+  }
+
+  /// The quotient of a u32 below 2^31.
+  Value* divide(Value* n, const Reciprocal& by) {
+    Value* twice = b_.binary(Op::shl, n, b_.integer(Type::u32, 1));
+    Value* product = b_.mul(b_.convert(twice, Type::u64), by.multiplier);
+    Value* high = b_.binary(Op::shr, product, b_.integer(Type::u64, 32));
+    return b_.binary(Op::shr, b_.convert(high, Type::u32), by.shift);
+  }
+
+  /// `recover` in 32 bits and by multiplications where all iterations' numbers allow it: a GPU has
+  /// no instruction that divides.
+  std::vector<Value*> recover_short(Value* linear, std::span<const Reciprocal> reciprocals) {
     const std::vector<Type> types(lo_.size(), Type::i64);
-    Inst* branch = b_.if_(narrow, types);
+    Inst* branch = b_.if_(reciprocals[0].exists, types);
     Region* around = b_.region();
     b_.at_end(branch->region(0));
-    std::vector<Value*> at = recover(b_.convert(linear, Type::u32));
+    std::vector<Value*> at = recover(b_.convert(linear, Type::u32), reciprocals);
     for (Value*& v : at) v = b_.convert(v, Type::i64);
     b_.yield(at);
     b_.at_end(branch->region(1));
@@ -97,12 +118,14 @@ class Walker {
   }
 
   /// Position along each axis in the order of the walk, counted from 0, of the iteration with this
-  /// number, in its type.
-  std::vector<Value*> recover(Value* linear) {
+  /// number, in its type. `reciprocals` are those of the innermost extents.
+  std::vector<Value*> recover(Value* linear, std::span<const Reciprocal> reciprocals = {}) {
     std::vector<Value*> at(lo_.size());
     for (size_t k = lo_.size(); k-- > 1;) {
       Value* extent = b_.convert(extent_[k], linear->type);
-      Value* rest = b_.div(linear, extent);
+      const size_t from_inside = lo_.size() - 1 - k;
+      Value* rest = from_inside < reciprocals.size() ? divide(linear, reciprocals[from_inside])
+                                                     : b_.div(linear, extent);
       at[k] = b_.sub(linear, b_.mul(rest, extent));
       linear = rest;
     }

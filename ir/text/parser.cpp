@@ -277,6 +277,8 @@ class Parser {
       } else if (accept("walk")) {
         expect("=");
         t.walk = named(walks, "a walk");
+      } else if (accept("innermost")) {
+        t.innermost = attribute<uint8_t>("an axis");
       } else if (accept("ordinal")) {
         t.ordinal = attribute<uint32_t>("an ordinal");
       } else if (accept("grain")) {

@@ -266,6 +266,7 @@ class Printer {
     out_ += tasks[t.kind];
     if (t.rank) out_ += number(" rank=", t.rank);
     if (t.walk != Task::unlowered) out_ += " walk=" + std::string(walks[t.walk]);
+    if (t.innermost) out_ += number(" innermost=", t.innermost);
     if (t.ordinal != ~0u) out_ += number(" ordinal=", t.ordinal);
     if (t.grain) out_ += number(" grain=", t.grain);
     if (t.block_size[0] || t.block_size[1] || t.block_size[2])

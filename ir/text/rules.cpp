@@ -446,8 +446,12 @@ void builtin(const Case& c) {
     return;
   }
   const bool chunk = b == Builtin::chunk || b == Builtin::begin;
-  const bool element = b == Builtin::thread || b == Builtin::threads || b == Builtin::block_thread;
-  c.require(task->kind != Task::serial && !(chunk && task->walk == Task::element) &&
+  const bool element = b == Builtin::thread || b == Builtin::threads ||
+                       b == Builtin::block_thread || b == Builtin::reciprocal ||
+                       b == Builtin::next_reciprocal;
+  const bool reciprocal = b == Builtin::reciprocal || b == Builtin::next_reciprocal;
+  c.require(task->kind != Task::serial && !(reciprocal && task->rank < 2) &&
+                !(chunk && task->walk == Task::element) &&
                 !(element && task->walk == Task::chunked),
             "not of this kind of task");
 }

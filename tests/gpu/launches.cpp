@@ -82,6 +82,14 @@ TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
   l.iterations = l.chunks = 0;
   run(*driver, l);
   CHECK(recorder.calls["launch"] == 2);
+
+  auto elements = driver->load(other.kernel, other.image);
+  Launch e{elements.get(), 0, 35, 1, 35, args};
+  e.reciprocals = {123, 456};
+  run(*driver, e);
+  REQUIRE(recorder.launches.size() == 3);
+  CHECK(std::vector<uint64_t>(recorder.launches[2].words, recorder.launches[2].words + 5) ==
+        std::vector<uint64_t>{args, 0, 35, 123, 456});
   driver->release(args);
   driver->release(guard);
 }

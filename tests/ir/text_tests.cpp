@@ -103,7 +103,7 @@ task serial {
   %2 = load<1.3> : i64
   yield
 }
-task range rank=2 ordinal=3 grain=1024 block=8,4,1 shared=64 deterministic reduce(add f32 0) reduce(min i64 2) domain {
+task range rank=2 innermost=1 ordinal=3 grain=1024 block=8,4,1 shared=64 deterministic reduce(add f32 0) reduce(min i64 2) domain {
   %0 = constant<0> : i32
   %1 = extent<0.0> : i32
   yield %0, %1, %0, %1
@@ -227,6 +227,7 @@ TEST_CASE("parsing fills in what the text says") {
   CHECK(s->tasks[0].ordinal == ~0u);
   CHECK(s->tasks[1].ordinal == 3);
   CHECK(s->tasks[1].block_size[1] == 4);
+  CHECK(s->tasks[1].innermost == 1);
   CHECK(s->tasks[1].footprints[0].lo[0] == -1);
   CHECK(s->schedule[2].condition.size() == 1);
   CHECK(s->schedule[2].body.size() == 2);

@@ -338,6 +338,7 @@ binding field rank=1 f32 "x"
   CHECK(verify(*parse(head + "task range rank=1 walk=element " + domain + " {" + addresses +
                       "%t = builtin.thread : i64\n%e = builtin.end : i64\nyield }\n")) ==
         std::vector<std::string>{});
+  refuse(element + "%r = builtin.reciprocal : i64\nyield }\n", "not of this kind of task");
 }
 
 // ---- what text cannot say

@@ -103,9 +103,11 @@ class Machine {
     }
     run(task.domain);
     int64_t total = 1;
+    std::vector<uint64_t> extents;
     for (size_t k = 0; k < yielded_.size(); k += 2) {
       Type t = task.domain->last->operand(k)->type;
       total *= std::max<int64_t>(0, to_signed(yielded_[k + 1], t) - to_signed(yielded_[k], t));
+      extents.push_back(uint64_t(to_signed(yielded_[k + 1], t) - to_signed(yielded_[k], t)));
     }
     uint64_t grain = task.grain ? task.grain : cut_.grain;
     uint64_t chunks = (uint64_t(total) + grain - 1) / grain;
@@ -120,8 +122,10 @@ class Machine {
         run(task.body);
       }
     } else {
+      if (total == 0) return;
+      const auto [reciprocal, next] = abi::reciprocals(task, extents);
       for (uint64_t t = 0; t < cut_.threads; t++) {
-        builtin_ = {0, 0, uint64_t(total), t, cut_.threads};
+        builtin_ = {0, 0, uint64_t(total), t, cut_.threads, 0, reciprocal, next};
         run(task.body);
       }
     }
@@ -252,7 +256,7 @@ class Machine {
   std::unordered_map<size_t, std::vector<uint64_t>> memory_;
   abi::ErrorRecord error_;
   static abi::PrintRing ring_;
-  std::array<uint64_t, 7> builtin_{};
+  std::array<uint64_t, 9> builtin_{};
   std::unordered_map<const Value*, Bits> values_;
   std::unordered_map<const Inst*, std::vector<Bits>> slots_;
   std::vector<Bits> yielded_;

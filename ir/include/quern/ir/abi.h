@@ -3,6 +3,9 @@
 //
 // One block per launch; its address is the only argument of a task besides the task builtins. All
 // entries are 8 bytes wide and 8-byte aligned; narrower values sit in the low end.
+#include <array>
+#include <bit>
+#include <span>
 #include <vector>
 
 #include "quern/ir/ir.h"
@@ -52,6 +55,18 @@ struct Layout {
   uint32_t bytes = 0;
 };
 Layout layout(const Kernel& kernel);
+
+/// Division by a number that is known at run time only, as a product (Granlund & Montgomery,
+/// "Division by Invariant Integers Using Multiplication", PLDI 1994): for n < 2^31 and 1 ≤ d < 2^31,
+/// n / d is the high half of 2n · (reciprocal(d) mod 2^32), shifted right by reciprocal(d) / 2^32.
+/// 0 for other d.
+constexpr uint64_t reciprocal(uint64_t d) {
+  if (d == 0 || d >> 31) return 0;
+  const uint64_t shift = uint64_t(std::bit_width(d - 1));
+  return shift << 32 | ((uint64_t(1) << (31 + shift)) + d - 1) / d;
+}
+/// Builtins `reciprocal` and `next_reciprocal` of an element task, whose domain has these extents.
+std::array<uint64_t, 2> reciprocals(const Task& task, std::span<const uint64_t> extents);
 
 /// Values that a check or a line of print can report: the numbers of a 4 × 4 matrix.
 inline constexpr uint32_t reported_values = 16;

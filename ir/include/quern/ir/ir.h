@@ -179,6 +179,7 @@ struct Task {
   Kind kind = serial;
   Walk walk = unlowered;
   uint8_t rank = 0;
+  uint8_t innermost = 0;  ///< the axis walked fastest (lowered; the others stay in their order)
   bool deterministic = false;
   uint32_t ordinal = ~0u;  ///< names its random numbers: parallel loop in program order; serial ~0
   uint64_t grain = 0;      ///< iterations per chunk; 0: the runtime chooses (chunked)

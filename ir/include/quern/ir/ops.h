@@ -50,9 +50,21 @@ enum class AtomicOp : uint8_t { add, mul, min, max, bit_and, bit_or, bit_xor, ex
 /// What a `builtin` yields, all i64. A chunked task runs iterations [begin, end) of its linear
 /// domain as chunk number `chunk`; an element task runs one thread out of `threads`, each starting
 /// at `thread`; threads run in blocks of a size of the device's choice, and `block_thread` counts
-/// those of a block from 0. `iteration` is the linear number of the iteration in its domain (a
+/// those of a block from 0. Where an element task has several axes, `reciprocal` is abi::reciprocal of
+/// the extent of the innermost one in the order of its walk, `next_reciprocal` that of the next, and
+/// 0 where the task has 2^31 iterations or more. `iteration` is the linear number of the iteration in its domain (a
 /// serial task: 0); lower_loops replaces it.
-enum class Builtin : uint8_t { chunk, begin, end, thread, threads, block_thread, iteration };
+enum class Builtin : uint8_t {
+  chunk,
+  begin,
+  end,
+  thread,
+  threads,
+  block_thread,
+  reciprocal,
+  next_reciprocal,
+  iteration
+};
 
 /// Kind bits of an arithmetic instruction: `reassociate` lets a float operation be reassociated
 /// (reductions whose order is unspecified); `uncontracted` keeps it out of an fma in every mode

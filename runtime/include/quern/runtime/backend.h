@@ -40,13 +40,15 @@ class Executable {
 };
 
 /// One task. Chunked: chunk c of `chunks` runs iterations [c·grain, min(iterations, (c+1)·grain)).
-/// Element: `iterations` in all, spread over threads. Serial: iterations is 1.
+/// Element: `iterations` in all, spread over threads; `reciprocals` are abi::reciprocals of the
+/// domain. Serial: iterations is 1.
 /// With a guard the task runs only where the 32-bit word there is not 0.
 struct Launch {
   const Executable* executable = nullptr;
   uint32_t task = 0;
   uint64_t iterations = 1, grain = 1, chunks = 1;
   Address args = 0, guard = 0;
+  std::array<uint64_t, 2> reciprocals = {};
 };
 struct Copy {
   Address to = 0, from = 0;
