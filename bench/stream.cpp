@@ -72,6 +72,13 @@ void arrays(Report& report, size_t n) {
   add(
       "reduce_sum", 4, [&] { sink = float(sum()); }, [&] { sink = reference::sum(a.data(), n); },
       [&](const Functions& f, Stream s) { sink = f.sum(at(x), n, s); });
+  qn::Field<float> total{device, {1}};
+  qn::Kernel add_up = [&] {
+    for (auto i : x) total[0] += x[i];
+  };
+  add(
+      "atomic_sum", 4, [&] { add_up(); }, [&] { sink = reference::sum(a.data(), n); },
+      [&](const Functions& f, Stream s) { sink = f.sum(at(x), n, s); });
 }
 
 void stencil(Report& report, int n) {

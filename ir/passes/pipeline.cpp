@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/passes/add_sites.h"
+#include "ir/passes/aggregate_atomics.h"
 #include "ir/passes/bind.h"
 #include "ir/passes/check_access.h"
 #include "ir/passes/check_arithmetic.h"
@@ -111,6 +112,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("demote_atomics", demote_atomics);
   run.may("forward", forward);
   run.must("open_tasks", open_tasks, target);
+  run.may("aggregate_atomics", [&](Kernel& k) { aggregate_atomics(k, target); });
   run.must("privatise_reductions", privatise_reductions, target);
   run.must("check_access", check_access);
   run.must("check_arithmetic", check_arithmetic);

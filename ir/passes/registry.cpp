@@ -1,6 +1,7 @@
 #include "ir/passes/registry.h"
 
 #include "ir/passes/add_sites.h"
+#include "ir/passes/aggregate_atomics.h"
 #include "ir/passes/bind.h"
 #include "ir/passes/check_access.h"
 #include "ir/passes/check_arithmetic.h"
@@ -48,6 +49,12 @@ TargetTraits element_traits() {
   return t;
 }
 
+TargetTraits block_traits() {
+  TargetTraits t = element_traits();
+  t.block_reductions = true;
+  return t;
+}
+
 TargetTraits four_lanes() {
   TargetTraits t;
   t.lanes = 4;
@@ -79,6 +86,7 @@ constexpr NamedPass all[] = {
     {"demote_atomics", demote_atomics},
     {"open_tasks", [](Kernel& k) { open_tasks(k, {}); }},
     {"open_tasks.element", [](Kernel& k) { open_tasks(k, element_traits()); }},
+    {"aggregate_atomics", [](Kernel& k) { aggregate_atomics(k, block_traits()); }},
     {"privatise_reductions", [](Kernel& k) { privatise_reductions(k, {}); }},
     {"check_access", check_access},
     {"check_arithmetic", check_arithmetic},

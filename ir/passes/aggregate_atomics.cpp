@@ -1,0 +1,214 @@
+#include "ir/passes/aggregate_atomics.h"
+
+#include <map>
+#include <optional>
+#include <unordered_set>
+
+#include "ir/passes/atomic_rules.h"
+#include "ir/passes/facts.h"
+#include "ir/passes/open_tasks.h"
+#include "quern/ir/builder.h"
+
+namespace quern::ir {
+
+namespace {
+
+bool combines(AtomicOp op) {
+  return op != AtomicOp::exchange && op != AtomicOp::cas && op != AtomicOp::load;
+}
+bool rounds(AtomicOp op, Type type) {
+  return is_float(type) && (op == AtomicOp::add || op == AtomicOp::mul);
+}
+Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
+
+class Aggregator {
+ public:
+  Aggregator(Kernel& kernel, Task& task)
+      : kernel_(kernel), task_(task), b_(kernel), loop_(parallel_of(task)) {
+    walk(loop_->region(0), [&](Inst* inst) {
+      for (const Value& v : inst->results) inside_.insert(&v);
+      for (Region* r : inst->regions)
+        for (const Value& v : r->args) inside_.insert(&v);
+    });
+    for (const Value& v : loop_->region(0)->args) inside_.insert(&v);
+  }
+
+  void run() {
+    survey();
+    for (auto& [alias_class, accesses] : classes_)
+      if (alias_class != 0 && accesses.alike) collect(accesses.atomics);
+    if (places_.empty()) return;
+    b_.before(loop_).at(task_.loc);
+    for (Place& p : places_) make_accumulator(p);
+    for (Place& p : places_)
+      for (Inst* inst : p.atomics) accumulate(p, inst);
+    b_.after(loop_).at(task_.loc);
+    for (Place& p : places_) apply(p);
+  }
+
+ private:
+  struct Accesses {
+    bool alike = true;
+    std::vector<Inst*> atomics;
+    std::map<uint64_t, AtomicOp> operations;  ///< by binding and component
+  };
+  /// One index of one component.
+  struct Place {
+    const Inst* first;
+    std::vector<Inst*> atomics;
+    Value *sum = nullptr, *used = nullptr;  ///< slots; used: null where every iteration adds
+  };
+
+  void survey() {
+    bool calls = false;
+    walk(loop_->region(0), [&](Inst* inst) {
+      calls |= inst->is(Op::call);
+      const bool access = inst->is(Op::load) || inst->is(Op::store) || inst->is(Op::atomic);
+      if (!access || kernel_.bindings[inst->binding()].kind != Binding::field) return;
+      Accesses& all = classes_[kernel_.bindings[inst->binding()].alias_class];
+      if (!inst->is(Op::atomic) || !qualifies(inst)) {
+        all.alike = false;
+        return;
+      }
+      all.alike &=
+          all.operations.try_emplace(inst->imm, inst->atomic()).first->second == inst->atomic();
+      all.atomics.push_back(inst);
+    });
+    if (calls || classes_.count(0)) classes_.clear();
+  }
+
+  bool qualifies(const Inst* inst) {
+    if (!combines(inst->atomic()) || inst->result()->used()) return false;
+    if (kernel_.modes.strict && rounds(inst->atomic(), inst->elem)) return false;
+    for (uint32_t k = 0; k < rank(inst); k++)
+      if (!invariant(inst->operand(k))) return false;
+    return true;
+  }
+
+  uint32_t rank(const Inst* inst) const { return kernel_.bindings[inst->binding()].rank; }
+
+  /// The same in every iteration, and computed without a failure.
+  bool invariant(const Value* v) const {
+    if (!inside_.count(v)) return true;
+    const Inst* inst = v->inst;
+    if (!inst || !inst->regions.empty() || !(info(inst->op).flags & flag::pure) ||
+        can_fail(kernel_, inst))
+      return false;
+    for (const Use& use : inst->operands)
+      if (!invariant(use.value)) return false;
+    return true;
+  }
+
+  bool same_index(const Inst* a, const Inst* b) const {
+    for (uint32_t k = 0; k < rank(a); k++) {
+      const Inst *x = constant_of(a->operand(k)), *y = constant_of(b->operand(k));
+      const bool same =
+          x && y ? x->imm == y->imm && x->type() == y->type() : a->operand(k) == b->operand(k);
+      if (!same) return false;
+    }
+    return true;
+  }
+
+  void collect(const std::vector<Inst*>& atomics) {
+    for (Inst* inst : atomics) {
+      auto place = std::find_if(places_.begin(), places_.end(), [&](const Place& p) {
+        return p.first->imm == inst->imm && same_index(p.first, inst);
+      });
+      if (place == places_.end()) place = places_.insert(places_.end(), Place{inst, {}});
+      place->atomics.push_back(inst);
+    }
+  }
+
+  void make_accumulator(Place& p) {
+    p.sum = b_.slot(p.first->elem);
+    b_.put(p.sum, b_.constant(p.first->elem, identity(p.first->atomic(), p.first->elem)));
+    for (const Inst* inst : p.atomics)
+      if (inst->parent == loop_->region(0)) return;
+    p.used = b_.slot(Type::u32);
+    b_.put(p.used, b_.integer(Type::u32, 0));
+  }
+
+  void accumulate(const Place& p, Inst* inst) {
+    b_.before(inst).at(inst->loc);
+    Value* sum =
+        b_.binary(operation(inst->atomic(), inst->elem), b_.get(p.sum), inst->operand(rank(inst)));
+    if (rounds(inst->atomic(), inst->elem)) sum->inst->kind |= reassociate;
+    b_.put(p.sum, sum);
+    if (p.used) b_.put(p.used, b_.integer(Type::u32, 1));
+    if (inst != p.first) inst->erase();
+  }
+
+  /// Behind the loop.
+  void apply(Place& p) {
+    const AtomicOp op = p.first->atomic();
+    const Type elem = p.first->elem;
+    Value *sum = b_.get(p.sum), *condition = nullptr;
+    Value* used = p.used ? b_.get(p.used) : nullptr;
+    if (task_.walk == Task::element) {
+      sum = b_.convert(b_.block_reduce(op, b_.convert(sum, stored(elem))), elem);
+      if (used) used = b_.block_reduce(AtomicOp::bit_or, used);
+      // A block's first thread has no iteration only where none of the block has.
+      Value* number = b_.builtin(Builtin::block_thread);
+      condition = b_.binary(Op::eq, number, b_.integer(Type::i64, 0));
+      if (!used) {
+        Value* thread = b_.builtin(Builtin::thread);
+        Value* end = b_.builtin(Builtin::end);
+        condition = b_.binary(Op::bit_and, condition, b_.lt(thread, end));
+      }
+    }
+    if (used) {
+      Value* any = b_.binary(Op::ne, used, b_.integer(Type::u32, 0));
+      condition = condition ? b_.binary(Op::bit_and, condition, any) : any;
+    }
+    Region* around = b_.region();
+    Inst* behind = b_.point();
+    if (condition) {
+      Inst* branch = b_.if_(condition);
+      b_.at_end(branch->region(1)).yield();
+      b_.at_end(branch->region(0));
+    }
+    ValueMap map;
+    std::vector<Value*> index;
+    for (uint32_t k = 0; k < rank(p.first); k++) index.push_back(outside(p.first->operand(k), map));
+    b_.at(p.first->loc);
+    b_.atomic(op, p.first->binding(), p.first->component(), elem, index, {&sum, 1})->site =
+        p.first->site;
+    if (condition) {
+      b_.yield();
+      b_.at_end(around);
+      if (behind) b_.before(behind);
+    }
+    b_.at(task_.loc);
+    const_cast<Inst*>(p.first)->erase();
+  }
+
+  /// An invariant, at the builder's point.
+  Value* outside(Value* v, ValueMap& map) {
+    if (!inside_.count(v)) return v;
+    if (auto known = map.find(v); known != map.end()) return known->second;
+    for (const Use& use : v->inst->operands) map[use.value] = outside(use.value, map);
+    clone_inst(b_, v->inst, map);
+    return map.at(v);
+  }
+
+  Kernel& kernel_;
+  Task& task_;
+  Builder b_;
+  Inst* loop_;
+  std::unordered_set<const Value*> inside_;  ///< values of an iteration
+  std::map<uint32_t, Accesses> classes_;     ///< by alias class
+  std::vector<Place> places_;
+};
+
+}  // namespace
+
+void aggregate_atomics(Kernel& kernel, const TargetTraits& target) {
+  if (kernel.modes.checked) return;
+  for (Task& task : kernel.tasks) {
+    if (task.kind != Task::range) continue;
+    if (task.walk == Task::element && !target.block_reductions) continue;
+    Aggregator(kernel, task).run();
+  }
+}
+
+}  // namespace quern::ir
