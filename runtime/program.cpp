@@ -25,7 +25,10 @@ Signature signature_of(const Kernel& kernel, std::span<const Argument> arguments
   };
   for (uint32_t k = 0; k < arguments.size(); k++) {
     const Storage* storage = arguments[k].storage.get();
-    if (storage) s.fields[k] = storage->facts();
+    if (storage) {
+      s.fields[k] = storage->facts();
+      s.fields[k].alignment = storage->alignment();
+    }
     s.fields[k].alias_class = k;
     if (!storage) continue;
     for (uint32_t other = 0; other < k; other++) {
@@ -46,6 +49,7 @@ std::string key_of(const Device& device, const Signature& s, std::span<const Arg
     key += ' ';
     key += std::to_string(s.fields[k].alias_class);
     if (k < arguments.size() && arguments[k].storage) key += arguments[k].storage->facts_key();
+    if (s.fields[k].alignment > 1) key += 'a' + std::to_string(s.fields[k].alignment);
   }
   return key;
 }

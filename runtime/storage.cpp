@@ -350,6 +350,13 @@ void Storage::settle() {
     for (const Component& c : places_)
       placement.offsets.push_back(int32_t(c.offset - places_[0].offset));
 
+  steps_ = 0;
+  if (placement.step && placement.levels.empty() && !placement.group) {
+    steps_ = uint64_t(places_[0].offset);
+    for (uint32_t k = 0; k < rank; k++)
+      steps_ |= uint64_t(stride(0, k)) | uint64_t(axes_[k].first * stride(0, k));
+  }
+
   // A component in groups has neighbours one element apart only inside them.
   facts_.contiguous = rank == 0;
   placement.fast = 0;
@@ -403,6 +410,11 @@ Address Storage::base(uint32_t component) const {
   for (uint32_t k = 0; k < axes_.size(); k++)
     if (!has_blocks(k)) at -= axes_[k].first * stride(component, k);
   return memory_->allocations[places_[component].allocation] + uint64_t(at);
+}
+
+uint32_t Storage::alignment() const {
+  if (!steps_) return 1;
+  return 1u << std::countr_zero(steps_ | memory_->allocations[places_[0].allocation] | 16);
 }
 
 int64_t Storage::stride(uint32_t component, uint32_t axis) const {

@@ -15,7 +15,7 @@ Emitter::Emitter(llvm::Module& module, const ir::Kernel& kernel, const Machine& 
       kernel_(kernel),
       machine_(machine),
       callees_(callees),
-      memory_(context_, machine),
+      memory_(context_, machine, kernel),
       b_(context_) {}
 
 void Emitter::task(llvm::Function* function, const ir::Task& task) {

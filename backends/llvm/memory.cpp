@@ -18,6 +18,19 @@ bool may_overlap(uint64_t a, uint64_t b) {
 }
 }  // namespace
 
+Memory::Memory(llvm::LLVMContext& context, const Machine& machine, const ir::Kernel& kernel)
+    : context_(context), machine_(machine) {
+  const ir::abi::Layout layout = ir::abi::layout(kernel);
+  for (size_t k = 0; k < kernel.bindings.size(); k++) {
+    const ir::Binding& binding = kernel.bindings[k];
+    if (binding.alignment <= 1) continue;
+    const ir::abi::Place& place = layout.places[k];
+    alignments_[place.base(0)] = binding.alignment;
+    for (uint32_t axis = 0; axis < binding.rank; axis++)
+      alignments_[place.stride(0, axis)] = binding.alignment;
+  }
+}
+
 void Memory::begin_task(const ir::Region* body) {
   classes_.clear();
   group_ = nullptr;
@@ -70,7 +83,14 @@ Value* Memory::argument(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* arg
   auto* load = b.CreateAlignedLoad(stored(inst.type()), place, llvm::Align(8));
   load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
   if (group_) load->setMetadata(llvm::LLVMContext::MD_access_group, group_);
-  return loaded(b, load, inst.type());
+  auto aligned = alignments_.find(inst.imm);
+  if (aligned == alignments_.end()) return loaded(b, load, inst.type());
+  if (inst.type() != ir::Type::address)  // a stride: zeros where LLVM looks for them
+    return b.CreateAnd(load, b.getInt64(-uint64_t(aligned->second)));
+  llvm::Constant* bytes = b.getInt64(aligned->second);
+  load->setMetadata(llvm::LLVMContext::MD_align,
+                    llvm::MDNode::get(context_, {llvm::ConstantAsMetadata::get(bytes)}));
+  return load;
 }
 
 Value* Memory::read(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address) {

@@ -11,8 +11,7 @@ namespace quern::codegen {
 
 class Memory {
  public:
-  Memory(llvm::LLVMContext& context, const Machine& machine)
-      : context_(context), machine_(machine) {}
+  Memory(llvm::LLVMContext& context, const Machine& machine, const ir::Kernel& kernel);
 
   /// Collects the alias classes of a task; before anything of it is emitted.
   void begin_task(const ir::Region* body);
@@ -45,6 +44,8 @@ class Memory {
   llvm::LLVMContext& context_;
   const Machine& machine_;
   std::map<uint64_t, Scopes> classes_;
+  /// Entries of the argument block that are multiples of more than one, by offset.
+  std::map<uint64_t, uint32_t> alignments_;
   llvm::MDNode* group_ = nullptr;
 };
 

@@ -42,6 +42,7 @@ void bind(Kernel& kernel, const Signature& signature) {
     b.alias_class = field.alias_class + 1;
     b.zero_based = field.zero_based;
     b.layout = field.layout;
+    b.alignment = field.alignment;
   }
   std::vector<Inst*> firsts;
   walk(kernel, [&](Inst* inst) {

@@ -204,6 +204,7 @@ class Parser {
     if (accept("class")) b.alias_class = attribute<uint32_t>("an alias class");
     b.contiguous = !accept("strided");
     b.zero_based = !accept("based");
+    if (accept("align")) b.alignment = attribute<uint32_t>("a number of bytes");
     b.layout = layout(b.rank);
     b.loc = location();
     kernel_->bindings.push_back(std::move(b));

@@ -216,6 +216,7 @@ class Printer {
     if (b.alias_class) out_ += number(" class=", b.alias_class);
     if (!b.contiguous) out_ += " strided";
     if (!b.zero_based) out_ += " based";
+    if (b.alignment > 1) out_ += number(" align=", b.alignment);
     layout(b.layout, b.rank);
     at(b.loc);
     out_ += "\n";

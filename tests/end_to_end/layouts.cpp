@@ -220,6 +220,33 @@ TEST_CASE("an aos field is an array of the C++ struct; wrapped memory is used in
              contains("does not see the host's memory"));
 }
 
+TEST_CASE("memory may lie anywhere: what runs on aligned elements runs on others too") {
+  using Four = qn::Vec<float, 4>;
+  static_assert(alignof(Four) == alignof(float));
+  for (const char* name : {"cpu", "interpreter"}) {
+    qn::Device device(name);
+    alignas(64) float memory[2][4 * 40 + 1];
+    for (auto& m : memory)
+      for (int k = 0; k < 4 * 40 + 1; k++) m[k] = float(k);
+    qn::Kernel reverse = [](qn::Field<vec4> x) {
+      for (auto i : x) x[i] = x[i].wzyx();
+    };
+    auto aligned = qn::Field<vec4>::wrap(device, reinterpret_cast<Four*>(memory[0]), {40});
+    auto shifted = qn::Field<vec4>::wrap(device, reinterpret_cast<Four*>(memory[1] + 1), {40});
+    reverse(aligned);
+    reverse(shifted);
+    for (int k = 0; k < 40; k++) {
+      REQUIRE(aligned.at(k) == Four(4 * k + 3.0f, 4 * k + 2.0f, 4 * k + 1.0f, 4 * k + 0.0f));
+      REQUIRE(shifted.at(k) == Four(4 * k + 4.0f, 4 * k + 3.0f, 4 * k + 2.0f, 4 * k + 1.0f));
+    }
+    aligned.swap(shifted);
+    reverse(aligned);
+    for (int k = 0; k < 40; k++)
+      REQUIRE(aligned.at(k) == Four(4 * k + 1.0f, 4 * k + 2.0f, 4 * k + 3.0f, 4 * k + 4.0f));
+    CHECK(memory[1][0] == 0);
+  }
+}
+
 TEST_CASE("views: rows, columns, slices, transposed and flipped fields alias their field") {
   on_every_device([](qn::Device& device) {
     for (const Named& n : layouts2) {

@@ -92,7 +92,7 @@ body {
 
 const std::string split = R"(quern 1
 kernel @split level=split results(f32)
-binding field rank=2 f32 "x"
+binding field rank=2 f32 "x" align=8
 binding frame "frame"
 frame f32, b1, i64, i64, i64
 task serial {
@@ -228,6 +228,7 @@ TEST_CASE("parsing fills in what the text says") {
   CHECK(s->tasks[1].ordinal == 3);
   CHECK(s->tasks[1].block_size[1] == 4);
   CHECK(s->tasks[1].innermost == 1);
+  CHECK(s->bindings[0].alignment == 8);
   CHECK(s->tasks[1].footprints[0].lo[0] == -1);
   CHECK(s->schedule[2].condition.size() == 1);
   CHECK(s->schedule[2].body.size() == 2);

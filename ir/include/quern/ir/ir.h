@@ -139,6 +139,9 @@ struct Binding {
   uint32_t alias_class = 0;  ///< bindings of different classes never overlap
   bool zero_based = true;    ///< the first index of every axis is 0
   Placement layout;
+  /// Where components lie side by side: the address of each element's first one, and the bytes from
+  /// each element to the next on each axis, are multiples of this (16 at most).
+  uint32_t alignment = 1;
 };
 
 /// A place that can fail or report: what the host needs to make the message. Not part of the code.

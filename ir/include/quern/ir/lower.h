@@ -29,6 +29,7 @@ struct Signature {
     uint32_t alias_class = 0;
     bool zero_based = true;
     Placement layout = {};
+    uint32_t alignment = 1;
     bool operator==(const Field&) const = default;
   };
   std::vector<Field> fields;  ///< one per binding (scalars: defaults)

@@ -63,6 +63,8 @@ class Storage {
   // ---- what a launch needs
   /// What code is specialised for: contiguous, zero_based, layout.
   const ir::Signature::Field& facts() const { return facts_; }
+  /// Binding::alignment of the memory that the field has now.
+  uint32_t alignment() const;
   /// Equal for equal facts; empty for the usual layout.
   const std::string& facts_key() const { return facts_key_; }
   /// The entries of quern/ir/abi.h.
@@ -161,6 +163,7 @@ class Storage {
   std::shared_ptr<Memory> memory_;
   ir::Signature::Field facts_;
   std::string facts_key_;
+  uint64_t steps_ = 0;  ///< components side by side: offset and strides, joined by bitwise or
   Loc loc_;
 };
 
