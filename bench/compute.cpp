@@ -32,7 +32,7 @@ void nbody(Report& report, int n) {
       Var<float> ax = 0, ay = 0, az = 0;
       for (auto j : range(x.dim(0))) {
         auto dx = x[j] - xi, dy = y[j] - yi, dz = z[j] - zi;
-        auto inv = 1 / sqrt(dx * dx + dy * dy + dz * dz + 1e-9f);
+        auto inv = rsqrt(dx * dx + dy * dy + dz * dz + 1e-9f);
         auto w = inv * inv * inv;
         ax += dx * w;
         ay += dy * w;

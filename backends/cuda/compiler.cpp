@@ -55,6 +55,12 @@ void finish(llvm::Function& f, const ir::Task&) {
                     llvm::ValueAsMetadata::get(one)}));
 }
 
+/// The PTX manual: a relative error of 2^-22.9 over the whole range, subnormal numbers included.
+llvm::Value* native(llvm::IRBuilderBase& b, ir::Op op, llvm::Value* x) {
+  if (op != ir::Op::rsqrt) return nullptr;
+  return b.CreateIntrinsic(llvm::Intrinsic::nvvm_rsqrt_approx_f, {}, {x});
+}
+
 codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
   codegen::Machine out;
   out.triple = isa.triple;
@@ -67,6 +73,7 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   out.grid = grid;
   out.shuffle_down = shuffle_down;
   out.barrier = barrier;
+  out.native = native;
   out.finish = finish;
   return out;
 }
@@ -115,6 +122,7 @@ runtime::Target target_for(int architecture, int newest_ptx) {
   t.traits.walk = ir::Task::element;
   t.traits.block_reductions = true;
   t.traits.narrow_atomics = false;
+  t.traits.native_math = {{ir::Op::rsqrt, ir::Type::f32}};
   return t;
 }
 

@@ -41,6 +41,8 @@ struct Machine {
   std::function<llvm::Value*(llvm::IRBuilderBase&, llvm::Value* v, unsigned distance)> shuffle_down;
   /// All threads of the block wait for each other, and see each other's writes to shared memory.
   std::function<void(llvm::IRBuilderBase&)> barrier;
+  /// A function of one argument that is among TargetTraits::native_math; null for others.
+  std::function<llvm::Value*(llvm::IRBuilderBase&, ir::Op, llvm::Value* x)> native;
   bool read_only_loads = false;  ///< memory that a task only reads is worth telling apart
   unsigned shared_space = 3;     ///< address space of a block's shared memory
   /// Called for each task's function once it is filled (calling convention, annotations).

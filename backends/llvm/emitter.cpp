@@ -150,7 +150,11 @@ Value* Emitter::single(const ir::Inst& inst) {
     case Op::block_reduce: return block_reduce(inst);
     default: break;
   }
-  Value* v = emit_scalar(b_, inst, operands(inst), kernel_.modes);
+  Value* v = nullptr;
+  if (ir::info(inst.op).library && machine_.native)
+    v = machine_.native(b_, inst.op, value(inst.operand(0)));
+  else
+    v = emit_scalar(b_, inst, operands(inst), kernel_.modes);
   if (!v)
     throw InternalError("operation '" + std::string(ir::info(inst.op).name) +
                         "' reached the code generator");

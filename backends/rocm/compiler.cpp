@@ -74,6 +74,16 @@ void finish(llvm::Function& f, const ir::Task& task) {
     module.addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", code_object_version);
 }
 
+/// The ISA manuals: within a unit in the last place, of normal numbers; others are scaled.
+llvm::Value* native(llvm::IRBuilderBase& b, ir::Op op, llvm::Value* x) {
+  if (op != ir::Op::rsqrt) return nullptr;
+  auto number = [&](double v) { return llvm::ConstantFP::get(x->getType(), v); };
+  llvm::Value* small = b.CreateFCmpOLT(x, number(0x1p-126));
+  llvm::Value* scaled = b.CreateFMul(x, b.CreateSelect(small, number(0x1p24), number(1)));
+  llvm::Value* root = b.CreateIntrinsic(llvm::Intrinsic::amdgcn_rsq, {x->getType()}, {scaled});
+  return b.CreateFMul(root, b.CreateSelect(small, number(0x1p12), number(1)));
+}
+
 codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
   codegen::Machine out;
   out.triple = isa.triple;
@@ -87,6 +97,7 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   out.grid = grid;
   out.shuffle_down = shuffle_down;
   out.barrier = barrier;
+  out.native = native;
   out.finish = finish;
   return out;
 }
@@ -125,6 +136,7 @@ runtime::Target target_for(const std::string& architecture, Wave wave) {
   t.traits.walk = ir::Task::element;
   t.traits.block_reductions = true;
   t.traits.narrow_atomics = false;
+  t.traits.native_math = {{ir::Op::rsqrt, ir::Type::f32}};
   return t;
 }
 

@@ -107,6 +107,7 @@ Value* partial_log1p(const Case& s) { return s.b.div(s.one(), s.b.add(s.one(), s
 Value* partial_cbrt(const Case& s) {
   return s.b.div(s.number(1.0 / 3), s.b.mul(s.result, s.result));
 }
+Value* partial_rsqrt(const Case& s) { return s.b.div(s.b.mul(s.number(-0.5), s.result), s[0]); }
 Value* partial_hypot(const Case& s) {
   Value* zero = s.number(0);
   return s.b.select(s.b.binary(Op::eq, s.result, zero), zero, s.b.div(s[s.k], s.result));

@@ -48,6 +48,8 @@ Expr pow_f32(Expr x, Expr y);
 Expr pow_f64(Expr x, Expr y);
 Expr cbrt_f32(Expr x);
 Expr cbrt_f64(Expr x);
+Expr rsqrt_f32(Expr x);
+Expr rsqrt_f64(Expr x);
 Expr hypot_f32(Expr x, Expr y);
 Expr hypot_f64(Expr x, Expr y);
 Expr erf_f32(Expr x);

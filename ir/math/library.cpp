@@ -33,6 +33,7 @@ class Library {
     unary(Op::log10, math::log10_f32, math::log10_f64);
     unary(Op::log1p, math::log1p_f32, math::log1p_f64);
     unary(Op::cbrt, math::cbrt_f32, math::cbrt_f64);
+    unary(Op::rsqrt, math::rsqrt_f32, math::rsqrt_f64);
     unary(Op::erf, math::erf_f32, math::erf_f64);
     unary(Op::erfc, math::erfc_f32, math::erfc_f64);
     unary(Op::tgamma, math::tgamma_f32, math::tgamma_f64);

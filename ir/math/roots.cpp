@@ -97,6 +97,8 @@ Expr hypot_of(Expr x, Expr y) {
 
 Expr cbrt_f32(Expr x) { return cbrt_of(x); }
 Expr cbrt_f64(Expr x) { return cbrt_of(x); }
+Expr rsqrt_f32(Expr x) { return 1.0 / sqrt(x); }
+Expr rsqrt_f64(Expr x) { return 1.0 / sqrt(x); }
 Expr hypot_f32(Expr x, Expr y) { return hypot_of(x, y); }
 Expr hypot_f64(Expr x, Expr y) { return hypot_of(x, y); }
 

@@ -1,5 +1,7 @@
 #include "ir/passes/legalise.h"
 
+#include <algorithm>
+
 #include "ir/passes/legalise_atomics.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/math.h"
@@ -11,8 +13,10 @@ namespace {
 /// The function that replaces an instruction, or null.
 const Function* replacement(const Kernel& kernel, const TargetTraits& target, const Inst* inst) {
   bool strict = kernel.modes.strict;
-  if (info(inst->op).library)
-    return target.native_math && !strict ? nullptr : &math_function(inst->op, inst->type());
+  if (info(inst->op).library) {
+    const bool native = std::ranges::count(target.native_math, std::pair(inst->op, inst->type()));
+    return native && !strict ? nullptr : &math_function(inst->op, inst->type());
+  }
   if (inst->is(Op::fma))
     return target.fma_exact[inst->type() == Type::f64] ? nullptr : &fma_function(inst->type());
   if (!strict || inst->results.empty() || inst->type() != Type::f32) return nullptr;

@@ -2,7 +2,7 @@
 // Replaces what the target lacks by IR.
 //
 // Expects: level lowered.
-// Guarantees: no library function is left, unless the target may use its own (native_math, not in
+// Guarantees: no library function is left, unless the target has its own (native_math, not in
 // strict mode). fma where it is not exact, and in strict mode f32 ÷ and √ where they are not, are
 // functions of ir/math. Atomics: float compare-and-swap and exchange work on the bits; products,
 // and float sums, minima and maxima that the target lacks, are compare-and-swap loops; 8- and

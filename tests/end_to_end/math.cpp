@@ -108,6 +108,9 @@ void check_all(const qn::Device& device) {
   UNARY(log10, 3)
   UNARY(log1p, 3)
   UNARY(cbrt, 3)
+  check<T>(
+      device, "rsqrt", 3, [](auto x, auto) { return rsqrt(x); },
+      [](T x, T) { return 1 / std::sqrt(x); });
   UNARY(erf, 4)
   UNARY(erfc, 7)
   UNARY(tgamma, 12)  // the C library's own bound is 10 (f64)

@@ -80,6 +80,7 @@ Arguments draw(Op op, Random& random) {
       if (kind == 1) return {random.spread(bottom, 2), 0};
       return {one_plus() - 2, 0};
     case Op::cbrt: return {random.spread(bottom, top), 0};
+    case Op::rsqrt: return {std::fabs(random.spread(bottom, top)), 0};
     case Op::tgamma:
     case Op::lgamma:
       if (kind == 1) return {random.uniform(-180, 180), 0};

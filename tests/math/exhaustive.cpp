@@ -44,6 +44,7 @@ auto libm(Op op) -> double (*)(double) {
     case Op::log10: return std::log10;
     case Op::log1p: return std::log1p;
     case Op::cbrt: return std::cbrt;
+    case Op::rsqrt: return [](double x) { return 1 / std::sqrt(x); };
     case Op::erf: return std::erf;
     case Op::erfc: return std::erfc;
     case Op::tgamma: return std::tgamma;

@@ -94,6 +94,7 @@ TEST_CASE("partials of float rows equal central differences") {
       {Op::log1p, {{1.3}, {-0.2}}},
       {Op::pow, {{1.3, -2.1}, {0.4, 3.0}, {5.0, 0.5}}},
       {Op::cbrt, {{1.3}, {-0.2}}},
+      {Op::rsqrt, {{1.3}, {0.02}}},
       {Op::hypot, {{1.3, -2.1}, {-0.4, 0.3}}},
   };
   for (const Case& c : cases)

@@ -48,6 +48,7 @@ class Reference {
       case ir::Op::log10: mpfr_log10(value_, a_, nearest); break;
       case ir::Op::log1p: mpfr_log1p(value_, a_, nearest); break;
       case ir::Op::cbrt: mpfr_cbrt(value_, a_, nearest); break;
+      case ir::Op::rsqrt: mpfr_rec_sqrt(value_, a_, nearest); break;
       case ir::Op::erf: mpfr_erf(value_, a_, nearest); break;
       case ir::Op::erfc: mpfr_erfc(value_, a_, nearest); break;
       case ir::Op::tgamma: mpfr_gamma(value_, a_, nearest); break;

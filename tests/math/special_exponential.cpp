@@ -1,5 +1,5 @@
 // Special values after C11 Annex F.10 of the exponential, logarithmic and hyperbolic functions,
-// cbrt and hypot; results that are exact, subnormal or just beyond the range.
+// cbrt, rsqrt and hypot; results that are exact, subnormal or just beyond the range.
 #include "tests/math/special.h"
 
 using namespace quern;
@@ -106,7 +106,7 @@ TEST_CASE("hyperbolic functions at zeros, infinities, NaN and the ends of their 
   CHECK(std::isfinite(call<double>(Op::acosh, std::numeric_limits<double>::max(), 0)));
 }
 
-TEST_CASE("cbrt and hypot at zeros, infinities, NaN; exact and extreme results") {
+TEST_CASE("cbrt, rsqrt and hypot at zeros, infinities, NaN; exact and extreme results") {
   for (double s : {1.0, -1.0}) {
     both(Op::cbrt, s * 0.0, s * 0.0);
     both(Op::cbrt, s * inf, s * inf);
@@ -117,6 +117,12 @@ TEST_CASE("cbrt and hypot at zeros, infinities, NaN; exact and extreme results")
     expect<double>(Op::cbrt, s * 0x1p1023, 0, s * 0x1p341);
   }
   both(Op::cbrt, not_a_number, not_a_number);
+  for (double s : {1.0, -1.0}) both(Op::rsqrt, s * 0.0, s * inf);
+  both(Op::rsqrt, inf, 0.0);
+  for (double x : {-1.0, -inf, not_a_number}) both(Op::rsqrt, x, not_a_number);
+  for (int k = 0; k < 63; k++) both(Op::rsqrt, std::ldexp(1.0, 2 * k), std::ldexp(1.0, -k));
+  expect<float>(Op::rsqrt, 0x1p-148, 0, 0x1p74);
+  expect<double>(Op::rsqrt, 0x1p-1074, 0, 0x1p537);
   for (double s : {1.0, -1.0}) {
     for (double other : {0.0, 3.0, -inf, inf, not_a_number}) {
       both(Op::hypot, s * inf, other, inf);

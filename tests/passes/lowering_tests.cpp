@@ -513,7 +513,7 @@ TEST_CASE("functions and fused products that a target lacks are the bodies of ir
     TargetTraits traits;
     traits.fma_exact[0] = traits.fma_exact[1] = false;
     traits.div_exact = traits.sqrt_exact = false;
-    traits.native_math = true;
+    traits.native_math = {{Op::pow, Type::f32}, {Op::sin, Type::f64}};
     prepare(*copy, traits);
     CHECK(count(*copy, Op::fma) == 0);
     CHECK(count(*copy, Op::pow) == (strict ? 0 : 1));

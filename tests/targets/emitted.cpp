@@ -21,7 +21,10 @@ struct Modes {
 std::string assembly(const std::string& name, const std::string& kernel_text, Modes modes = {}) {
   std::unique_ptr<ir::Kernel> kernel = ir::parse("quern 1\n" + kernel_text);
   ir::Signature signature;
-  for (uint32_t k = 0; k < kernel->bindings.size(); k++) signature.fields.push_back({true, k + 1});
+  for (uint32_t k = 0; k < kernel->bindings.size(); k++) {
+    const ir::Binding& b = kernel->bindings[k];
+    signature.fields.push_back({true, k + 1, true, b.layout, b.alignment});
+  }
   signature.modes.strict = modes.strict;
   for (const gpus::Gpu& gpu : gpus::all()) {
     if (gpu.name != name) continue;
@@ -77,6 +80,36 @@ TEST_CASE("PTX in strict mode rounds to nearest and never fuses or flushes") {
   CHECK(count(text, "sqrt.rn.f32") > 0);
   for (const char* word : {"fma.", "mad.", ".ftz", ".approx", ".full"})
     CHECK(count(text, word) == 0);
+}
+
+TEST_CASE("components side by side move together where the field is aligned") {
+  auto with = [](const std::string& alignment) {
+    return "kernel @k level=structured\nbinding field rank=1 f32, f32, f32, f32 \"x\"" + alignment +
+           " step=16 offsets(0, 4, 8, 12)\nbody {\n%z = constant<0> : i32\n%n = extent<0.0> : i32\n"
+           "parallel ordinal=0 %z, %n {(%i: i32)\n%a = load<0.0> %i : f32\n"
+           "%b = load<0.1> %i : f32\n%c = load<0.2> %i : f32\n%d = load<0.3> %i : f32\n"
+           "store<0.0> %i, %d\nstore<0.1> %i, %c\nstore<0.2> %i, %b\nstore<0.3> %i, %a\n"
+           "yield\n}\nyield\n}\n";
+  };
+  std::string whole = assembly("sm_80", with(" align=16"));
+  CHECK(count(whole, "ld.global.v4.f32") == 1);
+  CHECK(count(whole, "st.global.v4.f32") == 1);
+  std::string halves = assembly("sm_80", with(" align=8"));
+  CHECK(count(halves, "ld.global.v2.f32") == 2);
+  CHECK(count(halves, "st.global.v2.f32") == 2);
+  std::string single = assembly("sm_80", with(""));
+  CHECK(count(single, "ld.global.f32") == 4);
+  CHECK(count(single, ".v") == count(single, ".visible") + count(single, ".version"));
+}
+
+TEST_CASE("rsqrt is the GPU's instruction in default mode and made of √ and ÷ in strict mode") {
+  const std::string code = element_wise("%r = rsqrt %a : f32");
+  CHECK(count(assembly("sm_80", code), "rsqrt.approx.f32") == 1);
+  CHECK(count(assembly("gfx90a", code), "v_rsq_f32") == 1);
+  std::string strict = assembly("sm_80", code, {.strict = true});
+  CHECK(count(strict, "sqrt.rn.f32") == 1);
+  CHECK(count(strict, "approx") == 0);
+  CHECK(count(assembly("gfx90a", code, {.strict = true}), "v_rsq_f32") == 0);
 }
 
 TEST_CASE("PTX in default mode contracts a product and a sum, and nothing else") {

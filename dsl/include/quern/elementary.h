@@ -50,6 +50,18 @@ QUERN_ELEMENTARY(tgamma)
 QUERN_ELEMENTARY(lgamma)
 #undef QUERN_ELEMENTARY
 
+/// 1 / √u, where a GPU has an instruction for it.
+template <detail::Device U>
+auto rsqrt(const U& u, Loc l = Loc::here()) {
+  using T = detail::elem_t<U>;
+  static_assert(detail::Takes<T, true>::ok);
+  return detail::map<T>(detail::Op::rsqrt, u.quern_ids(l), l);
+}
+template <detail::HostFloat U>
+constexpr auto rsqrt(const U& u) {
+  return 1 / sqrt(u);
+}
+
 #define QUERN_ELEMENTARY(name)                                       \
   template <class A, class B>                                        \
     requires detail::OneDevice<A, B>                                 \
@@ -107,6 +119,7 @@ using lang::log1p;
 using lang::log2;
 using lang::pow;
 using lang::remainder;
+using lang::rsqrt;
 using lang::sin;
 using lang::sinh;
 using lang::tan;

@@ -2,6 +2,8 @@
 // The pipeline: its source reads as the table of contents of the compiler.
 #include <functional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "quern/ir/ir.h"
 
@@ -19,7 +21,8 @@ struct TargetTraits {
   bool narrow_atomics = true;     ///< 8- and 16-bit read-modify-write; else on the 32-bit word
   uint32_t lanes = 0;            ///< iterations to take through inner loops together; 0: one by one
   bool half_conversions = true;  ///< f16 with its conversions from and to f32; else kept as u16
-  bool native_math = false;      ///< target may replace library functions (default mode only)
+  /// Library functions that the target has itself, within their bounds (default mode only).
+  std::vector<std::pair<Op, Type>> native_math = {};
 };
 
 /// The facts of a launch that code is specialised for.
