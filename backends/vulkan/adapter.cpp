@@ -148,6 +148,7 @@ runtime::Target Adapter::target() const {
   t.traits.float_atomic_add[0] = abilities.f32_atomic_add;
   t.traits.float_atomic_add[1] = false;
   t.traits.narrow_atomics = false;
+  t.traits.block_reductions = abilities.int64_atomics;  // atomics on all types
   t.traits.half_conversions = false;
   t.workers = is_cpu ? 64 : 4096;  // a chunk is one invocation: a GPU wants many
   t.max_allocation = max_allocation;

@@ -98,6 +98,21 @@ Id Arithmetic::add_sub_mul(const ir::Inst& inst, Type t, Id x, Id y) {
   return free ? v : exact(v);
 }
 
+Id Arithmetic::combine(ir::AtomicOp op, Type t, Id x, Id y) {
+  using ir::AtomicOp;
+  const bool real = ir::is_float(t);
+  switch (op) {
+    case AtomicOp::add: return w.op(real ? Spv::OpFAdd : Spv::OpIAdd, type(t), {x, y});
+    case AtomicOp::mul: return w.op(real ? Spv::OpFMul : Spv::OpIMul, type(t), {x, y});
+    case AtomicOp::min: return real ? extreme(Op::fmin, t, x, y) : select(t, less(t, y, x), y, x);
+    case AtomicOp::max: return real ? extreme(Op::fmax, t, x, y) : select(t, less(t, x, y), y, x);
+    case AtomicOp::bit_and: return logic(Op::bit_and, t, x, y);
+    case AtomicOp::bit_or: return logic(Op::bit_or, t, x, y);
+    case AtomicOp::bit_xor: return logic(Op::bit_xor, t, x, y);
+    default: throw InternalError("atomic '" + std::string(ir::name(op)) + "' has no arithmetic");
+  }
+}
+
 Id Arithmetic::less(Type t, Id x, Id y) {
   return test(ir::is_float(t)    ? Spv::OpFOrdLessThan
               : ir::is_signed(t) ? Spv::OpSLessThan

@@ -21,6 +21,8 @@ class Arithmetic {
   Id constant(ir::Type t, ir::Bits bits);
   /// The result of a row; 0 where `inst` is none of this file's.
   Id row(const ir::Inst& inst, std::span<const Id> args);
+  /// The arithmetic of an atomic: an integer or a float of 32 or 64 bits.
+  Id combine(ir::AtomicOp op, ir::Type t, Id x, Id y);
   /// Signed or unsigned, as the type says.
   Id less(ir::Type t, Id x, Id y);
   Id convert(ir::Type from, ir::Type to, Id x);

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <unordered_map>
 
-#include "backends/vulkan/arithmetic.h"
+#include "backends/vulkan/block.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
 
@@ -37,7 +37,8 @@ class Emitter {
         number_(task),
         task_(kernel.tasks.at(task)),
         abilities_(abilities),
-        scalar_(w, kernel.modes) {
+        scalar_(w, kernel.modes),
+        block_(w, scalar_, group_size(task_)) {
     for (const ir::Inst* loop : loops_of(task_)) loop_numbers_[loop] = loop_numbers_.size();
   }
 
@@ -166,7 +167,7 @@ class Emitter {
       }
       case ir::Builtin::reciprocal: return push_constant(offsetof(PushConstants, grain));
       case ir::Builtin::next_reciprocal: return push_constant(offsetof(PushConstants, chunks));
-      case ir::Builtin::block_thread:
+      case ir::Builtin::block_thread: return scalar_.convert(Type::u32, Type::u64, block_.thread());
       case ir::Builtin::iteration: break;
     }
     throw InternalError("builtin '" + std::string(ir::name(which)) +
@@ -220,6 +221,8 @@ class Emitter {
         return w.op(Spv::OpIAdd, word, {value(inst.operand(0)), value(inst.operand(1))});
       case Op::read: return load(value(inst.operand(0)), inst.elem, ir::byte_size(inst.elem));
       case Op::rmw: return rmw(inst);
+      case Op::block_reduce:
+        return block_.reduce(inst.atomic(), inst.type(), value(inst.operand(0)));
       case Op::get: return w.op(Spv::OpLoad, scalar_.type(inst.elem), {slot_place(inst, 1)});
       default: break;
     }
@@ -487,6 +490,7 @@ class Emitter {
   std::unordered_map<const ir::Inst*, size_t> loop_numbers_;
   SpirvWriter w;
   Arithmetic scalar_;
+  Block block_;
   Id constants_ = 0, args_ = 0, thread_ = 0, threads_ = 0;
   std::unordered_map<const ir::Value*, Id> values_;
   std::unordered_map<const ir::Value*, Slot> slots_;

@@ -17,9 +17,9 @@ inline uint32_t group_size(const ir::Task& task) {
 struct PushConstants {
   uint64_t args, guard, iterations;
   uint64_t grain, chunks;  ///< element tasks: the reciprocals
-  uint64_t fault;       ///< address of the word that takes a CutLoop
-  uint64_t same_fault;  ///< equal to it, which no compiler knows
-  uint64_t id;          ///< of the kernel, for CutLoop
+  uint64_t fault;          ///< address of the word that takes a CutLoop
+  uint64_t same_fault;     ///< equal to it, which no compiler knows
+  uint64_t id;             ///< of the kernel, for CutLoop
 };
 
 /// Mesa's software driver ends every loop of an invocation once it has run 65,535 rounds, and says

@@ -172,6 +172,7 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
   uint64_t threads = serial ? 1 : chunked ? launch.chunks : launch.iterations;
   if (threads == 0) return;
   uint64_t groups = threads / task.group + (threads % task.group != 0);
+  if (task.combines) groups = std::min<uint64_t>(groups, target_.workers);
   uint64_t x = std::min<uint64_t>(groups, gpu_->adapter.max_groups[0]);
   uint64_t y = (groups + x - 1) / x;
   if (y > gpu_->adapter.max_groups[1]) {
@@ -347,7 +348,9 @@ Pipelines::Pipelines(std::shared_ptr<Gpu> on, const ir::Kernel& kernel, const ru
     if (group > most)
       throw Error(task.loc, "a block of " + std::to_string(group) + " iterations; " +
                                 gpu->adapter.name + " runs at most " + std::to_string(most));
-    tasks.push_back({nullptr, task.kind, task.walk, group});
+    bool combines = false;
+    ir::walk(task.body, [&](const ir::Inst* inst) { combines |= inst->is(ir::Op::block_reduce); });
+    tasks.push_back({nullptr, task.kind, task.walk, group, combines});
   }
   try {
     for (size_t k = 0; k < modules.size(); k++) tasks[k].pipeline = make(modules[k]);

@@ -17,7 +17,8 @@ struct Pipelines {
     VkPipeline pipeline = nullptr;
     ir::Task::Kind kind{};
     ir::Task::Walk walk{};
-    uint32_t group = 1;  ///< invocations in a workgroup
+    uint32_t group = 1;     ///< invocations in a workgroup
+    bool combines = false;  ///< its workgroups reduce: few with long loops beat many
   };
   std::shared_ptr<Gpu> gpu;
   std::vector<Task> tasks;
