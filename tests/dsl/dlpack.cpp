@@ -9,10 +9,12 @@
 #include <optional>
 
 #include "tests/catch.h"
+#include "tests/message_of.h"
 
 namespace qn = quern;
 namespace dl = quern::dlpack;
 using namespace qn::lang;
+using qn::test::message_of;
 
 namespace {
 
@@ -37,16 +39,6 @@ struct Foreign {
   dl::Managed managed{};
   int gone = 0;
 };
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const qn::Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 template <class W = qn::HostW>
 struct Grain {

@@ -3,6 +3,7 @@
 #include "backends/gpu/driver.h"
 #include "tests/catch.h"
 #include "tests/gpu/recording/recording.h"
+#include "tests/message_of.h"
 
 namespace quern::test {
 
@@ -55,15 +56,5 @@ ir::Task chunked();
 std::vector<std::byte> numbers(size_t bytes);
 std::vector<std::byte> read(runtime::Driver& driver, runtime::Address from, size_t bytes);
 uint32_t read_word(runtime::Driver& driver, runtime::Address from);
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
-}
 
 }  // namespace quern::test

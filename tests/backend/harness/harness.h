@@ -12,6 +12,7 @@
 #include "quern/ir/text.h"
 #include "quern/runtime/backend.h"
 #include "tests/catch.h"
+#include "tests/message_of.h"
 
 namespace quern::test {
 
@@ -128,16 +129,6 @@ std::vector<ir::Bits> interesting(ir::Type type);
 /// As stored.
 std::vector<std::byte> packed(ir::Type type, const std::vector<ir::Bits>& values);
 
-/// What `f` throws says, or nothing.
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
-}
 /// Runs `f` in a process of its own; its exit status.
 int in_child(const std::function<int()>& f);
 /// The driver still runs kernels.
