@@ -1,7 +1,8 @@
 #include "ir/passes/aggregate_atomics.h"
 
+#include <algorithm>
 #include <map>
-#include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ir/passes/atomic_rules.h"
@@ -36,7 +37,8 @@ class Aggregator {
   void run() {
     survey();
     for (auto& [alias_class, accesses] : classes_)
-      if (alias_class != 0 && accesses.alike) collect(accesses.atomics);
+      if (alias_class != 0 && accesses.alike && (accesses.one_binding || accesses.one_operation))
+        collect(accesses.atomics);
     if (places_.empty()) return;
     b_.before(loop_).at(task_.loc);
     for (Place& p : places_) make_accumulator(p);
@@ -51,6 +53,7 @@ class Aggregator {
     bool alike = true;
     std::vector<Inst*> atomics;
     std::map<uint64_t, AtomicOp> operations;  ///< by binding and component
+    bool one_binding = true, one_operation = true;
   };
   /// One index of one component.
   struct Place {
@@ -70,8 +73,13 @@ class Aggregator {
         all.alike = false;
         return;
       }
-      all.alike &=
-          all.operations.try_emplace(inst->imm, inst->atomic()).first->second == inst->atomic();
+      auto first = all.operations.try_emplace(inst->imm, inst->atomic()).first;
+      all.alike &= first->second == inst->atomic();
+      if (!all.atomics.empty()) {
+        const Inst* other = all.atomics.front();
+        all.one_binding &= other->binding() == inst->binding();
+        all.one_operation &= other->atomic() == inst->atomic() && other->elem == inst->elem;
+      }
       all.atomics.push_back(inst);
     });
     if (calls || classes_.count(0)) classes_.clear();
@@ -88,15 +96,15 @@ class Aggregator {
   uint32_t rank(const Inst* inst) const { return kernel_.bindings[inst->binding()].rank; }
 
   /// The same in every iteration, and computed without a failure.
-  bool invariant(const Value* v) const {
+  bool invariant(const Value* v) {
     if (!inside_.count(v)) return true;
+    auto [known, is_new] = invariant_.try_emplace(v, false);
+    if (!is_new) return known->second;
     const Inst* inst = v->inst;
-    if (!inst || !inst->regions.empty() || !(info(inst->op).flags & flag::pure) ||
-        can_fail(kernel_, inst))
-      return false;
-    for (const Use& use : inst->operands)
-      if (!invariant(use.value)) return false;
-    return true;
+    bool result = inst && inst->regions.empty() && is_pure(inst->op) && !can_fail(kernel_, inst);
+    for (size_t k = 0; result && k < inst->operand_count(); k++)
+      result = invariant(inst->operand(k));
+    return invariant_[v] = result;
   }
 
   bool same_index(const Inst* a, const Inst* b) const {
@@ -196,7 +204,8 @@ class Aggregator {
   Builder b_;
   Inst* loop_;
   std::unordered_set<const Value*> inside_;  ///< values of an iteration
-  std::map<uint32_t, Accesses> classes_;     ///< by alias class
+  std::unordered_map<const Value*, bool> invariant_;
+  std::map<uint32_t, Accesses> classes_;  ///< by alias class
   std::vector<Place> places_;
 };
 

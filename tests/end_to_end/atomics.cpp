@@ -79,6 +79,26 @@ TEST_CASE("an atomic that no iteration comes to touches nothing") {
   });
 }
 
+TEST_CASE("different operations through views of one field keep their order in the iteration") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {2}};
+    auto view = x.slice(0, 0, 2, 1);
+    qn::Kernel step{[&](I32 n) {
+                      for (auto i : range(n)) {
+                        x[0] += 1 + i;
+                        atomic_max(view[0], 5);
+                        x[0] += 1;
+                        x[1] += i;
+                        view[1] += 1;  // one operation: in any order
+                      }
+                    },
+                    fast};
+    step(1);
+    CHECK(x.at(0) == 6);
+    CHECK(x.at(1) == 1);
+  });
+}
+
 TEST_CASE("vectors, loops within the iteration, and several loops in a row") {
   on_every_device([](qn::Device& device) {
     const int n = 30'000;
