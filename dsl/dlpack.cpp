@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "dsl/recording.h"
 
@@ -87,7 +88,18 @@ Place place_of(runtime::Device& device, Loc loc) {
 
 /// What a tensor keeps: the field's memory, and its own axes.
 struct Exported {
+  Exported() = default;
+  Exported(const Exported&) = delete;
+  /// The memory is used again only after what the consumer has put into its stream.
+  ~Exported() {
+    if (!consumer) return;
+    try {
+      storage->device().driver().native()->run_after(*consumer);
+    } catch (const Error&) {  // the device is lost, and the memory with it
+    }
+  }
   std::shared_ptr<runtime::Storage> storage;
+  std::optional<void*> consumer;  ///< its stream
   std::vector<int64_t> shape, strides;
   Tensor tensor{};
   Managed managed{};
@@ -156,7 +168,7 @@ Layout layout_of(const Tensor& t, int rank, int64_t components, Loc loc) {
     if (t.shape[axes[size_t(k)]] > 1) dense &= t.strides[axes[size_t(k)]] == wanted;
     wanted *= t.shape[axes[size_t(k)]];
   }
-  if (!dense && wanted != 0)
+  if (!dense)
     throw Error(loc, "a tensor of shape " + list(t.shape, size_t(t.rank)) + " and strides " +
                          list(t.strides, size_t(t.rank)) +
                          " has gaps between its elements; share a contiguous one");
@@ -181,15 +193,13 @@ FieldObject* imported(DeviceObject* device, FieldType type, const Tensor& t,
                 "a tensor of shape " + list(t.shape, size_t(t.rank)) + " is no field of " +
                     std::to_string(type.rank) + " axes" +
                     (components > 1 ? " with " + std::to_string(components) + " components" : ""));
-  const Layout layout = layout_of(t, type.rank, components, loc);
   std::vector<int64_t> shape(t.shape, t.shape + type.rank);
-  int64_t elements = 1;
-  for (int64_t n : shape) elements *= n;
-  if (elements == 0) {  // there may be no memory at all
-    FieldObject* empty = make_field(device, type, shape.data(), layout, loc);
+  if (std::ranges::count(shape, 0)) {  // there may be no memory at all
+    FieldObject* empty = make_field(device, type, shape.data(), aos, loc);
     done();
     return empty;
   }
+  const Layout layout = layout_of(t, type.rank, components, loc);
   return wrap_field(device, type, static_cast<std::byte*>(t.data) + t.byte_offset, shape.data(),
                     layout, loc, std::move(done));
 }
@@ -203,8 +213,9 @@ std::function<void()> deleter_of(M* tensor) {
 
 }  // namespace
 
-Managed* export_tensor(FieldObject* field, Loc loc) {
+Managed* export_tensor(FieldObject* field, void* const* consumer, Loc loc) {
   Exported* e = exported(field, loc).release();
+  if (consumer) e->consumer = *consumer;
   e->managed = {e->tensor, e, [](Managed* m) { delete static_cast<Exported*>(m->manager); }};
   return &e->managed;
 }

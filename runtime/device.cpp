@@ -116,7 +116,7 @@ std::shared_ptr<Device> Device::join(std::string_view text, void* context, void*
   on.context = context;
   on.stream = stream;
   return std::make_shared<Device>(std::string(text), found.target,
-                                  found.backend->join(found.target, on));
+                                  found.backend->join(found.target, on), true);
 }
 
 std::shared_ptr<Device> Device::best() {
@@ -144,8 +144,8 @@ std::shared_ptr<Device> Device::standard(Loc loc) {
   }
 }
 
-Device::Device(std::string name, const Target&, std::unique_ptr<Driver> driver)
-    : name_(std::move(name)), driver_(std::move(driver)) {
+Device::Device(std::string name, const Target&, std::unique_ptr<Driver> driver, bool is_joined)
+    : name_(std::move(name)), is_joined_(is_joined), driver_(std::move(driver)) {
   error_ = allocate(sizeof(ir::abi::ErrorRecord), "the error record");
   ring_ = allocate(sizeof(ir::abi::PrintRing), "the print ring");
 }

@@ -43,7 +43,9 @@ Signature signature_of(const Kernel& kernel, std::span<const Argument> arguments
 }
 
 std::string key_of(const Device& device, const Signature& s, std::span<const Argument> arguments) {
-  std::string key = device.name() + (s.modes.checked ? " c" : " -") + (s.modes.strict ? "s" : "-") +
+  // Of joined devices the last one's code is kept.
+  std::string key = device.name() + (device.is_joined() ? "*" : "") +
+                    (s.modes.checked ? " c" : " -") + (s.modes.strict ? "s" : "-") +
                     (s.modes.contract ? "f" : "-");
   for (size_t k = 0; k < s.fields.size(); k++) {
     key += ' ';

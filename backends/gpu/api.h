@@ -128,12 +128,12 @@ constexpr Code success = 0, out_of_memory = 2, no_device = 100, invalid_image = 
 }  // namespace code
 namespace flag {
 constexpr unsigned stream_non_blocking = 1, event_without_timing = 2, host_portable = 1;
-constexpr int capture_relaxed = 2;          ///< other threads' calls do not disturb it
-constexpr int function_max_threads = 0;     ///< an attribute of functions
-constexpr int pool_release_threshold = 4;   ///< an attribute of pools
-constexpr int pointer_memory_type = 2;      ///< an attribute of pointers
-constexpr int pointer_device = 9;           ///< another
-constexpr unsigned memory_of_the_host = 1;  ///< its value for pinned memory
+constexpr int capture_relaxed = 2;         ///< other threads' calls do not disturb it
+constexpr int function_max_threads = 0;    ///< an attribute of functions
+constexpr int pool_release_threshold = 4;  ///< an attribute of pools
+constexpr int pointer_context = 1;         ///< attributes of pointers: CUDA only
+constexpr int pointer_memory_type = 2;     ///< …
+constexpr int pointer_device = 9;          ///< …
 }  // namespace flag
 
 /// A vendor's functions. Members are called with the context of `enter` current.
@@ -153,6 +153,7 @@ class Api {
   };
   std::string vendor;  ///< "CUDA"
   Attributes attributes{};
+  unsigned host_memory = 1;      ///< the memory type of pinned memory
   bool grid_in_threads = false;  ///< blocks times threads of a block must stay below 2^32
 
   // Where the shapes of the two differ.

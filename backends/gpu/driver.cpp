@@ -103,7 +103,9 @@ Ticket Driver::submit(std::span<const Command> commands) {
         std::visit([&](const auto& c) { record(w, c); }, command);
     };
     std::shared_ptr<const Graph> graph;
-    if (can_repeat(commands)) graph = graphs_.find(spell_out(commands), record_all);
+    // Capturing somebody else's stream would take their work into the graph.
+    if (queue_.owns_stream() && can_repeat(commands))
+      graph = graphs_.find(spell_out(commands), record_all);
     if (!graph) return record_all(work);
     work.push_back(graph);
     graph->launch(queue_.stream());

@@ -98,9 +98,13 @@ void Memory::adopt(Address address, uint64_t bytes) {
   unsigned type = 0;
   int device = -1;
   Code c = gpu_->api->pointer_attribute(&type, flag::pointer_memory_type, address);
-  const bool of_the_host = c == code::success && type == flag::memory_of_the_host;
+  const bool of_the_host = c == code::success && type == gpu_->api->host_memory;
   if (c == code::success && !of_the_host)
     c = gpu_->api->pointer_attribute(&device, flag::pointer_device, address);
+  Context context = nullptr;  // memory of pools has none
+  if (gpu_->context && c == code::success && !of_the_host &&
+      gpu_->api->pointer_attribute(&context, flag::pointer_context, address) != code::success)
+    context = nullptr;
   if (is_fatal(c)) fail(*gpu_->api, c, "asking for a pointer's device");
   std::string where;
   if (c != code::success)
@@ -110,6 +114,8 @@ void Memory::adopt(Address address, uint64_t bytes) {
   else if (device != gpu_->properties.index)
     where = "memory of device " + std::to_string(device) + ", and " + gpu_->properties.name +
             " is device " + std::to_string(gpu_->properties.index);
+  else if (context && context != gpu_->context)
+    where = "memory of another context";
   if (!where.empty()) throw Error("the pointer wrapped leads to " + where);
   foreign_.emplace(address, bytes);
 }

@@ -27,6 +27,7 @@ class Queue {
   explicit Queue(std::shared_ptr<Gpu> gpu);  ///< with a stream of its own
   /// In a stream of somebody else's, which outlives it.
   Queue(std::shared_ptr<Gpu> gpu, StreamHandle foreign);
+  bool owns_stream() const { return own_stream_; }
   ~Queue();
   Queue(const Queue&) = delete;
 

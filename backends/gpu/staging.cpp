@@ -72,10 +72,10 @@ bool Staging::is_pinned(const std::byte* memory, uint64_t bytes) {
   bool pinned = true;
   queue_.call([&] {
     for (const std::byte* at : {memory, memory + bytes - 1}) {
-      unsigned type = 0;  // unchanged, with an error, where the driver does not know the memory
+      unsigned type = ~0u;  // unchanged, with an error, where the driver does not know the memory
       Code c = gpu_->api->pointer_attribute(&type, flag::pointer_memory_type,
                                             reinterpret_cast<Address>(at));
-      pinned = pinned && c == code::success && type == flag::memory_of_the_host;
+      pinned = pinned && c == code::success && type == gpu_->api->host_memory;
     }
   });
   return pinned;

@@ -63,6 +63,7 @@ class Hip final : public gpu::Api {
     if (!library.find(properties_, "hipGetDevicePropertiesR0600", nullptr)) {
       found = found && library.find(properties_, "hipGetDeviceProperties", &why);
       arch_name_ = arch_name_before_6;
+      host_memory = 0;  // hipMemoryTypeHost; ROCm 6 put hipMemoryTypeUnregistered before it
     }
     return found && library.find(set_device_, "hipSetDevice", &why) &&
            library.find(get_device_, "hipGetDevice", &why) &&

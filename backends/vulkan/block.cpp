@@ -14,11 +14,10 @@ constexpr auto visible = uint32_t(spv::MemoryAccessMask::MakePointerVisible) |
 constexpr auto available = uint32_t(spv::MemoryAccessMask::MakePointerAvailable) |
                            uint32_t(spv::MemoryAccessMask::NonPrivatePointer);
 
-/// What memory is shared in: 8 and 16 bits would need features of their own.
-Type shared_type(Type t) {
-  if (ir::bit_width(t) >= 32) return t;
-  return ir::is_signed(t) ? Type::i32 : Type::u32;
-}
+/// What memory is shared in: 32 or 64 bits, so that all types share two arrays of at most 12 KiB
+/// together, of the 16 that every device has.
+Type shared_type(Type t) { return ir::bit_width(t) == 64 ? Type::u64 : Type::u32; }
+Type widened(Type narrow) { return ir::is_signed(narrow) ? Type::i32 : Type::u32; }
 }  // namespace
 
 Id Block::thread() {
@@ -46,14 +45,20 @@ void Block::barrier() {
 }
 
 Id Block::reduce(ir::AtomicOp op, Type narrow, Id v) {
-  const Type t = shared_type(narrow);
-  const Id element = scalar_.type(t), mine = thread();
+  const bool real = ir::is_float(narrow);
+  const Type bits = shared_type(narrow);
+  const Type t = ir::bit_width(narrow) >= 32 ? narrow : widened(narrow);
+  const Id mine = thread();
   const Id group = scalar_.constant(Type::u32, uint32_t(spv::Scope::Workgroup));
   auto number = [&](uint32_t n) { return scalar_.constant(Type::u32, n); };
   auto load = [&](Id index) {
-    return w.op(Spv::OpLoad, element, {place(t, index), visible, group});
+    Id word = w.op(Spv::OpLoad, scalar_.type(bits), {place(bits, index), visible, group});
+    return real ? w.bitcast(scalar_.type(t), word) : word;
   };
-  auto store = [&](Id value) { w.effect(Spv::OpStore, {place(t, mine), value, available, group}); };
+  auto store = [&](Id value) {
+    Id word = real ? w.bitcast(scalar_.type(bits), value) : value;
+    w.effect(Spv::OpStore, {place(bits, mine), word, available, group});
+  };
   store(scalar_.convert(narrow, t, v));
   barrier();
   for (uint32_t left = size_; left > 1;) {

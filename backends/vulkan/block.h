@@ -25,7 +25,7 @@ class Block {
   Arithmetic& scalar_;
   uint32_t size_;
   Id number_ = 0;                  ///< the built-in variable
-  std::map<ir::Type, Id> shared_;  ///< an array for each type
+  std::map<ir::Type, Id> shared_;  ///< an array for each width
 };
 
 }  // namespace quern::vulkan

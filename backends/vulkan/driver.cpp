@@ -172,7 +172,12 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
   uint64_t threads = serial ? 1 : chunked ? launch.chunks : launch.iterations;
   if (threads == 0) return;
   uint64_t groups = threads / task.group + (threads % task.group != 0);
-  if (task.combines) groups = std::min<uint64_t>(groups, target_.workers);
+  if (task.combines) {
+    uint64_t few = target_.workers;
+    // Mesa's software device ends an invocation's loops after 65,535 rounds in all.
+    if (gpu_->adapter.abilities.mesa_software) few = std::max(few, groups / 16);
+    groups = std::min(groups, few);
+  }
   uint64_t x = std::min<uint64_t>(groups, gpu_->adapter.max_groups[0]);
   uint64_t y = (groups + x - 1) / x;
   if (y > gpu_->adapter.max_groups[1]) {

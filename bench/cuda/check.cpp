@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,11 @@ void streams(const Functions& f, size_t n) {
   expect_same("saxpy", y.numbers(), b);
   f.copy(y.data(), z.data(), n, stream);
   expect_same("copy", z.numbers(), b);
-  expect_same("reduce_sum", {f.sum(x.data(), n, stream)}, {float(reference::sum(a.data(), n))},
-              1e-5f * float(n));
+  std::vector<float> positive(n);
+  for (size_t k = 0; k < n; k++) positive[k] = 1 + 0.5f * a[k];
+  Array summands(f, positive);
+  expect_same("reduce_sum", {f.sum(summands.data(), n, stream)},
+              {float(std::accumulate(positive.begin(), positive.end(), 0.0))}, 1e-5f);
   f.fill(z.data(), 4.0f, n, stream);
   expect_same("fill", z.numbers(), std::vector<float>(n, 4.0f));
   f.memcpy(z.data(), x.data(), n, stream);

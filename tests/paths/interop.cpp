@@ -3,8 +3,10 @@
 #include <quern/dlpack.h>
 
 #include <numeric>
+#include <optional>
 
 #include "backends/gpu/api.h"
+#include "tests/message_of.h"
 #include "tests/paths/support.h"
 
 namespace qn = quern;
@@ -12,6 +14,7 @@ namespace gpu = quern::gpu;
 using namespace qn::lang;
 using gpu::Address, gpu::EventHandle, gpu::FunctionHandle, gpu::GraphExecHandle, gpu::GraphHandle,
     gpu::ModuleHandle, gpu::StreamHandle;
+using qn::test::message_of;
 using qn::test::Path;
 
 namespace {
@@ -52,16 +55,6 @@ struct Memory {
   const Vendor& vendor;
   gpu::Address address = 0;
 };
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const qn::Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 #define BOTH GENERATE(as<std::string>(), "cuda", "rocm")
 
@@ -167,6 +160,66 @@ TEST_CASE("a device works in a context of the caller's, which stays the caller's
   }
   CHECK(path.log.calls["retain"] == retained);
   CHECK(path.log.calls["release"] == released);
+}
+
+TEST_CASE("memory of another context is refused, though the device is the same") {
+  Path path("cuda");
+  Vendor vendor(path);
+  Stream stream(vendor);
+  void* other = reinterpret_cast<void*>(uintptr_t(0x101));
+  REQUIRE(path.function<int(void*)>("cuCtxPushCurrent_v2", "")(other) == 0);
+  std::optional<Memory> memory(std::in_place, vendor, 40);
+  REQUIRE(path.function<int(void**)>("cuCtxPopCurrent_v2", "")(nullptr) == 0);
+  CHECK_THAT(message_of([&] { qn::Field<float>::wrap(path.device, memory->as<float>(), {10}); }),
+             contains("leads to memory of another context"));
+  qn::Device device = qn::interop::on_stream(path.device.name(), stream.handle, other);
+  auto x = qn::Field<float>::wrap(device, memory->as<float>(), {10});
+  x.fill(2);
+  CHECK(x.at(9) == 2);
+  x.release();
+  device.synchronize();
+}
+
+TEST_CASE("a stream of the caller's is never captured") {
+  Path path(BOTH);
+  Vendor vendor(path);
+  Stream stream(vendor);
+  qn::Device joined = qn::interop::on_stream(path.device.name(), stream.handle);
+  for (const qn::Device& device : {path.device, joined}) {
+    qn::Field<int> x{device, {100}};
+    qn::Kernel long_batch = [](qn::Field<int> f) {
+      for (int n = 0; n < 10; n++)
+        for (auto i : f) f[i] = n;
+    };
+    const int before = path.log.calls["capture_begin"];
+    for (int round = 0; round < 4; round++) long_batch(x);
+    device.synchronize();
+    const bool own = qn::interop::handles(device).stream != stream.handle;
+    CHECK((path.log.calls["capture_begin"] > before) == own);
+  }
+}
+
+TEST_CASE("the taker's work in its stream comes before what reuses a tensor's memory") {
+  Path path(BOTH);
+  Vendor vendor(path);
+  Stream stream(vendor);
+  qn::dlpack::Managed* tensor = nullptr;
+  {
+    qn::Field<int> x{path.device, {16}};
+    x.fill(7);
+    tensor = qn::to_dlpack(x, stream.handle);
+  }
+  int received[16] = {};
+  REQUIRE(vendor.download(received, reinterpret_cast<gpu::Address>(tensor->tensor.data),
+                          sizeof received, stream.handle) == 0);
+  const int waits = path.log.calls["stream_wait_event"];
+  tensor->deleter(tensor);
+  CHECK(path.log.calls["stream_wait_event"] == waits + 1);
+  qn::Field<int> again{path.device, {16}};
+  again.fill(9);
+  path.device.synchronize();
+  REQUIRE(vendor.stream_synchronize(stream.handle) == 0);
+  CHECK(received[15] == 7);
 }
 
 TEST_CASE("streams wait for each other where they are told to") {

@@ -49,7 +49,8 @@ struct ManagedVersioned {
 }  // namespace quern::dlpack
 
 namespace quern::detail {
-dlpack::Managed* export_tensor(FieldObject* field, Loc loc);
+/// `consumer`: the stream of what takes the tensor, or null.
+dlpack::Managed* export_tensor(FieldObject* field, void* const* consumer, Loc loc);
 dlpack::ManagedVersioned* export_versioned_tensor(FieldObject* field, Loc loc);
 FieldObject* import_tensor(DeviceObject* device, FieldType type, dlpack::Managed* tensor, Loc loc);
 FieldObject* import_tensor(DeviceObject* device, FieldType type, dlpack::ManagedVersioned* tensor,
@@ -61,18 +62,19 @@ namespace quern {
 /// The field's elements as a tensor on its device, with an axis of components after its own where
 /// an element has several. Its deleter, which whoever takes it calls once, may run in any thread;
 /// until then the memory lives, but swap and release() of the field end that. Waits for what was
-/// launched; to_dlpack(field, stream) makes the vendor's stream wait instead. Throws Error for
-/// elements that are no arrays of one scalar type, and layouts without one (see
-/// interop::address).
+/// launched, and the deleter wants the taker's work to be finished; to_dlpack(field, stream) makes
+/// the taker's stream, which outlives the tensor, wait instead, and the memory wait for what is in
+/// that stream when the deleter runs. Throws Error for elements that are no arrays of one scalar
+/// type, and layouts without one (see interop::address).
 template <class T, int N>
 dlpack::Managed* to_dlpack(const Field<T, N>& field, Loc l = Loc::here()) {
   detail::synchronize_field(field.object(), l);
-  return detail::export_tensor(field.object(), l);
+  return detail::export_tensor(field.object(), nullptr, l);
 }
 template <class T, int N>
 dlpack::Managed* to_dlpack(const Field<T, N>& field, void* stream, Loc l = Loc::here()) {
   detail::run_field_before(field.object(), stream, l);
-  return detail::export_tensor(field.object(), l);
+  return detail::export_tensor(field.object(), &stream, l);
 }
 template <class T, int N>
 dlpack::ManagedVersioned* to_dlpack_versioned(const Field<T, N>& field, Loc l = Loc::here()) {

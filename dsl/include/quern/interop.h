@@ -19,9 +19,10 @@ inline Handles handles(const Device& device, Loc l = Loc::here()) {
 }
 
 /// A device ("cuda", "rocm:1") that works in a stream of the caller's, in order with everything
-/// else there, and in a context of the caller's (null: the primary one). Both outlive it and its
-/// fields. Each call makes a device of its own: fields of two are not for one kernel. Throws Error
-/// where there is no such device.
+/// else there, and in a context of the caller's (null: the primary one). Both outlive it, its
+/// fields and the kernels that were launched on it. Each call makes a device of its own: fields of
+/// two are not for one launch, and a kernel keeps code for the one that it ran on last, so keep the
+/// device too. Throws Error where there is no such device.
 inline Device on_stream(const char* name, void* stream, void* context = nullptr,
                         Loc l = Loc::here()) {
   return Device(detail::Ref<detail::DeviceObject>(detail::join_device(name, context, stream, l)));

@@ -67,6 +67,7 @@ struct Allocation {
   size_t bytes = 0;
   int device = 0;
   Pool* pool = nullptr;
+  uintptr_t context = 0;  ///< of CUDA's; none for memory of pools
 };
 using Graph = std::shared_ptr<std::vector<Op>>;
 struct Exec {
@@ -92,6 +93,7 @@ Recorder& recorder() { return state().recorder; }
 
 thread_local std::vector<int> current_devices(1, 0);
 int current() { return current_devices.back(); }
+thread_local std::vector<uintptr_t> current_contexts(1, 0);  ///< CUDA
 
 void misuse(const std::string& what) { recorder().misuse.push_back(what); }
 void expect_current(int device, const char* what) {
@@ -148,7 +150,7 @@ int allocate(Address* address, size_t bytes, Pool* pool, int device) {
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(memory, 0xcd, std::min<size_t>(bytes, 16 << 20));  // what nobody wrote yet
   *address = reinterpret_cast<Address>(memory);
-  s.memory[*address] = {bytes, device, pool};
+  s.memory[*address] = {bytes, device, pool, pool ? 0 : current_contexts.back()};
   s.used += bytes;
   s.recorder.live["allocations"]++;
   return 0;

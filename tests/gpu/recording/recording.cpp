@@ -180,6 +180,10 @@ EXPORT(cuPointerGetAttribute, hipPointerGetAttribute)(void* value, int attribute
   if (in_memory != state().memory.begin()) {
     auto& [start, a] = *std::prev(in_memory);
     if (address - start < a.bytes) {
+      if (attribute == 1 && QUERN_RECORDING_CUDA) {
+        std::memcpy(value, &a.context, sizeof a.context);
+        return 0;
+      }
       int answer = attribute == 2 ? 2 : a.device;
       if (attribute != 2 && attribute != 9) return 1;
       std::memcpy(value, &answer, sizeof answer);
@@ -437,13 +441,16 @@ VENDOR_ONLY int cuDevicePrimaryCtxRelease_v2(int) {
 VENDOR_ONLY int cuCtxPushCurrent_v2(Context context) {
   CALL(enter);
   recorder().live["entered contexts"]++;
-  current_devices.push_back(int(reinterpret_cast<uintptr_t>(context)) - 1);
+  // The primary context of device k is k + 1; what differs above the low byte is another.
+  current_devices.push_back(int(reinterpret_cast<uintptr_t>(context) & 0xff) - 1);
+  current_contexts.push_back(reinterpret_cast<uintptr_t>(context));
   return 0;
 }
 VENDOR_ONLY int cuCtxPopCurrent_v2(Context*) {
   std::lock_guard lock(recorder().mutex);
   recorder().live["entered contexts"]--;
   current_devices.pop_back();
+  current_contexts.pop_back();
   return 0;
 }
 VENDOR_ONLY int cuModuleLoadDataEx(ModuleHandle* module, const void* image, unsigned count,

@@ -38,12 +38,14 @@ class Device {
   /// One line for each back end: its devices, or why there are none.
   static std::string describe_all();
 
-  Device(std::string name, const Target& target, std::unique_ptr<Driver> driver);
+  Device(std::string name, const Target& target, std::unique_ptr<Driver> driver,
+         bool is_joined = false);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
   const std::string& name() const { return name_; }
+  bool is_joined() const { return is_joined_; }
   const Target& target() const { return driver_->target(); }
   Driver& driver() { return *driver_; }
 
@@ -95,6 +97,7 @@ class Device {
   void keep(const Error& error);
 
   std::string name_;
+  bool is_joined_ = false;
   std::unique_ptr<Driver> driver_;
   Address error_ = 0, ring_ = 0;
   mutable std::mutex memory_mutex_;
