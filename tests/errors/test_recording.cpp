@@ -300,10 +300,10 @@ TEST_CASE("the first error is the one thrown") {
 
 TEST_CASE("two effects in one expression") {
   const char* order = "two operations with effects (random, atomics) in one expression";
-  fails(__LINE__ + 2, order, [](Field<float> x) {
+  fails(__LINE__ + 1, order, [](Field<float> x) {
     for (auto i : x) x[i] = random<float>() - random<float>();
   });
-  fails(__LINE__ + 2, order, [](Field<int> x) {
+  fails(__LINE__ + 1, order, [](Field<int> x) {
     for (auto i : x) x[i] = max(atomic_add(x[0], 1), 2 * atomic_add(x[0], 1));
   });
   // One effect used twice, one that takes two words, and two on lines of their own are in order.
