@@ -15,7 +15,7 @@ namespace {
 /// One folder for the process, gone at its end.
 const std::string& folder() {
   struct Folder {
-    std::string path = "/tmp/quern-ptxas-XXXXXX";
+    std::string path = std::filesystem::temp_directory_path() / "quern-ptxas-XXXXXX";
     Folder() {
       if (!mkdtemp(path.data())) throw std::runtime_error("no folder " + path);
     }

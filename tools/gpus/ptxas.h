@@ -15,7 +15,8 @@ struct Assembled {
   std::string log;          ///< what ptxas says: why not, or what the functions take (-v)
   std::vector<char> cubin;  ///< an ELF file
 };
-/// `arch` such as "sm_80". Needs ptxas() and writes below /tmp.
+/// `arch` such as "sm_80". Needs ptxas() and writes below the folder for temporary
+/// files.
 Assembled assemble(std::span<const std::byte> ptx, const std::string& arch);
 
 }  // namespace quern::gpus

@@ -6,6 +6,7 @@
 //   binding scalar f32 "a"
 //   binding field rank=1 f32 "x"                 ; components, `value:storage` where they differ
 //   binding field rank=2 b1:u8 "m" class=1 strided
+//   binding field rank=1 f32, f32 "q" align=8 step=8 offsets(0, 4)
 //   binding field rank=1 f32, f32 "p" based step=12      ; a Binding's zero_based and layout, where
 //   binding field rank=2 f32 "u" blocks(8:8, 8:1)        ; not the usual; blocks(extent:stride, …)
 //   frame f32, i64                               ; types of the frame's cells
@@ -18,8 +19,7 @@
 //     %a = param<0> : f32
 //     %n = extent<1.0> : i32                     ; <binding.axis>
 //     %z = constant<0> : i32                     ; integers decimal, floats shortest round trip
-//     parallel ordinal=1 %z, %n {(%i: i32)       ; or `parallel deterministic …`; rank = operands /
-//     2
+//     parallel ordinal=1 %z, %n {(%i: i32)       ; or `parallel deterministic …`
 //       %v = load<1.0> %i : f32                  ; <binding.component>
 //       %w = mul %a, %v : f32 @ "saxpy.cpp":9    ; location, optional
 //       store<2.0> %i, %w
