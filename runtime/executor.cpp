@@ -19,10 +19,20 @@ constexpr uint64_t chunk_cost = 2'000'000;
 /// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
 constexpr uint64_t read_guard_from = 1ull << 30;
 
+void put(std::byte* args, uint32_t offset, uint64_t value) {
+  std::memcpy(args + offset, &value, 8);
+}
+
 class Run {
  public:
   Run(Variant& variant, Block& block)
       : variant_(variant), block_(block), driver_(variant.device->driver()) {}
+
+  /// The frame starts as zeros.
+  void clear_frame() {
+    const uint64_t bytes = variant_.block_bytes - variant_.frame_offset;
+    if (bytes) commands_.push_back(Fill{variant_.frame(block_), bytes, 0});
+  }
 
   void steps(std::span<const Step> list, Address guard = 0) {
     for (const Step& step : list) {
@@ -41,7 +51,7 @@ class Run {
   }
 
  private:
-  Address cell(uint32_t k) const { return block_.memory + variant_.frame_offset + 8 * k; }
+  Address cell(uint32_t k) const { return variant_.frame(block_) + 8 * k; }
 
   void branch(const Step& step) {
     bool plain = true;
@@ -69,7 +79,7 @@ class Run {
     }
     std::span<std::byte> part(block_.staging);
     part = part.subspan(variant_.frame_offset);
-    driver_.download(part, block_.memory + variant_.frame_offset);
+    driver_.download(part, variant_.frame(block_));
     return part.data();
   }
 
@@ -137,13 +147,17 @@ class Run {
     command.executable = variant_.executable.get();
     command.task = index;
     command.iterations = extent.total;
-    command.args = block_.memory;
+    command.args = variant_.takes_value ? reinterpret_cast<Address>(block_.args()) : block_.memory;
     command.guard = guard;
     if (extent.total == 0)
       command.chunks = 0;
-    else if (task.kind != Task::serial)
+    else if (task.kind == Task::serial)
+      command.iterations = command.grain = reduced_;
+    else
       plan_chunks(command, task, plan.effort, extent.row);
-    if (task.walk == Task::element && extent.total > 0)
+    if (task.walk == Task::element && abi::is_wide(extent.total))
+      command.executable = &variant_.wide();
+    else if (task.walk == Task::element && extent.total > 0)
       command.reciprocals = abi::reciprocals(task, std::span(extent.axes).first(task.rank));
     if (!task.reductions.empty() && task.walk == Task::chunked) prepare_scratch(command, task);
     if (extent.total > 0) commands_.push_back(command);
@@ -162,38 +176,39 @@ class Run {
       block_.scratch =
           variant_.device->allocate(bytes, "the partial values of a reduction", task.loc);
       block_.scratch_bytes = bytes;
-      driver_.upload(block_.memory + abi::scratch_address,
-                     std::as_bytes(std::span(&block_.scratch, 1)));
+      put(block_.args(), abi::scratch_address, block_.scratch);
+      if (!variant_.takes_value)
+        driver_.upload(block_.memory + abi::scratch_address,
+                       std::as_bytes(std::span(&block_.scratch, 1)));
     }
     if (chunks >> 32) throw Error(task.loc, "a reduction over more than 2^32 chunks");
-    commands_.push_back(Fill{block_.memory + abi::chunk_count, 4, uint32_t(chunks)});
+    reduced_ = chunks;
   }
 
   Variant& variant_;
   Block& block_;
   Driver& driver_;
   std::vector<Command> commands_;
+  uint64_t reduced_ = 0;  ///< chunks of the task with reductions launched last
 };
-
-void put(std::byte* args, uint32_t offset, uint64_t value) {
-  std::memcpy(args + offset, &value, 8);
-}
 
 }  // namespace
 
 void execute(Variant& variant, Block& block, uint32_t launch_number) {
   Device& device = *variant.device;
   std::byte* args = block.args();
-  put(args, abi::frame_address, block.memory + variant.frame_offset);
+  put(args, abi::frame_address, variant.frame(block));
   put(args, abi::scratch_address, block.scratch);
   put(args, abi::error_address, device.error_record());
   put(args, abi::print_address, device.print_ring());
   put(args, abi::random_seed, device.random_seed());
   put(args, abi::launch_number, launch_number);
-  put(args, abi::chunk_count, 0);
   std::memset(args + variant.frame_offset, 0, variant.block_bytes - variant.frame_offset);
-  if (!block.host) device.driver().upload(block.memory, block.staging);
   Run run(variant, block);
+  if (variant.takes_value)
+    run.clear_frame();
+  else if (!block.host)
+    device.driver().upload(block.memory, block.staging);
   run.steps(variant.kernel->schedule);
   run.flush();
 }

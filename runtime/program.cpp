@@ -85,20 +85,20 @@ Outcome::~Outcome() = default;
 
 uint64_t Outcome::result(size_t k) {
   if (!read_) {
-    device_->download(std::as_writable_bytes(std::span(values_)),
-                      block_->memory + block_->variant->frame_offset);
+    device_->download(std::as_writable_bytes(std::span(values_)), block_->variant->frame(*block_));
     read_ = true;
     block_.reset();
   }
   return values_.at(k);
 }
 
-Program::Program(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {
-  if (kernel_->level == Level::recorded) finish_recording(*kernel_);
-  walk(*kernel_, [&](Inst* inst) {
+Program::Program(std::unique_ptr<Kernel> kernel) {
+  if (kernel->level == Level::recorded) finish_recording(*kernel);
+  walk(*kernel, [&](Inst* inst) {
     if (inst->op == Op::extent && bit_width(inst->type()) < 64)
       narrow_.push_back({inst->binding(), inst->axis(), inst->loc});
   });
+  kernel_ = std::move(kernel);
 }
 
 Program::~Program() = default;
@@ -164,7 +164,7 @@ std::shared_ptr<Variant> Program::variant(const std::shared_ptr<Device>& device,
   std::string key = key_of(*device, signature, arguments);
   std::lock_guard lock(mutex_);
   std::shared_ptr<Variant>& v = variants_[key];
-  if (!v || v->device != device) v = std::make_shared<Variant>(device, *kernel_, signature);
+  if (!v || v->device != device) v = std::make_shared<Variant>(device, kernel_, signature);
   return v;
 }
 

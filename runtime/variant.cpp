@@ -48,19 +48,21 @@ Prepared prepare(const Kernel& kernel, const Signature& signature, const Target&
   return {std::move(copy), std::move(efforts)};
 }
 
-Variant::Variant(std::shared_ptr<Device> on, const Kernel& source, const Signature& signature)
-    : device(std::move(on)) {
+Variant::Variant(std::shared_ptr<Device> on, std::shared_ptr<const Kernel> source,
+                 const Signature& signature)
+    : device(std::move(on)), source_(std::move(source)), signature_(signature) {
   const Target& target = device->target();
   if (signature.modes.strict && !target.strict_refusal.empty())
-    throw Error(source.loc, "strict mode cannot be kept on device " + device->name() + ": " +
-                                target.strict_refusal);
-  if (VariantHook hook = variant_hook) hook(source, signature);
-  Prepared prepared = prepare(source, signature, target);
+    throw Error(source_->loc, "strict mode cannot be kept on device " + device->name() + ": " +
+                                  target.strict_refusal);
+  if (VariantHook hook = variant_hook) hook(*source_, signature);
+  Prepared prepared = prepare(*source_, signature, target);
   kernel = std::move(prepared.kernel);
   reporter = std::make_shared<Reporter>(Reporter{kernel->name, kernel->sites});
   layout = abi::layout(*kernel);
   frame_offset = uint32_t(aligned(layout.bytes));
   block_bytes = uint32_t(frame_offset + aligned(kernel->frame_bytes()));
+  takes_value = ir::takes_value(*kernel, target.traits);
   for (size_t k = 0; k < kernel->tasks.size(); k++) {
     Plan plan{std::nullopt, prepared.efforts[k]};
     if (const Region* domain = kernel->tasks[k].domain)
@@ -71,10 +73,21 @@ Variant::Variant(std::shared_ptr<Device> on, const Kernel& source, const Signatu
   executable = driver.load(*kernel, driver.compiler().compile(*kernel, target));
 }
 
+const Executable& Variant::wide() {
+  std::call_once(compile_wide_, [&] {
+    Signature signature = signature_;
+    signature.wide = true;
+    Driver& driver = device->driver();
+    std::unique_ptr<Kernel> lowered = prepare(*source_, signature, device->target()).kernel;
+    wide_ = driver.load(*lowered, driver.compiler().compile(*lowered, device->target()));
+  });
+  return *wide_;
+}
+
 Variant::~Variant() {
   std::vector<Address> memory;
   for (auto& block : free_) {
-    memory.push_back(block->memory);
+    if (block->memory) memory.push_back(block->memory);
     if (block->scratch) memory.push_back(block->scratch);
   }
   if (!memory.empty()) device->release(memory);
@@ -86,7 +99,8 @@ std::shared_ptr<Block> Variant::take_block(const std::shared_ptr<Variant>& self)
   {
     std::lock_guard lock(self->mutex_);
     for (auto& candidate : self->free_) {
-      if (!driver.done(candidate->last)) continue;
+      // What the host does not write itself follows the launch before, as all commands do.
+      if (candidate->host && !driver.done(candidate->last)) continue;
       std::swap(candidate, self->free_.back());
       block = std::move(self->free_.back());
       self->free_.pop_back();
@@ -95,14 +109,18 @@ std::shared_ptr<Block> Variant::take_block(const std::shared_ptr<Variant>& self)
   }
   if (!block) {
     block = std::make_unique<Block>();
-    block->memory = self->device->allocate(self->block_bytes, "a launch's argument block");
-    try {
-      driver.wait(driver.submit({}));
-    } catch (...) {
-      self->device->release({&block->memory, 1});
-      throw;
+    const uint32_t bytes =
+        self->takes_value ? self->block_bytes - self->frame_offset : self->block_bytes;
+    if (bytes) {
+      block->memory = self->device->allocate(bytes, "a launch's argument block");
+      try {
+        driver.wait(driver.submit({}));
+      } catch (...) {
+        self->device->release({&block->memory, 1});
+        throw;
+      }
     }
-    block->host = driver.host_pointer(block->memory);
+    if (!self->takes_value) block->host = driver.host_pointer(block->memory);
     if (!block->host) block->staging.resize(self->block_bytes);
   }
   return {block.release(), [self](Block* b) { self->give_back(std::unique_ptr<Block>(b)); }};

@@ -6,13 +6,13 @@
 
 namespace quern::runtime {
 
-/// Memory of one launch in flight: argument block and frame (one allocation), and scratch that
-/// grows.
+/// Memory of one launch in flight: argument block and frame (one allocation; where tasks take the
+/// block by value only the frame), and scratch that grows.
 struct Block {
   Variant* variant = nullptr;
-  Address memory = 0;
+  Address memory = 0;              ///< 0 where there is nothing to hold
   std::byte* host = nullptr;       ///< the host's view of `memory`, or null
-  std::vector<std::byte> staging;  ///< stands in where the host has no view
+  std::vector<std::byte> staging;  ///< argument block and frame where the host has no view
   Address scratch = 0;
   uint64_t scratch_bytes = 0;
   Ticket last = 0;
@@ -28,7 +28,8 @@ struct Effort {
 
 /// A kernel compiled for one device, one set of modes and one pattern of overlapping arguments.
 struct Variant {
-  Variant(std::shared_ptr<Device> device, const ir::Kernel& kernel, const ir::Signature& signature);
+  Variant(std::shared_ptr<Device> device, std::shared_ptr<const ir::Kernel> source,
+          const ir::Signature& signature);
   ~Variant();
   Variant(const Variant&) = delete;
 
@@ -37,9 +38,19 @@ struct Variant {
 
   std::shared_ptr<Device> device;
   std::shared_ptr<const Reporter> reporter;
+  /// The code of the kernel's element tasks for 2^31 iterations and more, compiled at the first
+  /// such launch.
+  const Executable& wide();
+
+  /// Where the frame of a launch is on the device.
+  Address frame(const Block& block) const {
+    return takes_value ? block.memory : block.memory + frame_offset;
+  }
+
   std::unique_ptr<ir::Kernel> kernel;
   ir::abi::Layout layout;
-  uint32_t frame_offset = 0, block_bytes = 0;
+  uint32_t frame_offset = 0, block_bytes = 0;  ///< of argument block and frame on the host
+  bool takes_value = false;                    ///< ir::takes_value
   std::unique_ptr<Executable> executable;
   struct Plan {
     std::optional<HostExpression> domain;
@@ -49,6 +60,10 @@ struct Variant {
 
  private:
   void give_back(std::unique_ptr<Block> block);
+  std::shared_ptr<const ir::Kernel> source_;
+  ir::Signature signature_;
+  std::once_flag compile_wide_;
+  std::unique_ptr<Executable> wide_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Block>> free_;
 };

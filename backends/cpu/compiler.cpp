@@ -15,25 +15,21 @@ void initialise() {
 }
 
 codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
-  codegen::Machine out;
-  out.triple = isa.triple;
-  out.data_layout = machine.createDataLayout().getStringRepresentation();
-  out.attributes = {{"target-cpu", isa.cpu}, {"target-features", isa.features}};
+  codegen::Machine out = codegen::machine_of(isa, machine);
   if (isa.features.find("+avx512f") != std::string::npos)
     out.attributes.push_back({"prefer-vector-width", "512"});
   return out;
 }
 
-const codegen::Toolchain tools = {"cpu", initialise, describe, true, "asm"};
-
 /// Local arrays live on the stacks of the threads.
 constexpr uint64_t max_local_bytes = 1 << 20;
+
+const codegen::Toolchain tools = {"cpu", initialise, describe, true, "asm", false, max_local_bytes};
 
 }  // namespace
 
 runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
-  codegen::refuse_large_locals(tools, kernel, max_local_bytes);
-  return {codegen::compile(tools, kernel, target, false)};
+  return {codegen::compile(tools, kernel, target)};
 }
 
 std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,

@@ -50,12 +50,10 @@ uint64_t memory_bytes() {
 }  // namespace
 
 runtime::Target host_target() {
-  runtime::Target target;
-  target.backend = "cpu";
-  target.isa = llvm::sys::getProcessTriple() + " " + llvm::sys::getHostCPUName().str() + " " +
-               feature_text();
+  const codegen::Isa isa{llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(),
+                         feature_text()};
+  runtime::Target target = codegen::target("cpu", isa);
   target.device = device_name();
-  target.key = codegen::hash(target.isa + " llvm " LLVM_VERSION_STRING);
   target.workers = uint32_t(worker_count());
   target.traits.lanes = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
   target.traits.half_conversions = target.isa.find("+f16c") != std::string::npos;

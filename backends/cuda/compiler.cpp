@@ -6,7 +6,7 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include "backends/llvm/emitter.h"
-#include "backends/llvm/toolchain.h"
+#include "backends/llvm/gpu.h"
 #include "quern/error.h"
 
 namespace quern::cuda {
@@ -62,14 +62,10 @@ llvm::Value* native(llvm::IRBuilderBase& b, ir::Op op, llvm::Value* x) {
 }
 
 codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
-  codegen::Machine out;
-  out.triple = isa.triple;
-  out.data_layout = machine.createDataLayout().getStringRepresentation();
-  out.attributes = {{"target-cpu", isa.cpu}, {"target-features", isa.features}};
-  out.global_space = 1;
+  codegen::Machine out = codegen::gpu_machine(isa, machine);
   out.args_space = 1;
+  out.by_value = llvm::Attribute::getWithByValType;
   out.atomic_scope = "device";
-  out.read_only_loads = true;
   out.grid = grid;
   out.shuffle_down = shuffle_down;
   out.barrier = barrier;
@@ -78,16 +74,13 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   return out;
 }
 
-const codegen::Toolchain tools = {"cuda", initialise, describe, false, "ptx"};
-
-/// What the driver takes from the device's memory for each thread that may be resident.
-constexpr uint64_t max_local_bytes = 64 << 10;
+const codegen::Toolchain tools = {
+    "cuda", initialise, describe, false, "ptx", true, codegen::max_gpu_local_bytes};
 
 }  // namespace
 
 runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
-  codegen::refuse_large_locals(tools, kernel, max_local_bytes);
-  return {codegen::compile(tools, kernel, target, true)};
+  return {codegen::compile(tools, kernel, target)};
 }
 
 std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
@@ -113,17 +106,9 @@ runtime::Target target_for(int architecture, int newest_ptx) {
   if (!best)
     throw Error("compute capability " + std::to_string(architecture / 10) + "." +
                 std::to_string(architecture % 10) + " is below 7.0, the oldest that Quern serves");
-  runtime::Target t;
-  t.backend = "cuda";
-  t.isa = codegen::Isa{"nvptx64-nvidia-cuda", "sm_" + std::to_string(best->architecture),
-                       "+ptx" + std::to_string(best->ptx)}
-              .text();
-  t.key = codegen::hash(t.isa + " llvm " LLVM_VERSION_STRING);
-  t.traits.walk = ir::Task::element;
-  t.traits.block_reductions = true;
-  t.traits.narrow_atomics = false;
-  t.traits.native_math = {{ir::Op::rsqrt, ir::Type::f32}};
-  return t;
+  return codegen::gpu_target("cuda",
+                             {"nvptx64-nvidia-cuda", "sm_" + std::to_string(best->architecture),
+                              "+ptx" + std::to_string(best->ptx)});
 }
 
 }  // namespace quern::cuda

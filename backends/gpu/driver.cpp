@@ -25,11 +25,13 @@ bool overlap(const Copy& c) {
   return c.to != c.from && c.to < c.from + c.bytes && c.from < c.to + c.bytes;
 }
 
-/// A batch that may become a graph. Copies that overlap need memory of their own each time.
+/// A batch that may become a graph. Copies that overlap need memory of their own each time, and
+/// arguments taken by value are others each time.
 bool can_repeat(std::span<const Command> commands) {
   return commands.size() >= Graphs::shortest && std::ranges::none_of(commands, [](auto& command) {
            auto* copy = std::get_if<Copy>(&command);
-           return copy && overlap(*copy);
+           auto* launch = std::get_if<Launch>(&command);
+           return (copy && overlap(*copy)) || (launch && program_of(*launch)->takes_value);
          });
 }
 
@@ -87,7 +89,8 @@ std::unique_ptr<runtime::Executable> Driver::load(const ir::Kernel& kernel,
                                                   const runtime::Image& image) {
   std::shared_ptr<const Program> program;
   queue_.aside([&] {
-    program = std::make_shared<const Program>(gpu_, kernel, modules_.load(gpu_, image.code));
+    program = std::make_shared<const Program>(gpu_, kernel, target_.traits,
+                                              modules_.load(gpu_, image.code));
   });
   return std::make_unique<Executable>(std::move(program));
 }
@@ -130,6 +133,7 @@ void Driver::record(Work& work, const Launch& launch) {
   const auto [by, more] = program->walk(launch);
   uint64_t words[] = {launch.args, launch.guard, launch.iterations, by, more};
   void* parameters[] = {&words[0], &words[1], &words[2], &words[3], &words[4]};
+  if (program->takes_value) parameters[0] = reinterpret_cast<void*>(launch.args);
   Code c = gpu_->api->launch(program->function(launch.task), g.grid, 1, 1, g.block, 1, 1, 0,
                              queue_.stream(), parameters, nullptr);
   if (c != code::success)

@@ -58,9 +58,11 @@ std::shared_ptr<const Module> Modules::load(const std::shared_ptr<Gpu>& gpu,
 
 // ---- programs
 
-Program::Program(std::shared_ptr<Gpu> gpu, const ir::Kernel& kernel,
+Program::Program(std::shared_ptr<Gpu> gpu, const ir::Kernel& kernel, const ir::TargetTraits& traits,
                  std::shared_ptr<const Module> module)
-    : gpu_(std::move(gpu)), module_(std::move(module)) {
+    : takes_value(ir::takes_value(kernel, traits)),
+      gpu_(std::move(gpu)),
+      module_(std::move(module)) {
   kernels = {kernel.name};
   for (size_t k = 0; k < kernel.tasks.size(); k++)
     tasks_.push_back(prepare(kernel.tasks[k], module_->function("task_" + std::to_string(k))));
@@ -105,8 +107,8 @@ std::array<uint64_t, 2> Program::walk(const runtime::Launch& launch) const {
 
 Geometry Program::geometry(const runtime::Launch& launch) const {
   const Task& task = tasks_.at(launch.task);
-  if (launch.iterations == 0) return {};
   if (task.kind == ir::Task::serial) return {1, 1};
+  if (launch.iterations == 0) return {};
   bool chunked = task.walk == ir::Task::chunked;
   uint64_t threads = chunked ? launch.chunks : launch.iterations;
   uint32_t block = task.block;

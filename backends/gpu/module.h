@@ -42,11 +42,15 @@ struct Geometry {
 };
 
 /// The tasks of a kernel. Function `task_<k>` takes the five words of a launch: args, guard,
-/// iterations, and grain and chunks, or those of an element task the two reciprocals.
+/// iterations, and grain and chunks, or those of an element task the two reciprocals. Where
+/// ir::takes_value holds, the argument block itself stands in place of the first.
 class Program : public Used {
  public:
   /// Throws Error at a task's line where a block of the user's size cannot run.
-  Program(std::shared_ptr<Gpu> gpu, const ir::Kernel& kernel, std::shared_ptr<const Module> module);
+  Program(std::shared_ptr<Gpu> gpu, const ir::Kernel& kernel, const ir::TargetTraits& traits,
+          std::shared_ptr<const Module> module);
+
+  const bool takes_value;
 
   FunctionHandle function(uint32_t task) const { return tasks_.at(task).function; }
   /// Element: blocks of the size with which most threads are resident, or of the user's; as many as

@@ -40,7 +40,9 @@ class Schedule {
     Domain domain;
     if (code.domain) domain = machine_.domain(*code.domain);
     if (task.kind == Task::serial || task.walk == Task::unlowered) {
-      machine_.task(number, *code.body, domain, {});
+      Part whole;
+      whole.end = reduced_;
+      machine_.task(number, *code.body, domain, whole);
     } else if (task.walk == Task::chunked) {
       chunks(number, *code.body, domain);
     } else {
@@ -60,7 +62,7 @@ class Schedule {
     if (!task.reductions.empty()) {
       scratch_.assign(count * task.reductions.size(), 0xa5a5a5a5a5a5a5a5);
       write_at<uint64_t>(args_, abi::scratch_address, reinterpret_cast<Bits>(scratch_.data()));
-      write_at<uint64_t>(args_, abi::chunk_count, count);
+      reduced_ = count;
     }
     Order order(count, options_.seed);
     for (uint64_t k = 0; k < count; k++) {
@@ -76,6 +78,7 @@ class Schedule {
   Machine& machine_;
   std::byte* args_;
   std::vector<uint64_t> scratch_;
+  uint64_t reduced_ = 0;  ///< chunks of the task with reductions launched last
 };
 
 }  // namespace
@@ -90,7 +93,6 @@ void run(const Kernel& kernel, std::byte* args, const Options& options, Report& 
   write_at(args, abi::scratch_address, Bits(0));
   write_at(args, abi::error_address, reinterpret_cast<Bits>(&report.error));
   write_at(args, abi::print_address, reinterpret_cast<Bits>(ring.get()));
-  write_at(args, abi::chunk_count, uint64_t(0));
   Machine machine(code, options, &report, args);
   try {
     if (kernel.level < Level::split)

@@ -21,16 +21,19 @@ void attributes(llvm::Function* f, const Machine& machine) {
 }
 
 llvm::Function* declare_task(llvm::Module& module, const Machine& machine, size_t index,
-                             uint64_t args_bytes) {
+                             uint64_t args_bytes, bool takes_value) {
   auto& context = module.getContext();
   auto* word = llvm::Type::getInt64Ty(context);
-  std::vector<llvm::Type*> params = {llvm::PointerType::get(context, machine.args_space)};
+  unsigned space = takes_value ? machine.value_space : machine.args_space;
+  std::vector<llvm::Type*> params = {llvm::PointerType::get(context, space)};
   if (machine.grid) params.push_back(llvm::PointerType::get(context, machine.global_space));
   params.resize(machine.grid ? 5 : 4, word);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), params, false);
   auto* f =
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, task_symbol(index), module);
   attributes(f, machine);
+  if (takes_value)
+    f->addParamAttr(0, machine.by_value(context, llvm::ArrayType::get(word, args_bytes / 8)));
   f->addParamAttr(0, llvm::Attribute::NoAlias);
   f->addParamAttr(0, llvm::Attribute::ReadOnly);
   f->addDereferenceableParamAttr(0, args_bytes);
@@ -55,7 +58,7 @@ llvm::Function* declare_callee(llvm::Module& module, const Machine& machine,
 }  // namespace
 
 std::unique_ptr<llvm::Module> generate(llvm::LLVMContext& context, const ir::Kernel& kernel,
-                                       const Machine& machine) {
+                                       const Machine& machine, const ir::TargetTraits& traits) {
   auto module = std::make_unique<llvm::Module>(kernel.name, context);
 #if LLVM_VERSION_MAJOR >= 21
   module->setTargetTriple(llvm::Triple(machine.triple));
@@ -69,9 +72,10 @@ std::unique_ptr<llvm::Module> generate(llvm::LLVMContext& context, const ir::Ker
   Emitter emitter(*module, kernel, machine, callees);
   for (size_t k = 0; k < callees.size(); k++)
     if (callees[k]) emitter.callee(callees[k], kernel.callees[k]);
-  uint64_t args_bytes = ir::abi::layout(kernel).bytes;
+  const uint64_t args_bytes = ir::abi::layout(kernel).bytes;
+  const bool takes_value = ir::takes_value(kernel, traits);
   for (size_t k = 0; k < kernel.tasks.size(); k++) {
-    llvm::Function* f = declare_task(*module, machine, k, args_bytes);
+    llvm::Function* f = declare_task(*module, machine, k, args_bytes, takes_value);
     emitter.task(f, kernel.tasks[k]);
     if (machine.finish) machine.finish(*f, kernel.tasks[k]);
   }

@@ -7,13 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "quern/ir/ir.h"
+#include "quern/ir/lower.h"
 
 namespace llvm {
+class Attribute;
 class Function;
 class IRBuilderBase;
 class LLVMContext;
 class Module;
+class Type;
 class Value;
 }  // namespace llvm
 
@@ -31,8 +33,11 @@ struct Machine {
   std::string data_layout;
   std::vector<std::pair<std::string, std::string>> attributes;  ///< of every function
   unsigned global_space = 0;                                    ///< address space of field memory
-  unsigned args_space = 0;                                      ///< … of the argument block
-  unsigned slot_space = 0;                                      ///< … of slots
+  unsigned args_space = 0;   ///< … of the argument block in memory
+  unsigned value_space = 0;  ///< … of an argument block that is a parameter
+  /// What marks such a parameter, of this type.
+  std::function<llvm::Attribute(llvm::LLVMContext&, llvm::Type*)> by_value;
+  unsigned slot_space = 0;   ///< … of slots
   std::string atomic_scope;  ///< LLVM's name of the scope of all threads; empty: system
   /// The calling thread's place; null: a task function is called once a chunk.
   std::function<Grid(llvm::IRBuilderBase&)> grid;
@@ -55,10 +60,10 @@ std::string task_symbol(size_t task);
 /// The module of a kernel, verified by LLVM. Each task is `void task_N(ptr args, i64 chunk,
 /// i64 begin, i64 end)`; where Machine::grid is set, `void task_N(ptr args, ptr guard,
 /// i64 iterations, i64 grain, i64 chunks)` with the meaning of runtime::Launch (an element task has
-/// the two reciprocals in place of the last two), for any grid: a
-/// chunked task takes at least `chunks` threads, a serial one a single thread. Throws InternalError
-/// for an operation that lowering should have replaced.
+/// the two reciprocals in place of the last two), for any grid: a chunked task takes at least
+/// `chunks` threads, a serial one a single thread. Where ir::takes_value holds, `args` is the block
+/// itself. Throws InternalError for an operation that lowering should have replaced.
 std::unique_ptr<llvm::Module> generate(llvm::LLVMContext& context, const ir::Kernel& kernel,
-                                       const Machine& machine);
+                                       const Machine& machine, const ir::TargetTraits& traits);
 
 }  // namespace quern::codegen

@@ -113,20 +113,11 @@ bool Emitter::extreme_step(const ir::Inst& inst) {
   return true;
 }
 
-namespace {
-/// A thread's share of the iterations: neither they nor the threads come near 2^63, so that the
-/// index, taken as unsigned, cannot wrap.
-bool strides_over_threads(const ir::Inst& loop) {
-  const ir::Inst* step = loop.operand(2)->inst;
-  return step && step->is(Op::builtin) && step->builtin() == ir::Builtin::threads;
-}
-}  // namespace
-
 /// Rotated: guard, body, test at the end, which LLVM's loop passes want. A step other than 1
 /// counts rounds, so that an index that would wrap ends the loop.
 void Emitter::counted_loop(const ir::Inst& inst) {
   const ir::Region* body = inst.region(0);
-  bool strides = strides_over_threads(inst);
+  bool strides = inst.kind == ir::thread_walk;  // as unsigned numbers these cannot wrap
   bool is_signed = ir::is_signed(inst.operand(0)->type) && !strides;
   Value* lo = value(inst.operand(0));
   Value* hi = value(inst.operand(1));

@@ -20,6 +20,15 @@
 
 namespace quern::codegen {
 
+namespace {
+/// FNV-1a: the same in every process.
+uint64_t hash(const std::string& text) {
+  uint64_t h = 0xcbf29ce484222325;
+  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  return h;
+}
+}  // namespace
+
 Isa Isa::parse(const std::string& text) {
   size_t first = text.find(' '), second = text.find(' ', first + 1);
   if (first == std::string::npos || second == std::string::npos)
@@ -28,10 +37,20 @@ Isa Isa::parse(const std::string& text) {
           text.substr(second + 1)};
 }
 
-uint64_t hash(const std::string& text) {
-  uint64_t h = 0xcbf29ce484222325;
-  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
-  return h;
+runtime::Target target(const std::string& backend, const Isa& isa) {
+  runtime::Target t;
+  t.backend = backend;
+  t.isa = isa.text();
+  t.key = hash(t.isa + " llvm " LLVM_VERSION_STRING);
+  return t;
+}
+
+Machine machine_of(const Isa& isa, const llvm::TargetMachine& machine) {
+  Machine out;
+  out.triple = isa.triple;
+  out.data_layout = machine.createDataLayout().getStringRepresentation();
+  out.attributes = {{"target-cpu", isa.cpu}, {"target-features", isa.features}};
+  return out;
 }
 
 namespace {
@@ -127,8 +146,9 @@ void on_diagnostic(const llvm::DiagnosticInfo* info, void* text) {
 }
 
 /// Makes the module of a kernel and hands it to `use`, under LLVM's guard.
-void with_module(const Toolchain& tools, const ir::Kernel& kernel, const std::string& isa,
+void with_module(const Toolchain& tools, const ir::Kernel& kernel, const runtime::Target& target,
                  const Use& use) {
+  const std::string& isa = target.isa;
   std::string errors;
   std::unique_ptr<llvm::TargetMachine> machine = pool().take(tools, isa);
   // Released only where LLVM comes back: after a crash inside it the machine is not to be trusted.
@@ -136,22 +156,39 @@ void with_module(const Toolchain& tools, const ir::Kernel& kernel, const std::st
   guarded("compiling kernel '" + kernel.name + "'", [&] {
     llvm::LLVMContext context;
     context.setDiagnosticHandlerCallBack(on_diagnostic, &errors, true);
-    auto module = generate(context, kernel, tools.describe(Isa::parse(isa), *in_use));
+    auto module =
+        generate(context, kernel, tools.describe(Isa::parse(isa), *in_use), target.traits);
     use(*module, *in_use);
   });
   pool().give(isa, std::unique_ptr<llvm::TargetMachine>(in_use));
   if (!errors.empty()) throw InternalError("LLVM refuses kernel '" + kernel.name + "': " + errors);
 }
 
+void refuse_large_locals(const Toolchain& tools, const ir::Kernel& kernel) {
+  for (const ir::Task& task : kernel.tasks) {
+    uint64_t bytes = 0;
+    ir::walk(task.body, [&](const ir::Inst* inst) {
+      if (!inst->is(ir::Op::slot)) return;
+      bytes += inst->imm * ir::byte_size(inst->elem);
+      if (bytes > tools.max_local_bytes)
+        throw Error(inst->loc, "the local arrays of a loop take " + std::to_string(bytes) +
+                                   " bytes; the " + tools.backend + " back end has room for " +
+                                   std::to_string(tools.max_local_bytes) + ": use a field");
+    });
+  }
+}
+
 }  // namespace
 
 std::vector<std::byte> compile(const Toolchain& tools, const ir::Kernel& kernel,
-                               const runtime::Target& target, bool text) {
+                               const runtime::Target& target) {
+  refuse_large_locals(tools, kernel);
   std::vector<std::byte> code;
-  with_module(tools, kernel, target.isa, [&](llvm::Module& module, llvm::TargetMachine& machine) {
+  with_module(tools, kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
     optimise(module, machine, tools.vectorise);
-    auto out = emit(module, machine,
-                    text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile);
+    auto out =
+        emit(module, machine,
+             tools.text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile);
     auto bytes = std::as_bytes(std::span(out.data(), out.size()));
     code.assign(bytes.begin(), bytes.end());
   });
@@ -165,7 +202,7 @@ std::string listing(const Toolchain& tools, const ir::Kernel& kernel, const runt
     throw Error("the " + tools.backend + " back end has no listing '" + std::string(kind) +
                 "'; it has ir, llvm, llvm-optimised, " + tools.assembly);
   std::string text;
-  with_module(tools, kernel, target.isa, [&](llvm::Module& module, llvm::TargetMachine& machine) {
+  with_module(tools, kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
     if (kind != "llvm") optimise(module, machine, tools.vectorise);
     if (kind == tools.assembly) {
       text = emit(module, machine, llvm::CodeGenFileType::AssemblyFile).str().str();
@@ -175,20 +212,6 @@ std::string listing(const Toolchain& tools, const ir::Kernel& kernel, const runt
     }
   });
   return text;
-}
-
-void refuse_large_locals(const Toolchain& tools, const ir::Kernel& kernel, uint64_t limit) {
-  for (const ir::Task& task : kernel.tasks) {
-    uint64_t bytes = 0;
-    ir::walk(task.body, [&](const ir::Inst* inst) {
-      if (!inst->is(ir::Op::slot)) return;
-      bytes += inst->imm * ir::byte_size(inst->elem);
-      if (bytes > limit)
-        throw Error(inst->loc, "the local arrays of a loop take " + std::to_string(bytes) +
-                                   " bytes; the " + tools.backend + " back end has room for " +
-                                   std::to_string(limit) + ": use a field");
-    });
-  }
 }
 
 }  // namespace quern::codegen

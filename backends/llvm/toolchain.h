@@ -22,8 +22,10 @@ struct Isa {
   std::string text() const { return triple + " " + cpu + " " + features; }
 };
 
-/// FNV-1a: the same in every process. For Target::key.
-uint64_t hash(const std::string& text);
+/// The start of a target that runs code for `isa`.
+runtime::Target target(const std::string& backend, const Isa& isa);
+/// The start of its description for the generator.
+Machine machine_of(const Isa& isa, const llvm::TargetMachine& machine);
 
 /// How a back end uses LLVM. Constant for the life of the process.
 struct Toolchain {
@@ -31,22 +33,20 @@ struct Toolchain {
   void (*initialise)() = nullptr;  ///< registers the target with LLVM; called once
   /// Describes the target to the generator; `machine` gives the data layout.
   Machine (*describe)(const Isa& isa, const llvm::TargetMachine& machine) = nullptr;
-  bool vectorise = true;  ///< loops into vector code; a GPU has its lanes already
-  std::string assembly;   ///< what the listing in the target's assembly language is called
+  bool vectorise = true;         ///< loops into vector code; a GPU has its lanes already
+  std::string assembly;          ///< what the listing in the target's assembly language is called
+  bool text = false;             ///< images are text in that language, not object files
+  uint64_t max_local_bytes = 0;  ///< of the local arrays of a loop
 };
 
-/// Machine code of a kernel that is lowered for `target`: an object file, or, where the target's
-/// assembly language is what a driver takes (`text`), that text. Throws InternalError with LLVM's
-/// words where it fails, fatal errors included.
+/// Machine code of a kernel that is lowered for `target`. Throws Error at the line of the first
+/// local array that makes those of a task exceed what there is; InternalError with LLVM's words
+/// where it fails, fatal errors included.
 std::vector<std::byte> compile(const Toolchain& tools, const ir::Kernel& kernel,
-                               const runtime::Target& target, bool text);
+                               const runtime::Target& target);
 
 /// Text of kind "ir", "llvm", "llvm-optimised" or Toolchain::assembly; throws Error naming these.
 std::string listing(const Toolchain& tools, const ir::Kernel& kernel, const runtime::Target& target,
                     std::string_view kind);
-
-/// Throws Error at the line of the first local array that makes those of a task exceed `limit`
-/// bytes.
-void refuse_large_locals(const Toolchain& tools, const ir::Kernel& kernel, uint64_t limit);
 
 }  // namespace quern::codegen

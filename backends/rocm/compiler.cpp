@@ -8,7 +8,7 @@
 #include <llvm/TargetParser/TargetParser.h>
 
 #include "backends/llvm/emitter.h"
-#include "backends/llvm/toolchain.h"
+#include "backends/llvm/gpu.h"
 #include "backends/rocm/link.h"
 #include "quern/error.h"
 
@@ -85,15 +85,12 @@ llvm::Value* native(llvm::IRBuilderBase& b, ir::Op op, llvm::Value* x) {
 }
 
 codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
-  codegen::Machine out;
-  out.triple = isa.triple;
-  out.data_layout = machine.createDataLayout().getStringRepresentation();
-  out.attributes = {{"target-cpu", isa.cpu}, {"target-features", isa.features}};
-  out.global_space = 1;
+  codegen::Machine out = codegen::gpu_machine(isa, machine);
   out.args_space = 4;
+  out.value_space = 4;
+  out.by_value = llvm::Attribute::getWithByRefType;
   out.slot_space = 5;
   out.atomic_scope = "agent";
-  out.read_only_loads = true;
   out.grid = grid;
   out.shuffle_down = shuffle_down;
   out.barrier = barrier;
@@ -102,16 +99,13 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   return out;
 }
 
-const codegen::Toolchain tools = {"rocm", initialise, describe, false, "amdgcn"};
-
-/// What the runtime takes from the device's memory for each thread that may be resident.
-constexpr uint64_t max_local_bytes = 64 << 10;
+const codegen::Toolchain tools = {
+    "rocm", initialise, describe, false, "amdgcn", false, codegen::max_gpu_local_bytes};
 
 }  // namespace
 
 runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
-  codegen::refuse_large_locals(tools, kernel, max_local_bytes);
-  return {link(codegen::compile(tools, kernel, target, false), kernel.name)};
+  return {link(codegen::compile(tools, kernel, target), kernel.name)};
 }
 
 std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
@@ -129,15 +123,7 @@ runtime::Target target_for(const std::string& architecture, Wave wave) {
     throw Error("the architecture '" + name + "' has waves of 64 lanes only");
   std::string features;
   if (either && wave == Wave::lanes_64) features = "+wavefrontsize64";
-  runtime::Target t;
-  t.backend = "rocm";
-  t.isa = codegen::Isa{"amdgcn-amd-amdhsa", name, features}.text();
-  t.key = codegen::hash(t.isa + " llvm " LLVM_VERSION_STRING);
-  t.traits.walk = ir::Task::element;
-  t.traits.block_reductions = true;
-  t.traits.narrow_atomics = false;
-  t.traits.native_math = {{ir::Op::rsqrt, ir::Type::f32}};
-  return t;
+  return codegen::gpu_target("rocm", {"amdgcn-amd-amdhsa", name, features});
 }
 
 }  // namespace quern::rocm

@@ -160,7 +160,7 @@ class Emitter {
       case ir::Builtin::threads: return threads_;
       case ir::Builtin::begin: return begin();
       case ir::Builtin::end: {
-        if (task_.walk != ir::Task::chunked) return iterations();
+        if (task_.kind == ir::Task::serial || task_.walk != ir::Task::chunked) return iterations();
         Id end = w.op(Spv::OpIAdd, word, {begin(), push_constant(offsetof(PushConstants, grain))});
         Id last = iterations();
         return w.op(Spv::OpSelect, word, {scalar_.less(Type::u64, end, last), end, last});
@@ -405,21 +405,22 @@ class Emitter {
     return all;
   }
 
-  /// Carries the index, the values, and whether the index has not wrapped (a step of 1 never does:
-  /// it is below `hi`).
+  /// Carries the index, the values, and whether the index has not wrapped (by a step of 1 it never
+  /// does: it is below `hi`).
   void counted_loop(const ir::Inst& inst) {
     const ir::Region* body = inst.region(0);
     Type t = inst.operand(0)->type;
     Id hi = value(inst.operand(1)), step = value(inst.operand(2));
     const ir::Inst* constant = inst.operand(2)->inst;
     bool by_one = constant && constant->is(Op::constant) && constant->imm == 1;
+    bool may_wrap = !by_one && inst.kind != ir::thread_walk;
     std::vector<Type> types = {t};
     Ids init = {value(inst.operand(0))};
     for (size_t k = 3; k < inst.operand_count(); k++) {
       types.push_back(inst.operand(k)->type);
       init.push_back(value(inst.operand(k)));
     }
-    if (!by_one) {
+    if (may_wrap) {
       types.push_back(Type::b1);
       init.push_back(w.boolean(true));
     }
@@ -429,13 +430,13 @@ class Emitter {
     define(body->args, carried);
     end_head(loop);
     Id more = scalar_.less(t, index, hi);
-    if (!by_one) more = w.op(Spv::OpLogicalAnd, w.bool_type(), {more, carried.back()});
+    if (may_wrap) more = w.op(Spv::OpLogicalAnd, w.bool_type(), {more, carried.back()});
     test(loop, more);
     Ids next = region(body);
     w.branch(loop.next);
     w.place(loop.next);
     next.insert(next.begin(), w.op(Spv::OpIAdd, scalar_.type(t), {index, step}));
-    if (!by_one) next.push_back(scalar_.less(t, index, next[0]));
+    if (may_wrap) next.push_back(scalar_.less(t, index, next[0]));
     close(loop, next, inst);
     carried.erase(carried.begin());
     define(inst.results, carried);

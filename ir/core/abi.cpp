@@ -1,6 +1,15 @@
 #include "quern/ir/abi.h"
 
-namespace quern::ir::abi {
+#include "quern/ir/lower.h"
+
+namespace quern::ir {
+
+bool takes_value(const Kernel& kernel, const TargetTraits& target) {
+  return kernel.tasks.size() <= target.value_tasks &&
+         abi::layout(kernel).bytes <= target.value_bytes;
+}
+
+namespace abi {
 
 Layout layout(const Kernel& kernel) {
   Layout out;
@@ -29,10 +38,11 @@ Layout layout(const Kernel& kernel) {
 std::array<uint64_t, 2> reciprocals(const Task& task, std::span<const uint64_t> extents) {
   uint64_t total = 1;
   for (uint64_t extent : extents) total *= extent;
-  if (extents.size() < 2 || total >> 31) return {0, 0};
+  if (extents.size() < 2 || is_wide(total)) return {0, 0};
   const size_t next =
       task.innermost + 1u == extents.size() ? extents.size() - 2 : extents.size() - 1;
   return {reciprocal(extents[task.innermost]), reciprocal(extents[next])};
 }
 
-}  // namespace quern::ir::abi
+}  // namespace abi
+}  // namespace quern::ir

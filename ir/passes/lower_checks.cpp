@@ -19,7 +19,10 @@ class Lowering {
 
   void run(const std::unordered_set<uint32_t>& conditions) {
     walk(task_.body, [&](Inst* inst) {
-      if (inst->is(Op::check)) check(inst);
+      if (inst->is(Op::check)) {
+        checks_ = true;
+        check(inst);
+      }
       if (inst->is(Op::while_) && kernel_.modes.checked) bound(inst);
     });
     start_test(conditions);
@@ -77,7 +80,7 @@ class Lowering {
     b_.at_end(task_.body).at(task_.loc);
     Value* now = state();
     Value* runs = is_clear(now);
-    if (task_.kind != Task::serial)
+    if (task_.kind != Task::serial && checks_)
       runs = b_.binary(Op::bit_or, runs, b_.binary(Op::eq, now, claim()));
     Inst* branch = b_.if_(runs);
     b_.yield();
@@ -100,6 +103,7 @@ class Lowering {
   Kernel& kernel_;
   Task& task_;
   uint32_t number_;
+  bool checks_ = false;
   Builder b_;
 };
 

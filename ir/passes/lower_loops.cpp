@@ -40,19 +40,23 @@ class Walker {
     loop_->erase();
   }
 
-  void elements() {
-    Value* thread = b_.builtin(Builtin::thread);
-    Value* end = b_.builtin(Builtin::end);
+  /// Numbers below 2^31 leave room in 32 bits for a stride of as many threads.
+  void elements(bool wide) {
+    const Type t = wide ? Type::i64 : Type::u32;
+    auto number_of = [&](Builtin which) { return b_.convert(b_.builtin(which), t); };
+    Value *thread = number_of(Builtin::thread), *end = number_of(Builtin::end);
     std::vector<Reciprocal> reciprocals;
-    if (lo_.size() > 1) reciprocals.push_back(reciprocal(Builtin::reciprocal));
-    if (lo_.size() > 2) reciprocals.push_back(reciprocal(Builtin::next_reciprocal));
-    Inst* stride = b_.loop(thread, end, b_.builtin(Builtin::threads));
+    if (!wide && lo_.size() > 1) reciprocals.push_back(reciprocal(Builtin::reciprocal));
+    if (!wide && lo_.size() > 2) reciprocals.push_back(reciprocal(Builtin::next_reciprocal));
+    Inst* stride = b_.loop(thread, end, number_of(Builtin::threads));
+    stride->kind = thread_walk;
     Region* body = stride->region(0);
-    Value* linear = body->arg(0);
     b_.at_end(body);
-    std::vector<Value*> at = lo_.size() > 1 ? recover_short(linear, reciprocals) : recover(linear);
-    for (size_t k = 0; k < at.size(); k++) at[k] = b_.add(lo_[k], at[k]);
-    fill(at, uses_iteration() && reordered() ? number(at) : linear);
+    std::vector<Value*> at = recover(body->arg(0), reciprocals);
+    for (size_t k = 0; k < at.size(); k++) at[k] = b_.add(lo_[k], b_.convert(at[k], Type::i64));
+    Value* linear = nullptr;
+    if (uses_iteration()) linear = reordered() ? number(at) : b_.convert(body->arg(0), Type::i64);
+    fill(at, linear);
     loop_->erase();
   }
 
@@ -84,11 +88,11 @@ class Walker {
 
   /// The parts of abi::reciprocal.
   struct Reciprocal {
-    Value *exists, *multiplier, *shift;
+    Value *multiplier, *shift;
   };
   Reciprocal reciprocal(Builtin which) {
     Value* word = b_.builtin(which);
-    return {b_.binary(Op::ne, word, integer(0)), b_.convert(b_.convert(word, Type::u32), Type::u64),
+    return {b_.convert(b_.convert(word, Type::u32), Type::u64),
             b_.convert(b_.binary(Op::shr, word, integer(32)), Type::u32)};
   }
 
@@ -100,25 +104,9 @@ class Walker {
     return b_.binary(Op::shr, b_.convert(high, Type::u32), by.shift);
   }
 
-  /// `recover` in 32 bits and by multiplications where all iterations' numbers allow it: a GPU has
-  /// no instruction that divides.
-  std::vector<Value*> recover_short(Value* linear, std::span<const Reciprocal> reciprocals) {
-    const std::vector<Type> types(lo_.size(), Type::i64);
-    Inst* branch = b_.if_(reciprocals[0].exists, types);
-    Region* around = b_.region();
-    b_.at_end(branch->region(0));
-    std::vector<Value*> at = recover(b_.convert(linear, Type::u32), reciprocals);
-    for (Value*& v : at) v = b_.convert(v, Type::i64);
-    b_.yield(at);
-    b_.at_end(branch->region(1));
-    b_.yield(recover(linear));
-    b_.at_end(around);
-    for (size_t k = 0; k < at.size(); k++) at[k] = branch->result(k);
-    return at;
-  }
-
   /// Position along each axis in the order of the walk, counted from 0, of the iteration with this
-  /// number, in its type. `reciprocals` are those of the innermost extents.
+  /// number, in its type. `reciprocals` are those of the innermost extents: a GPU has no
+  /// instruction that divides.
   std::vector<Value*> recover(Value* linear, std::span<const Reciprocal> reciprocals = {}) {
     std::vector<Value*> at(lo_.size());
     for (size_t k = lo_.size(); k-- > 1;) {
@@ -228,7 +216,7 @@ class Walker {
 
 }  // namespace
 
-void lower_loops(Kernel& kernel) {
+void lower_loops(Kernel& kernel, const Signature& signature) {
   kernel.level = Level::lowered;
   for (Task& task : kernel.tasks) {
     if (task.kind == Task::serial) {
@@ -243,7 +231,7 @@ void lower_loops(Kernel& kernel) {
     if (task.walk == Task::chunked)
       walker.chunked();
     else
-      walker.elements();
+      walker.elements(signature.wide);
   }
 }
 

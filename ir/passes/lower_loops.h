@@ -5,13 +5,14 @@
 // Guarantees: level lowered; no `parallel`, no builtin `iteration`. Chunked: iterations [begin,
 // end) of the linear domain as one loop per row with i64 index and step 1 (kind parallel_walk);
 // rank 1 is that loop alone, others recover the first index once per chunk and step on from row to
-// row. Element: a loop from `thread` to `end` by `threads`, each round recovering its index, by
-// multiplications with `reciprocal` and `next_reciprocal` where those are not 0.
-// Task::innermost is the last axis, or the fast axis of most fields of the task's rank; where iterations
-// have an order (reductions) always the last. `iteration` stays the row-major number. `convert` of
-// an index to 64 bits is the 64-bit induction variable itself. Linear.
-#include "quern/ir/ir.h"
+// row. Element: a loop from `thread` to `end` by `threads` (kind thread_walk), each round
+// recovering its index: in 32 bits, by multiplications with `reciprocal` and `next_reciprocal`;
+// where the signature is wide, in 64 bits by divisions. Task::innermost is the last axis, or the
+// fast axis of most fields of the task's rank; where iterations have an order (reductions) always
+// the last. `iteration` stays the row-major number. `convert` of an index to 64 bits is the 64-bit
+// induction variable itself. Linear.
+#include "quern/ir/lower.h"
 
 namespace quern::ir {
-void lower_loops(Kernel& kernel);
+void lower_loops(Kernel& kernel, const Signature& signature);
 }

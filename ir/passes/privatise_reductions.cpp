@@ -65,7 +65,7 @@ class Privatiser {
   Region* combine(Loc loc) {
     Region* body = b_.make_region();
     b_.at_end(body).at(loc);
-    Value* chunks = b_.arg(abi::chunk_count, Type::i64);
+    Value* chunks = b_.builtin(Builtin::end);
     if (ordered_)
       combine_levels(chunks);
     else

@@ -43,6 +43,12 @@ Signature plain_signature(const Kernel& kernel) {
   return s;
 }
 
+Signature wide_signature(const Kernel& kernel) {
+  Signature s = plain_signature(kernel);
+  s.wide = true;
+  return s;
+}
+
 TargetTraits element_traits() {
   TargetTraits t;
   t.walk = Task::element;
@@ -94,7 +100,8 @@ constexpr NamedPass all[] = {
     {"lower_checks", lower_checks},
     {"lower_print", lower_print},
     {"lower_access", lower_access},
-    {"lower_loops", lower_loops},
+    {"lower_loops", [](Kernel& k) { lower_loops(k, plain_signature(k)); }},
+    {"lower_loops.wide", [](Kernel& k) { lower_loops(k, wide_signature(k)); }},
     {"version_walks", version_walks},
     {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, four_lanes()); }},
     {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, four_lanes()); }},

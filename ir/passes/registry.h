@@ -1,7 +1,7 @@
 #pragma once
 // The passes by name, for text tests and tools. A pass that takes facts of a launch or a target
 // gets plain ones here: every field contiguous and in a class of its own; the default TargetTraits,
-// or those of the target after the dot.
+// or those of the target or signature after the dot.
 #include <span>
 #include <string_view>
 

@@ -450,7 +450,7 @@ void builtin(const Case& c) {
                        b == Builtin::block_thread || b == Builtin::reciprocal ||
                        b == Builtin::next_reciprocal;
   const bool reciprocal = b == Builtin::reciprocal || b == Builtin::next_reciprocal;
-  c.require(task->kind != Task::serial && !(reciprocal && task->rank < 2) &&
+  c.require((task->kind != Task::serial || b == Builtin::end) && !(reciprocal && task->rank < 2) &&
                 !(chunk && task->walk == Task::element) &&
                 !(element && task->walk == Task::chunked),
             "not of this kind of task");
@@ -601,7 +601,7 @@ bool kind_is_sound(const Inst& inst, Stage stage) {
     case Op::builtin: return inst.kind <= uint8_t(Builtin::iteration);
     case Op::parallel: return true;
     case Op::if_: return inst.kind <= rarely;
-    case Op::loop: return inst.kind == 0 || (inst.kind == parallel_walk && (stage & low) != 0);
+    case Op::loop: return inst.kind == 0 || (inst.kind <= thread_walk && (stage & low) != 0);
     default: return inst.kind == 0 || info(inst.op).rule != OperandRule::special;
   }
 }

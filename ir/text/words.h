@@ -77,7 +77,8 @@ struct Flag {
 };
 inline constexpr Flag arithmetic_flags[] = {{"reassociate", reassociate},
                                             {"uncontracted", uncontracted}};
-inline constexpr Flag loop_flags[] = {{"parallel_walk", parallel_walk}};
+inline constexpr Flag loop_flags[] = {{"parallel_walk", parallel_walk},
+                                      {"thread_walk", thread_walk}};
 inline constexpr Flag if_flags[] = {{"rarely", rarely}};
 constexpr std::span<const Flag> flags_of(Op op) {
   switch (op) {

@@ -271,6 +271,25 @@ TEST_CASE("a field of more than 2^31 elements: wide loops work, narrow ones are 
   CHECK(x.at(1) == 0);
 }
 
+/// Code for fewer iterations counts them in 32 bits: the kernel is compiled a second time.
+TEST_CASE("a loop of more than 2^31 iterations, before and after short ones", "[.long]") {
+  on_every_device([](qn::Device& device) {
+    if (std::string(device.name()) == "interpreter") return;
+    qn::Field<int> hits{device, {64}};
+    qn::Kernel mark = [&](I32 n, I32 m) {
+      for (auto [i, j] : grid(n, m)) If(i == j) atomic_add(hits[i % 64], 1);
+    };
+    mark(130, 100);
+    mark(46341, 46342);  // 2^31 + 50974
+    mark(46342, 3);
+    std::vector<int> want(64, 0), found(64);
+    for (int n : {100, 46341, 3})
+      for (int i = 0; i < n; i++) want[size_t(i % 64)]++;
+    hits.copy_to(found);
+    CHECK(found == want);
+  });
+}
+
 TEST_CASE("no memory is an error that names the field's line; the device stays usable") {
   on_every_device([](qn::Device& device) {
     qn::Field<int> before{device, {8}};

@@ -1,4 +1,7 @@
 // Launches: their geometry and arguments, order, tickets, modules.
+#include <algorithm>
+
+#include "quern/ir/abi.h"
 #include "tests/gpu/support.h"
 
 using namespace quern;
@@ -92,6 +95,51 @@ TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
         std::vector<uint64_t>{args, 0, 35, 123, 456});
   driver->release(args);
   driver->release(guard);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "an argument block by value is read when it is submitted") {
+  auto driver = open(0, true);
+  Code code{serial(), element()};
+  REQUIRE(ir::takes_value(code.kernel, driver->target().traits));
+  recorder.first_bytes = ir::abi::layout(code.kernel).bytes;
+  auto executable = driver->load(code.kernel, code.image);
+  std::vector<std::byte> block = numbers(recorder.first_bytes), before = block;
+  Launch l = launch(*executable, 1, 1000, reinterpret_cast<Address>(block.data()));
+  std::vector<Command> commands(20, l);  // enough for a graph, which would keep the first block
+  for (int round = 0; round < 3; round++) {
+    driver->submit(commands);
+    std::ranges::fill(block, std::byte(round));
+  }
+  driver->wait(driver->submit({}));
+  REQUIRE(recorder.launches.size() == 60);
+  CHECK((recorder.launches[0].first == before));
+  CHECK((recorder.launches[19].first == before));
+  CHECK((recorder.launches[20].first == std::vector(block.size(), std::byte(0))));
+  CHECK((recorder.launches[59].first == std::vector(block.size(), std::byte(1))));
+  CHECK(recorder.calls["capture_begin"] == 0);
+  CHECK(recorder.launches[0].words[2] == 1000);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "blocks that are large, or of many tasks, lie in memory") {
+  auto driver = open(0, true);
+  const ir::TargetTraits& traits = driver->target().traits;
+  Code many{serial(), serial(), serial(), serial(), serial(), serial(), serial(), serial()};
+  CHECK(!ir::takes_value(many.kernel, traits));
+  Code large{serial()};
+  CHECK(ir::takes_value(large.kernel, traits));
+  large.kernel.bindings.resize(
+      501);  // scalars of 8 bytes behind 64 of the head: 4072, and 32 behind
+  CHECK(!ir::takes_value(large.kernel, traits));
+  large.kernel.bindings.resize(500);
+  CHECK(ir::takes_value(large.kernel, traits));
+  auto executable = driver->load(many.kernel, many.image);
+  Address args = driver->allocate(64);
+  Command zero = Fill{args, 64, 0};
+  driver->submit({&zero, 1});
+  run(*driver, launch(*executable, 7, 1, args));
+  CHECK(recorder.launches.at(0).words[0] == args);
+  CHECK(read_word(*driver, args) == 1);
+  driver->release(args);
 }
 
 TEST_CASE_METHOD(OnEachVendor, "commands and batches run in order") {

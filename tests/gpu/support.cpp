@@ -61,10 +61,12 @@ const std::shared_ptr<const gpu::Api>& OnEachVendor::api() {
   return api_;
 }
 
-std::unique_ptr<gpu::Driver> OnEachVendor::open(size_t device) {
+std::unique_ptr<gpu::Driver> OnEachVendor::open(size_t device, bool by_value) {
   std::string why;
   gpu::Properties p = gpu::describe_all(*api(), why).at(device);
-  return std::make_unique<gpu::Driver>(api(), p, vendor.target(p), no_compiler());
+  runtime::Target target = vendor.target(p);
+  if (!by_value) target.traits.value_bytes = 0;
+  return std::make_unique<gpu::Driver>(api(), p, target, no_compiler());
 }
 
 Code::Code(std::initializer_list<ir::Task> tasks, const std::string& name) {

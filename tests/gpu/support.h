@@ -31,7 +31,8 @@ class OnEachVendor {
 
   /// The vendor's functions; loaded at the first call.
   const std::shared_ptr<const gpu::Api>& api();
-  std::unique_ptr<gpu::Driver> open(size_t device = 0);
+  /// Its kernels take the address of the argument block, or (`by_value`) the block itself.
+  std::unique_ptr<gpu::Driver> open(size_t device = 0, bool by_value = false);
 
   const Vendor& vendor;
   recording::Recorder& recorder;

@@ -334,7 +334,7 @@ binding field rank=1 f32 "x"
                                "%r = block_reduce.add %f : f32\nyield }\n";
   CHECK(verify(*parse(combines)) == std::vector<std::string>{});
   CHECK(print(*parse(combines)).find("block_reduce.add %") != std::string::npos);
-  refuse(head + "task serial {\n%r = builtin.end : i64\nyield }\n", "not of this kind of task");
+  refuse(head + "task serial {\n%r = builtin.begin : i64\nyield }\n", "not of this kind of task");
   CHECK(verify(*parse(head + "task range rank=1 walk=element " + domain + " {" + addresses +
                       "%t = builtin.thread : i64\n%e = builtin.end : i64\nyield }\n")) ==
         std::vector<std::string>{});

@@ -98,6 +98,7 @@ class Machine {
 
   void launch(const Task& task) {
     if (task.kind == Task::serial) {
+      builtin_ = {0, 0, reduced_};
       run(task.body);
       return;
     }
@@ -114,7 +115,7 @@ class Machine {
     scratch_.assign(chunks * task.reductions.size() + 1, 0x5555555555555555);
     if (!task.reductions.empty()) {
       set_arg(abi::scratch_address, address(scratch_.data()));
-      set_arg(abi::chunk_count, chunks);
+      reduced_ = chunks;
     }
     if (task.walk == Task::chunked) {
       for (uint64_t c = 0; c < chunks; c++) {
@@ -257,6 +258,7 @@ class Machine {
   abi::ErrorRecord error_;
   static abi::PrintRing ring_;
   std::array<uint64_t, 9> builtin_{};
+  uint64_t reduced_ = 0;  ///< chunks of the task with reductions before
   std::unordered_map<const Value*, Bits> values_;
   std::unordered_map<const Inst*, std::vector<Bits>> slots_;
   std::vector<Bits> yielded_;

@@ -15,9 +15,9 @@ using qn::test::Path;
 
 namespace {
 
-std::vector<uint64_t> words_at(uint64_t address, size_t count) {
-  std::vector<uint64_t> words(count);
-  std::memcpy(words.data(), reinterpret_cast<const void*>(address), 8 * count);
+std::vector<uint64_t> words_of(const std::vector<std::byte>& bytes) {
+  std::vector<uint64_t> words(bytes.size() / 8);
+  std::memcpy(words.data(), bytes.data(), 8 * words.size());
   return words;
 }
 
@@ -31,6 +31,9 @@ TEST_CASE("a kernel arrives in the vendor's library with its code, arguments and
   const std::string backend = GENERATE(as<std::string>(), "cuda", "rocm");
   INFO(backend);
   Path path(backend);
+  // The argument block: a scalar; two fields, each with base and stride, extent, first and origin.
+  const size_t head_words = qn::ir::abi::head_bytes / 8, block_words = head_words + 1 + 2 * 5;
+  path.log.first_bytes = 8 * block_words;
   const int n = 100'000;
   std::vector<float> hx(n, 3.0f), back(n);
   qn::Field<float> x{path.device, {n}}, y{path.device, {n}};
@@ -52,10 +55,9 @@ TEST_CASE("a kernel arrives in the vendor's library with its code, arguments and
   CHECK(launch.grid[0] == 320);  // 10 multiprocessors, 8 blocks on each, 4 rounds
   CHECK(launch.shared_bytes == 0);
 
-  // The argument block: a scalar; two fields with base, stride and extent.
-  const size_t block_words = qn::ir::abi::head_bytes / 8 + 1 + 2 * 3;
-  auto block = words_at(launch.words[0], block_words);
-  std::vector<uint64_t> bindings(block.begin() + qn::ir::abi::head_bytes / 8, block.end());
+  auto block = words_of(launch.first);
+  REQUIRE(block.size() == block_words);
+  std::vector<uint64_t> bindings(block.begin() + long(head_words), block.end());
   CHECK(count(bindings, std::bit_cast<uint32_t>(2.5f)) == 1);
   CHECK(count(bindings, sizeof(float)) == 2);
   CHECK(count(bindings, uint64_t(n)) == 2);
@@ -73,13 +75,23 @@ TEST_CASE("a kernel arrives in the vendor's library with its code, arguments and
   if (backend == "cuda") {
     CHECK(launch.module.find(".target sm_90") != std::string::npos);
     CHECK(launch.module.find(".entry task_0(") != std::string::npos);
+    CHECK(launch.module.find(".b8 task_0_param_0[" + std::to_string(8 * block_words) + "]") !=
+          std::string::npos);
   } else {
     qn::ir::Kernel shape;
     shape.name = "scale";
     shape.tasks.resize(1);
+    shape.bindings.resize(3);
+    for (size_t k : {1, 2}) {
+      shape.bindings[k].kind = qn::ir::Binding::field;
+      shape.bindings[k].rank = 1;
+      shape.bindings[k].components.resize(1);
+    }
     auto bytes = std::as_bytes(std::span(launch.module));
     qn::runtime::Target target;
     target.isa = "amdgcn-amd-amdhsa gfx942 ";
+    target.traits.value_bytes = 4064;
+    target.traits.value_tasks = 7;
     CHECK(qn::test::fault_of_code_object({bytes.begin(), bytes.end()}, shape, target) == "");
   }
 }
@@ -97,7 +109,7 @@ TEST_CASE("loops that depend on each other are launched in order on one stream")
   REQUIRE(path.log.launches.size() == 3);
   for (size_t k = 0; k < 3; k++) {
     CHECK(path.log.launches[k].function == "task_" + std::to_string(k));
-    CHECK(path.log.launches[k].words[0] == path.log.launches[0].words[0]);
+    CHECK(path.log.launches[k].words[2] == 1000);
   }
 }
 

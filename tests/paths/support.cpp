@@ -26,6 +26,7 @@ Path::Path(const std::string& backend)
       device(backend.c_str()),
       log(recorder(library)) {
   log.launches.clear();
+  log.first_bytes = 8;
   log.misuse.clear();
 }
 

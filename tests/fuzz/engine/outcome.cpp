@@ -167,6 +167,7 @@ Outcome interpret(const Program& program, const Kernel& kernel, const interprete
 Signature signature(const Program& program) {
   Signature s;
   s.modes = program.kernel->modes;
+  s.wide = program.seed % 4 == 0;
   for (uint32_t k = 0; k < program.inputs.size(); k++)
     s.fields.push_back({true, program.inputs[k].memory});
   return s;
@@ -213,9 +214,9 @@ void write(runtime::Driver& driver, Address to, const T& from) {
 
 Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& program) {
   runtime::Driver& driver = device->driver();
-  std::unique_ptr<Kernel> kernel = clone(*program.kernel);
+  std::shared_ptr<Kernel> kernel = clone(*program.kernel);
   if (kernel->level == Level::recorded) finish_recording(*kernel);
-  auto variant = std::make_shared<runtime::Variant>(device, *kernel, signature(program));
+  auto variant = std::make_shared<runtime::Variant>(device, kernel, signature(program));
   std::deque<Memory> memory;
   Bases bases = place(program, *kernel, [&](const Storage& s, const std::vector<std::byte>& bytes) {
     return memory.emplace_back(driver, s, bytes).address();
@@ -231,8 +232,7 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   for (const Memory& m : memory) out.fields.push_back(m.elements());
   std::vector<Bits> results(std::max<size_t>(kernel->results.size(), 1));
   if (!kernel->results.empty())
-    driver.download(std::as_writable_bytes(std::span(results)),
-                    block->memory + variant->frame_offset);
+    driver.download(std::as_writable_bytes(std::span(results)), variant->frame(*block));
   add_results(out, *kernel, results);
 
   abi::ErrorRecord error;

@@ -362,6 +362,8 @@ EXPORT(cuLaunchKernel, hipModuleLaunchKernel)(FunctionHandle function, unsigned 
            {block_x, block_y, block_z},
            shared_bytes};
   for (int k = 0; k < 5; k++) std::memcpy(&l.words[k], parameters[k], 8);
+  auto* first = static_cast<const std::byte*>(parameters[0]);
+  l.first.assign(first, first + recorder().first_bytes);
   l.device = of(stream)->device;
   of(stream)->put([l](bool in_graph) { run_kernel(l, in_graph); });
   return 0;

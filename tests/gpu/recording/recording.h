@@ -16,7 +16,8 @@ namespace quern::recording {
 struct Launch {
   std::string function, module;
   unsigned grid[3] = {}, block[3] = {}, shared_bytes = 0;
-  uint64_t words[5] = {};  ///< the parameters
+  uint64_t words[5] = {};             ///< the parameters, or the first 8 bytes of them
+  std::vector<std::byte> first = {};  ///< the first one, whole
   int device = 0;
   bool in_graph = false;
 };
@@ -31,6 +32,7 @@ struct Session {
   uint64_t memory = 4ull << 30;
   int multiprocessors = 10, max_threads = 1024, warp_size = 32, best_block = 256, resident = 8;
   int max_grid = 0x7fffffff;
+  size_t first_bytes = 8;  ///< of the first parameter of kernels
   bool pools = true, peers = true;
   /// Calls of a function (by its name in gpu::Api) that fail: the one of this number, from 1.
   struct Failure {

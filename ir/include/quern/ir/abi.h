@@ -1,8 +1,8 @@
 #pragma once
 // The argument block: what the host and the compiled tasks of a kernel agree on.
 //
-// One block per launch; its address is the only argument of a task besides the task builtins. All
-// entries are 8 bytes wide and 8-byte aligned; narrower values sit in the low end.
+// One block per launch; it, or its address, is the only argument of a task besides the task
+// builtins. All entries are 8 bytes wide and 8-byte aligned; narrower values sit in the low end.
 #include <array>
 #include <bit>
 #include <span>
@@ -19,8 +19,6 @@ inline constexpr uint32_t error_address = 16;   ///< address of an ErrorRecord
 inline constexpr uint32_t print_address = 24;   ///< address of a PrintRing
 inline constexpr uint32_t random_seed = 32;     ///< u32
 inline constexpr uint32_t launch_number = 40;   ///< u32
-inline constexpr uint32_t chunk_count =
-    48;  ///< u64: chunks of the task with reductions launched last
 inline constexpr uint32_t head_bytes = 64;
 
 // Alias classes (imm of read, write, rmw). 0: may be any field; fields: Binding::alias_class; from
@@ -57,15 +55,18 @@ struct Layout {
 Layout layout(const Kernel& kernel);
 
 /// Division by a number that is known at run time only, as a product (Granlund & Montgomery,
-/// "Division by Invariant Integers Using Multiplication", PLDI 1994): for n < 2^31 and 1 ≤ d < 2^31,
-/// n / d is the high half of 2n · (reciprocal(d) mod 2^32), shifted right by reciprocal(d) / 2^32.
-/// 0 for other d.
+/// "Division by Invariant Integers Using Multiplication", PLDI 1994): for n < 2^31 and 1 ≤ d <
+/// 2^31, n / d is the high half of 2n · (reciprocal(d) mod 2^32), shifted right by reciprocal(d) /
+/// 2^32. 0 for other d.
 constexpr uint64_t reciprocal(uint64_t d) {
   if (d == 0 || d >> 31) return 0;
   const uint64_t shift = uint64_t(std::bit_width(d - 1));
   return shift << 32 | ((uint64_t(1) << (31 + shift)) + d - 1) / d;
 }
-/// Builtins `reciprocal` and `next_reciprocal` of an element task, whose domain has these extents.
+/// An element task launched with so many iterations wants code for a wide signature.
+constexpr bool is_wide(uint64_t iterations) { return iterations >> 31; }
+/// Builtins `reciprocal` and `next_reciprocal` of an element task, whose domain has these extents;
+/// 0 for those of a wide launch.
 std::array<uint64_t, 2> reciprocals(const Task& task, std::span<const uint64_t> extents);
 
 /// Values that a check or a line of print can report: the numbers of a 4 × 4 matrix.

@@ -21,9 +21,16 @@ struct TargetTraits {
   bool narrow_atomics = true;     ///< 8- and 16-bit read-modify-write; else on the 32-bit word
   uint32_t lanes = 0;            ///< iterations to take through inner loops together; 0: one by one
   bool half_conversions = true;  ///< f16 with its conversions from and to f32; else kept as u16
+  /// Argument blocks of so many bytes at most are parameters of the tasks, in kernels of so many
+  /// tasks at most. Others lie in memory, once for all tasks: there a batch that repeats stays the
+  /// same.
+  uint32_t value_bytes = 0, value_tasks = 0;
   /// Library functions that the target has itself, within their bounds (default mode only).
   std::vector<std::pair<Op, Type>> native_math = {};
 };
+
+/// Do the tasks of a lowered kernel take the argument block itself, not its address?
+bool takes_value(const Kernel& kernel, const TargetTraits& target);
 
 /// The facts of a launch that code is specialised for.
 struct Signature {
@@ -37,6 +44,7 @@ struct Signature {
   };
   std::vector<Field> fields;  ///< one per binding (scalars: defaults)
   Modes modes;
+  bool wide = false;  ///< element tasks may be launched with 2^31 iterations or more
 };
 
 /// Called after each pass with its name; the fuzzer runs the interpreter here.

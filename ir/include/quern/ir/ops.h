@@ -48,12 +48,13 @@ enum : uint16_t {
 enum class AtomicOp : uint8_t { add, mul, min, max, bit_and, bit_or, bit_xor, exchange, cas, load };
 
 /// What a `builtin` yields, all i64. A chunked task runs iterations [begin, end) of its linear
-/// domain as chunk number `chunk`; an element task runs one thread out of `threads`, each starting
-/// at `thread`; threads run in blocks of a size of the device's choice, and `block_thread` counts
-/// those of a block from 0. Where an element task has several axes, `reciprocal` is abi::reciprocal of
-/// the extent of the innermost one in the order of its walk, `next_reciprocal` that of the next, and
-/// 0 where the task has 2^31 iterations or more. `iteration` is the linear number of the iteration in its domain (a
-/// serial task: 0); lower_loops replaces it.
+/// domain as chunk number `chunk`; the serial task behind a task with reductions has the `end`
+/// chunks of that to combine; an element task runs one thread out of `threads`, each starting at
+/// `thread`; threads run in blocks of a size of the device's choice, and `block_thread` counts
+/// those of a block from 0. Where an element task has several axes and is launched with fewer than
+/// 2^31 iterations, `reciprocal` is abi::reciprocal of the extent of the innermost one in the order
+/// of its walk, `next_reciprocal` that of the next. `iteration` is the linear number of the
+/// iteration in its domain (a serial task: 0); lower_loops replaces it.
 enum class Builtin : uint8_t {
   chunk,
   begin,
@@ -72,6 +73,9 @@ enum class Builtin : uint8_t {
 inline constexpr uint8_t reassociate = 1;
 /// Kind of a `loop` that walks the innermost axis of a parallel loop: its rounds are iterations.
 inline constexpr uint8_t parallel_walk = 1;
+/// Kind of a `loop` over a thread's share of the iterations: neither its index nor its step come
+/// near the end of their type.
+inline constexpr uint8_t thread_walk = 2;
 /// Kind of an `if_` whose first region hardly ever runs; the second holds pure operations only and
 /// may be run where the first is.
 inline constexpr uint8_t rarely = 1;

@@ -41,8 +41,10 @@ class Executable {
 
 /// One task. Chunked: chunk c of `chunks` runs iterations [c·grain, min(iterations, (c+1)·grain)).
 /// Element: `iterations` in all, spread over threads; `reciprocals` are abi::reciprocals of the
-/// domain. Serial: iterations is 1.
-/// With a guard the task runs only where the 32-bit word there is not 0.
+/// domain. Serial: one chunk, whose iterations are the chunks of the task with reductions before it.
+/// With a guard the task runs only where the 32-bit word there is not 0. `args` is the address of the
+/// argument block: the device's, or where the kernel's tasks take it by value (ir::takes_value) the
+/// host's, which is read before submit returns.
 struct Launch {
   const Executable* executable = nullptr;
   uint32_t task = 0;

@@ -61,7 +61,7 @@ class Program {
     uint32_t binding, axis;
     Loc loc;
   };
-  std::unique_ptr<ir::Kernel> kernel_;
+  std::shared_ptr<const ir::Kernel> kernel_;
   std::vector<NarrowExtent> narrow_;  ///< extents the kernel reads as 32-bit integers
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Variant>> variants_;

@@ -1,0 +1,16 @@
+#pragma once
+// What CUDA's and AMD's GPUs have in common for the code generator.
+#include "backends/llvm/toolchain.h"
+
+namespace quern::codegen {
+
+/// Local arrays of a thread, in bytes: the driver takes them from the device's memory for each
+/// thread that may be resident.
+inline constexpr uint64_t max_gpu_local_bytes = 64 << 10;
+
+/// The target of a GPU of this architecture.
+runtime::Target gpu_target(const std::string& backend, const Isa& isa);
+/// The part of its description that the vendors share.
+Machine gpu_machine(const Isa& isa, const llvm::TargetMachine& machine);
+
+}  // namespace quern::codegen
