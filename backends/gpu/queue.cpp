@@ -5,8 +5,8 @@
 namespace quern::gpu {
 
 namespace {
-/// Submissions that may be done are looked at once there are so many, or when somebody asks: asking
-/// the driver costs about as much as a launch.
+/// Submissions that may be done are looked at after so many more, or when somebody asks: asking the
+/// driver costs about as much as a launch.
 constexpr size_t lazily = 32;
 }  // namespace
 
@@ -57,13 +57,16 @@ void Queue::lose(const DeviceLost& how) {
 Ticket Queue::submit(const std::function<void(Work&)>& f) {
   Ticket ticket = 0;
   guarded([&] {
-    if (running_.size() >= lazily) retire();
+    if (last_ - looked_ >= lazily) {
+      mark_end();
+      retire();
+    }
     open_ = true;
     Work work;
     try {
       f(work);
     } catch (const DeviceLost& how) {
-      running_.push_back({++last_, nullptr, std::move(work)});  // its kernels are suspects too
+      close(std::move(work));  // its kernels are suspects too
       lose(how);
     } catch (...) {
       close(std::move(work));
@@ -74,14 +77,8 @@ Ticket Queue::submit(const std::function<void(Work&)>& f) {
   return ticket;
 }
 
-Ticket Queue::put(const std::function<void()>& f) {
-  Ticket ticket = 0;
-  guarded([&] {
-    open_ = true;
-    f();
-    ticket = current();
-  });
-  return ticket;
+void Queue::mark() {
+  guarded([&] { mark_end(); });
 }
 
 void Queue::call(const std::function<void()>& f) { guarded(f); }
@@ -101,28 +98,38 @@ void Queue::aside(const std::function<void()>& f) {
 
 Ticket Queue::close(Work work) {
   running_.push_back({++last_, nullptr, std::move(work)});
+  open_ = false;
+  return last_;
+}
+
+void Queue::mark_end() {
+  if (running_.empty() || running_.back().event) return;
   try {
     std::shared_ptr<Event> event = take_event();
     event->record(stream_);
     running_.back().event = std::move(event);
   } catch (const DeviceLost&) {
     throw;
-  } catch (...) {  // nothing tells when it is done: now
-    gpu_->api->stream_synchronize(stream_);
-    running_.pop_back();
-    last_--;
-    throw;
+  } catch (const std::exception&) {  // then nothing tells when it is done: now
+    gpu_->expect(gpu_->api->stream_synchronize(stream_), "waiting for the device");
+    pop_to(last_);
   }
-  open_ = false;
-  return last_;
 }
 
-/// Before anybody waits for a submission that has not ended.
-void Queue::close_for(Ticket ticket) {
-  if (open_ && ticket == current()) close({});
+/// The next submission from this one on with an event; null where all is done.
+const Queue::Submission* Queue::marked(Ticket ticket) {
   if (ticket > last_)
     throw InternalError("a wait for submission " + std::to_string(ticket) + " of " +
                         std::to_string(last_));
+  auto find = [&]() -> const Submission* {
+    if (ticket <= reached_) return nullptr;
+    auto from = running_.begin() + long(ticket - running_.front().ticket);
+    auto found = std::find_if(from, running_.end(), [](const Submission& s) { return !!s.event; });
+    return found == running_.end() ? nullptr : &*found;
+  };
+  if (const Submission* found = find()) return found;
+  mark_end();
+  return find();
 }
 
 /// One that nobody waits for any more.
@@ -136,26 +143,32 @@ std::shared_ptr<Event> Queue::take_event() {
 }
 
 void Queue::retire() {
-  while (!running_.empty() && running_.front().event->done()) pop();
+  looked_ = last_;
+  while (!running_.empty()) {
+    auto next = std::ranges::find_if(running_, [](auto& s) { return !!s.event; });
+    if (next == running_.end() || !next->event->done()) return;
+    pop_to(next->ticket);
+  }
 }
 
-void Queue::pop() {
-  reached_ = running_.front().ticket;
-  idle_.push_back(std::move(running_.front().event));
-  running_.pop_front();
+void Queue::pop_to(Ticket ticket) {
+  while (!running_.empty() && running_.front().ticket <= ticket) {
+    if (running_.front().event) idle_.push_back(std::move(running_.front().event));
+    running_.pop_front();
+  }
+  reached_ = std::max(reached_, ticket);
 }
 
 Ticket Queue::last() {
   Ticket ticket = 0;
-  guarded([&] { ticket = open_ ? close({}) : last_; });
+  guarded([&] { ticket = last_; });
   return ticket;
 }
 
 bool Queue::done(Ticket ticket) {
   bool is_done = false;
   guarded([&] {
-    close_for(ticket);
-    if (ticket > reached_) retire();
+    if (marked(ticket)) retire();
     is_done = ticket <= reached_;
   });
   return is_done;
@@ -164,14 +177,19 @@ bool Queue::done(Ticket ticket) {
 std::shared_ptr<Event> Queue::event(Ticket ticket) {
   std::shared_ptr<Event> found;
   guarded([&] {
-    close_for(ticket);
-    if (ticket > reached_) found = running_[ticket - running_.front().ticket].event;
+    if (const Submission* s = marked(ticket)) found = s->event;
   });
   return found;
 }
 
 void Queue::wait(Ticket ticket) {
-  std::shared_ptr<Event> event = this->event(ticket);
+  std::shared_ptr<Event> event;
+  guarded([&] {
+    const Submission* s = marked(ticket);
+    if (!s) return;
+    event = s->event;
+    ticket = s->ticket;
+  });
   if (!event) return;
   Code c = code::success;
   {
@@ -181,7 +199,7 @@ void Queue::wait(Ticket ticket) {
   event.reset();
   guarded([&] {
     gpu_->expect(c, "waiting for the device");
-    while (!running_.empty() && running_.front().ticket <= ticket) pop();
+    pop_to(ticket);
   });
 }
 

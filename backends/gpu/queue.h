@@ -34,19 +34,20 @@ class Queue {
   /// Calls `f(work)` alone and with the device current. What it puts into the stream is one
   /// submission, also where it throws; what it adds to `work` lives until that is done.
   Ticket submit(const std::function<void(Work&)>& f);
-  /// The same without an end: what `f` puts into the stream belongs to the next submission, whose
-  /// ticket comes back. An event costs about as much as a small upload.
-  Ticket put(const std::function<void()>& f);
-  /// The same for what puts nothing into the stream that anything waits for.
+  /// Puts an event behind what was submitted. Waiting for a submission is waiting for the next
+  /// event behind it; without one here, that is put where the stream ends when somebody asks: an
+  /// event costs about as much as a small upload.
+  void mark();
+  /// The same as submit for what puts nothing into the stream that anything waits for.
   void call(const std::function<void()>& f);
   /// The same for what may take long and has nothing to do with the stream: others go on meanwhile.
   void aside(const std::function<void()>& f);
 
-  /// Everything put into the stream so far.
+  /// Everything submitted so far.
   Ticket last();
   bool done(Ticket ticket);
   void wait(Ticket ticket);
-  /// The event of a submission; null where it is done.
+  /// An event behind a submission; null where that is done.
   std::shared_ptr<Event> event(Ticket ticket);
   /// Waits for everything and lets go of it; errors are left aside. For destructors.
   void finish() noexcept;
@@ -55,13 +56,13 @@ class Queue {
   StreamHandle stream() const { return stream_; }
   /// Up to where everything is known to be done; for use within `submit` and `call`.
   Ticket reached() const { return reached_; }
-  /// The submission that ends what was put into the stream so far, likewise.
+  /// The submission that what was put into the stream last belongs to, likewise.
   Ticket current() const { return open_ ? last_ + 1 : last_; }
 
  private:
   struct Submission {
     Ticket ticket = 0;
-    std::shared_ptr<Event> event;
+    std::shared_ptr<Event> event;  ///< behind it, or null
     Work work;
   };
 
@@ -69,9 +70,10 @@ class Queue {
   void guarded(F&& f);
   [[noreturn]] void lose(const DeviceLost& how);
   Ticket close(Work work);
-  void close_for(Ticket ticket);
+  void mark_end();
+  const Submission* marked(Ticket ticket);
   void retire();
-  void pop();
+  void pop_to(Ticket ticket);
   std::shared_ptr<Event> take_event();
 
   std::shared_ptr<Gpu> gpu_;
@@ -80,8 +82,8 @@ class Queue {
   std::mutex mutex_;  ///< guards the stream and everything below
   std::deque<Submission> running_;
   std::vector<std::shared_ptr<Event>> idle_;
-  Ticket last_ = 0, reached_ = 0;
-  bool open_ = false;  ///< something was put into the stream since the last submission
+  Ticket last_ = 0, reached_ = 0, looked_ = 0;  ///< looked: the last one when retire was called
+  bool open_ = false;                           ///< within `submit`
   std::string lost_;
 };
 

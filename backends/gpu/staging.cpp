@@ -8,6 +8,9 @@ namespace quern::gpu {
 
 namespace {
 constexpr uint64_t alignment = 64;
+/// Pieces from this size on get an event of their own, so that the next one is on its way while the
+/// host copies this.
+constexpr uint64_t marked_bytes = 64 << 10;
 uint64_t aligned(uint64_t bytes) { return (bytes + alignment - 1) & ~(alignment - 1); }
 }  // namespace
 
@@ -53,17 +56,21 @@ void Staging::alone(F&& f) {
 }
 
 Ticket Staging::send(Address to, const std::byte* from, uint64_t bytes, uint64_t left) {
-  return queue_.put([&] {
+  Ticket ticket = queue_.submit([&](Work&) {
     memory_.expect(to, left);
     gpu_->expect(gpu_->api->upload(to, from, bytes, queue_.stream()), "an upload");
   });
+  if (bytes >= marked_bytes) queue_.mark();
+  return ticket;
 }
 
 Ticket Staging::fetch(std::byte* to, Address from, uint64_t bytes, uint64_t left) {
-  return queue_.put([&] {
+  Ticket ticket = queue_.submit([&](Work&) {
     memory_.expect(from, left);
     gpu_->expect(gpu_->api->download(to, from, bytes, queue_.stream()), "a download");
   });
+  if (bytes >= marked_bytes) queue_.mark();
+  return ticket;
 }
 
 /// Large pieces of pinned memory need no staging; small ones are not worth the question.
