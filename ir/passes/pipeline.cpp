@@ -30,6 +30,7 @@
 #include "ir/passes/simplify.h"
 #include "ir/passes/split_tasks.h"
 #include "ir/passes/structure_exits.h"
+#include "ir/passes/trim_schedule.h"
 #include "ir/passes/version_walks.h"
 #include "ir/passes/widen_halves.h"
 #include "quern/ir/lower.h"
@@ -102,6 +103,7 @@ void optimise(Kernel& kernel, const PassHook& hook) {
   run.must("split_tasks", split_tasks);
   run.may("promote_slots", promote_slots);
   run.may("simplify", simplify);
+  run.may("trim_schedule", trim_schedule);
   run.may("footprints", footprints);
 }
 

@@ -28,6 +28,7 @@
 #include "ir/passes/simplify.h"
 #include "ir/passes/split_tasks.h"
 #include "ir/passes/structure_exits.h"
+#include "ir/passes/trim_schedule.h"
 #include "ir/passes/version_walks.h"
 #include "ir/passes/widen_halves.h"
 #include "quern/ir/lower.h"
@@ -87,6 +88,7 @@ constexpr NamedPass all[] = {
     {"forward", forward},
     {"hoist", hoist},
     {"split_tasks", split_tasks},
+    {"trim_schedule", trim_schedule},
     {"footprints", footprints},
     {"bind", [](Kernel& k) { bind(k, plain_signature(k)); }},
     {"demote_atomics", demote_atomics},
