@@ -40,6 +40,8 @@ class Run {
         launch(step.task, guard);
       else if (step.kind == Step::if_)
         branch(step);
+      else if (step.kind == Step::combine)
+        combine(step, guard);
       else
         for (steps(step.condition); read_cell(step.cell); steps(step.condition)) steps(step.body);
     }
@@ -55,7 +57,7 @@ class Run {
 
   void branch(const Step& step) {
     bool plain = true;
-    for (const Step& s : step.body) plain &= s.kind == Step::launch;
+    for (const Step& s : step.body) plain &= s.kind == Step::launch || s.kind == Step::combine;
     if (plain)
       steps(step.body, cell(step.cell));
     else if (read_cell(step.cell))
@@ -147,7 +149,7 @@ class Run {
     command.executable = variant_.executable.get();
     command.task = index;
     command.iterations = extent.total;
-    command.args = variant_.takes_value ? reinterpret_cast<Address>(block_.args()) : block_.memory;
+    command.args = arguments();
     command.guard = guard;
     if (extent.total == 0)
       command.chunks = 0;
@@ -158,38 +160,61 @@ class Run {
     if (task.walk == Task::element && abi::is_wide(extent.total))
       command.executable = &variant_.wide();
     else if (task.walk == Task::element && extent.total > 0)
-      command.reciprocals = abi::reciprocals(task, std::span(extent.axes).first(task.rank));
-    if (!task.reductions.empty() && task.walk == Task::chunked) prepare_scratch(command, task);
+      command.words = abi::reciprocals(task, std::span(extent.axes).first(task.rank));
+    if (!task.reductions.empty() && task.walk == Task::chunked) {
+      prepare_scratch(command.chunks, task);
+    } else if (task.lanes) {
+      reduced_iterations_ = extent.total;
+      prepare_scratch(abi::total_rows(extent.total), task);
+    }
     if (extent.total > 0) commands_.push_back(command);
   }
 
-  /// The task's partial values need room, and the task that combines them needs their number.
-  void prepare_scratch(const Launch& command, const Task& task) {
-    uint64_t chunks = command.chunks;
-    uint64_t bytes = chunks * task.reductions.size() * 8;
-    if (bytes > block_.scratch_bytes) {
-      flush();
-      driver_.wait(block_.last);
-      if (block_.scratch) variant_.device->release({&block_.scratch, 1});
-      block_.scratch = 0;
-      block_.scratch_bytes = 0;
-      block_.scratch =
-          variant_.device->allocate(bytes, "the partial values of a reduction", task.loc);
-      block_.scratch_bytes = bytes;
-      put(block_.args(), abi::scratch_address, block_.scratch);
-      if (!variant_.takes_value)
-        driver_.upload(block_.memory + abi::scratch_address,
-                       std::as_bytes(std::span(&block_.scratch, 1)));
+  /// Behind a task with lanes.
+  void combine(const Step& step, Address guard) {
+    for (const abi::Combination& c : abi::combinations(reduced_iterations_)) {
+      Launch command;
+      command.executable = variant_.executable.get();
+      command.task = step.body[c.halves ? 1 : 0].task;
+      command.iterations = command.chunks = c.threads;
+      command.args = arguments();
+      command.guard = guard;
+      command.words = {c.first_row, c.rows};
+      commands_.push_back(command);
     }
-    if (chunks >> 32) throw Error(task.loc, "a reduction over more than 2^32 chunks");
-    reduced_ = chunks;
+  }
+
+  Address arguments() const {
+    return variant_.takes_value ? reinterpret_cast<Address>(block_.args()) : block_.memory;
+  }
+
+  /// The task's partial values need room, and the task that combines them needs to know how many.
+  void prepare_scratch(uint64_t rows, const Task& task) {
+    reduced_ = rows;
+    uint64_t bytes = 0;
+    if (__builtin_mul_overflow(rows, task.reductions.size() * 8, &bytes)) bytes = 1ull << 62;
+    if (bytes <= block_.scratch_bytes) return;
+    flush();
+    driver_.wait(block_.last);
+    if (block_.scratch) variant_.device->release({&block_.scratch, 1});
+    block_.scratch = 0;
+    block_.scratch_bytes = 0;
+    block_.scratch =
+        variant_.device->allocate(bytes, "the partial values of a reduction", task.loc);
+    block_.scratch_bytes = bytes;
+    put(block_.args(), abi::scratch_address, block_.scratch);
+    if (!variant_.takes_value && !block_.host)
+      driver_.upload(block_.memory + abi::scratch_address,
+                     std::as_bytes(std::span(&block_.scratch, 1)));
   }
 
   Variant& variant_;
   Block& block_;
   Driver& driver_;
   std::vector<Command> commands_;
-  uint64_t reduced_ = 0;  ///< chunks of the task with reductions launched last
+  // Of the task with reductions launched last:
+  uint64_t reduced_ = 0;  ///< chunks, or rows of partial values where it has lanes
+  uint64_t reduced_iterations_ = 0;
 };
 
 }  // namespace

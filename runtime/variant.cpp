@@ -111,8 +111,9 @@ std::shared_ptr<Block> Variant::take_block(const std::shared_ptr<Variant>& self)
     block = std::make_unique<Block>();
     const uint32_t bytes =
         self->takes_value ? self->block_bytes - self->frame_offset : self->block_bytes;
-    if (bytes) {
-      block->memory = self->device->allocate(bytes, "a launch's argument block");
+    if (bytes) block->memory = self->device->allocate(bytes, "a launch's argument block");
+    if (!self->takes_value) block->host = driver.host_pointer(block->memory);
+    if (block->host) {  // the host writes to it next
       try {
         driver.wait(driver.submit({}));
       } catch (...) {
@@ -120,7 +121,6 @@ std::shared_ptr<Block> Variant::take_block(const std::shared_ptr<Variant>& self)
         throw;
       }
     }
-    if (!self->takes_value) block->host = driver.host_pointer(block->memory);
     if (!block->host) block->staging.resize(self->block_bytes);
   }
   return {block.release(), [self](Block* b) { self->give_back(std::unique_ptr<Block>(b)); }};

@@ -6,7 +6,7 @@
 
 namespace quern::runtime {
 
-/// Memory of one launch in flight: argument block and frame (one allocation; where tasks take the
+/// Memory of one launch: argument block and frame (one allocation; where tasks take the
 /// block by value only the frame), and scratch that grows.
 struct Block {
   Variant* variant = nullptr;
@@ -33,20 +33,20 @@ struct Variant {
   ~Variant();
   Variant(const Variant&) = delete;
 
-  /// A block that no launch uses; it comes back when the last reference goes.
+  /// A block that the host may fill in: no launch is being submitted with it, no result of it is
+  /// still to be read, and where the host writes to the device's memory no launch runs on it. It
+  /// comes back when the last reference goes.
   static std::shared_ptr<Block> take_block(const std::shared_ptr<Variant>& self);
-
-  std::shared_ptr<Device> device;
-  std::shared_ptr<const Reporter> reporter;
   /// The code of the kernel's element tasks for 2^31 iterations and more, compiled at the first
   /// such launch.
   const Executable& wide();
-
   /// Where the frame of a launch is on the device.
   Address frame(const Block& block) const {
     return takes_value ? block.memory : block.memory + frame_offset;
   }
 
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const Reporter> reporter;
   std::unique_ptr<ir::Kernel> kernel;
   ir::abi::Layout layout;
   uint32_t frame_offset = 0, block_bytes = 0;  ///< of argument block and frame on the host
@@ -75,8 +75,8 @@ struct Prepared {
 };
 Prepared prepare(const ir::Kernel& kernel, const ir::Signature& signature, const Target& target);
 
-/// Called with every kernel that is about to be compiled, on the thread that launches it; what it
-/// throws the launch throws. Null: none. Tests compile kernels for absent devices here.
+/// Called with every kernel for which a variant is about to be made, on the thread that launches
+/// it; what it throws the launch throws. Null: none. Tests compile kernels for absent devices here.
 using VariantHook = void (*)(const ir::Kernel& source, const ir::Signature& signature);
 void set_variant_hook(VariantHook hook);
 

@@ -43,7 +43,7 @@ std::vector<uint64_t> spell_out(std::span<const Command> commands) {
     if (auto* l = std::get_if<Launch>(&command))
       words.insert(words.end(),
                    {reinterpret_cast<uint64_t>(program_of(*l).get()), l->task, l->iterations,
-                    l->grain, l->chunks, l->args, l->guard, l->reciprocals[0], l->reciprocals[1]});
+                    l->grain, l->chunks, l->args, l->guard, l->words[0], l->words[1]});
     if (auto* c = std::get_if<Copy>(&command))
       words.insert(words.end(), {c->to, c->from, c->bytes});
     if (auto* f = std::get_if<Fill>(&command))

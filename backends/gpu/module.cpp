@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "quern/ir/abi.h"
+
 namespace quern::gpu {
 
 namespace {
@@ -101,7 +103,7 @@ Program::Task Program::prepare(const ir::Task& task, FunctionHandle function) co
 }
 
 std::array<uint64_t, 2> Program::walk(const runtime::Launch& launch) const {
-  if (tasks_.at(launch.task).walk == ir::Task::element) return launch.reciprocals;
+  if (tasks_.at(launch.task).walk == ir::Task::element) return launch.words;
   return {launch.grain, launch.chunks};
 }
 
@@ -118,6 +120,7 @@ Geometry Program::geometry(const runtime::Launch& launch) const {
     block = std::max(block / 2, device.warp_size);
   uint64_t limit = device.max_grid;
   if (gpu_->api->grid_in_threads) limit = std::min<uint64_t>(limit, UINT32_MAX / block);
+  if (!chunked) limit = std::min(limit, ir::abi::max_threads / block);
   uint64_t grid = std::min(divide_up(threads, block), task.enough);
   if (grid > limit && chunked)
     throw Error("a task of " + std::to_string(launch.chunks) + " chunks is more than " +

@@ -148,8 +148,10 @@ Bits Machine::builtin(const Step& s) const {
     case Builtin::thread: return part_.thread;
     case Builtin::threads: return part_.threads;
     case Builtin::block_thread: return 0;
-    case Builtin::reciprocal: return part_.reciprocals[0];
-    case Builtin::next_reciprocal: return part_.reciprocals[1];
+    case Builtin::first_row:
+    case Builtin::reciprocal: return part_.words[0];
+    case Builtin::rows:
+    case Builtin::next_reciprocal: return part_.words[1];
     case Builtin::iteration: return iteration_;
   }
   return 0;

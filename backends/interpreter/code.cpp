@@ -12,7 +12,7 @@ namespace {
 
 void find_conditions(const std::vector<ir::Step>& steps, std::set<uint32_t>& cells) {
   for (const ir::Step& s : steps) {
-    if (s.kind != ir::Step::launch) cells.insert(s.cell);
+    if (s.kind == ir::Step::if_ || s.kind == ir::Step::repeat) cells.insert(s.cell);
     find_conditions(s.body, cells);
     find_conditions(s.condition, cells);
   }

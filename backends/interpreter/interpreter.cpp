@@ -24,6 +24,8 @@ class Schedule {
         launch(s.task);
       } else if (s.kind == ir::Step::if_) {
         if (cell(s.cell)) run(s.body);
+      } else if (s.kind == ir::Step::combine) {
+        combine(s);
       } else {
         for (run(s.condition); cell(s.cell); run(s.condition)) run(s.body);
       }
@@ -45,25 +47,56 @@ class Schedule {
       machine_.task(number, *code.body, domain, whole);
     } else if (task.walk == Task::chunked) {
       chunks(number, *code.body, domain);
+    } else if (task.lanes && kernel_.level < Level::lowered) {
+      lanes(number, *code.body, domain);
     } else {
-      Order order(options_.threads, options_.seed);
-      for (uint32_t t = 0; t < options_.threads; t++)
-        machine_.task(number, *code.body, domain,
-                      {Task::element, 0, 0, domain.total, order(t), options_.threads,
-                       abi::reciprocals(task, domain.extent)});
+      if (task.lanes) prepare_scratch(abi::total_rows(domain.total), task);
+      elements(number, domain, domain.total, abi::reciprocals(task, domain.extent));
     }
+    reduced_iterations_ = domain.total;
     machine_.finish_reductions(task, domain.total);
+  }
+
+  void elements(uint32_t number, const Domain& domain, uint64_t total,
+                const std::array<uint64_t, 2>& words) {
+    Order order(options_.threads, options_.seed);
+    for (uint32_t t = 0; t < options_.threads; t++)
+      machine_.task(number, *code_.tasks[number].body, domain,
+                    {Task::element, 0, 0, total, order(t), options_.threads, words});
+  }
+
+  /// Before lower_loops the body of a task with lanes is that of one lane.
+  void lanes(uint32_t number, const Block& body, const Domain& domain) {
+    prepare_scratch(abi::total_rows(domain.total), kernel_.tasks[number]);
+    const uint64_t count = abi::lanes(domain.total);
+    Order order(count, options_.seed);
+    for (uint64_t k = 0; k < count; k++) {
+      const uint64_t lane = order(k), begin = lane / abi::chunk_lanes * abi::chunk_iterations;
+      const uint64_t end = std::min(begin + abi::chunk_iterations, domain.total);
+      machine_.task(
+          number, body, domain,
+          {Task::element, lane, begin, end, begin + lane % abi::chunk_lanes, abi::chunk_lanes, {}});
+    }
+  }
+
+  void combine(const ir::Step& step) {
+    for (const abi::Combination& c : abi::combinations(reduced_iterations_)) {
+      machine_.begin_task();
+      elements(step.body[c.halves ? 1 : 0].task, {}, c.threads, {c.first_row, c.rows});
+    }
+  }
+
+  void prepare_scratch(uint64_t rows, const Task& task) {
+    reduced_ = rows;
+    scratch_.assign(rows * task.reductions.size(), 0xa5a5a5a5a5a5a5a5);
+    write_at<uint64_t>(args_, abi::scratch_address, reinterpret_cast<Bits>(scratch_.data()));
   }
 
   void chunks(uint32_t number, const Block& body, const Domain& domain) {
     const Task& task = kernel_.tasks[number];
     uint64_t grain = task.grain ? task.grain : options_.grain;
     uint64_t count = (domain.total + grain - 1) / grain;
-    if (!task.reductions.empty()) {
-      scratch_.assign(count * task.reductions.size(), 0xa5a5a5a5a5a5a5a5);
-      write_at<uint64_t>(args_, abi::scratch_address, reinterpret_cast<Bits>(scratch_.data()));
-      reduced_ = count;
-    }
+    if (!task.reductions.empty()) prepare_scratch(count, task);
     Order order(count, options_.seed);
     for (uint64_t k = 0; k < count; k++) {
       uint64_t c = order(k), begin = c * grain;
@@ -78,7 +111,9 @@ class Schedule {
   Machine& machine_;
   std::byte* args_;
   std::vector<uint64_t> scratch_;
-  uint64_t reduced_ = 0;  ///< chunks of the task with reductions launched last
+  // Of the task with reductions launched last:
+  uint64_t reduced_ = 0;  ///< chunks, or rows of partial values where it has lanes
+  uint64_t reduced_iterations_ = 0;
 };
 
 }  // namespace

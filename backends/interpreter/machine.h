@@ -23,7 +23,7 @@ struct Flow {
 struct Part {
   ir::Task::Walk walk = ir::Task::unlowered;  ///< unlowered: all of it
   uint64_t chunk = 0, begin = 0, end = 0, thread = 0, threads = 1;
-  std::array<uint64_t, 2> reciprocals = {};
+  std::array<uint64_t, 2> words = {};
 };
 
 /// A box of indices, walked in row-major order.

@@ -54,6 +54,8 @@ void Emitter::enter_thread(const ir::Task& task) {
                  {ir::Builtin::block_thread, wide(grid_.thread)},
                  {ir::Builtin::reciprocal, fourth},
                  {ir::Builtin::next_reciprocal, fifth},
+                 {ir::Builtin::first_row, fourth},
+                 {ir::Builtin::rows, fifth},
                  {ir::Builtin::end, iterations}};
     return;
   }

@@ -165,7 +165,9 @@ class Emitter {
         Id last = iterations();
         return w.op(Spv::OpSelect, word, {scalar_.less(Type::u64, end, last), end, last});
       }
+      case ir::Builtin::first_row:
       case ir::Builtin::reciprocal: return push_constant(offsetof(PushConstants, grain));
+      case ir::Builtin::rows:
       case ir::Builtin::next_reciprocal: return push_constant(offsetof(PushConstants, chunks));
       case ir::Builtin::block_thread: return scalar_.convert(Type::u32, Type::u64, block_.thread());
       case ir::Builtin::iteration: break;

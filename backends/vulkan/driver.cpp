@@ -5,6 +5,7 @@
 
 #include "backends/vulkan/rounding.h"
 #include "quern/error.h"
+#include "quern/ir/abi.h"
 
 namespace quern::vulkan {
 
@@ -184,13 +185,15 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
     if (chunked)
       throw Error("a task of " + std::to_string(launch.chunks) + " chunks is more than " +
                   gpu_->adapter.name + " starts at once");
-    y = gpu_->adapter.max_groups[1];  // the threads go on with a stride
+    y = gpu_->adapter.max_groups[1];
   }
+  if (!chunked)
+    y = std::min(y, ir::abi::max_threads / (x * task.group));  // they go on with a stride
   PushConstants constants{launch.args, launch.guard, launch.iterations, launch.grain, launch.chunks,
                           fault_,      fault_,       pipelines->id};
   if (task.walk == ir::Task::element) {
-    constants.grain = launch.reciprocals[0];
-    constants.chunks = launch.reciprocals[1];
+    constants.grain = launch.words[0];
+    constants.chunks = launch.words[1];
   }
   gpu_->CmdBindPipeline(s.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, task.pipeline);
   gpu_->CmdPushConstants(s.buffer, gpu_->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof constants,

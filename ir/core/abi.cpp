@@ -44,5 +44,25 @@ std::array<uint64_t, 2> reciprocals(const Task& task, std::span<const uint64_t> 
   return {reciprocal(extents[task.innermost]), reciprocal(extents[next])};
 }
 
+std::vector<Combination> combinations(uint64_t iterations) {
+  std::vector<Combination> all;
+  uint64_t at = 0;
+  for (uint64_t n = lanes(iterations); n > 0;) {
+    const uint64_t values = n / chunk_lanes;
+    all.push_back({true, values, at, n});
+    at += n;
+    if (values == 1) break;
+    n = lanes(values);
+    all.push_back({false, n, at, values});
+    at += values;
+  }
+  return all;
+}
+
+uint64_t total_rows(uint64_t iterations) {
+  const std::vector<Combination> all = combinations(iterations);
+  return all.empty() ? 0 : all.back().first_row + all.back().rows + 1;
+}
+
 }  // namespace abi
 }  // namespace quern::ir

@@ -214,7 +214,7 @@ class Aggregator {
 void aggregate_atomics(Kernel& kernel, const TargetTraits& target) {
   if (kernel.modes.checked) return;
   for (Task& task : kernel.tasks) {
-    if (task.kind != Task::range) continue;
+    if (task.kind != Task::range || task.lanes) continue;
     if (task.walk == Task::element && !target.block_reductions) continue;
     Aggregator(kernel, task).run();
   }

@@ -109,7 +109,7 @@ class Lowering {
 
 void find_conditions(const std::vector<Step>& steps, std::unordered_set<uint32_t>& cells) {
   for (const Step& s : steps) {
-    if (s.kind != Step::launch) cells.insert(s.cell);
+    if (s.kind == Step::if_ || s.kind == Step::repeat) cells.insert(s.cell);
     find_conditions(s.body, cells);
     find_conditions(s.condition, cells);
   }

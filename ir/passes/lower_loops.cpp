@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/passes/open_tasks.h"
+#include "quern/ir/abi.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {
@@ -43,12 +44,55 @@ class Walker {
   /// Numbers below 2^31 leave room in 32 bits for a stride of as many threads.
   void elements(bool wide) {
     const Type t = wide ? Type::i64 : Type::u32;
-    auto number_of = [&](Builtin which) { return b_.convert(b_.builtin(which), t); };
-    Value *thread = number_of(Builtin::thread), *end = number_of(Builtin::end);
+    Value* thread = number_of(Builtin::thread, t);
+    Value* end = number_of(Builtin::end, t);
+    share(thread, end, number_of(Builtin::threads, t));
+  }
+
+  /// Threads take lanes, and all of the body belongs to a lane.
+  void lanes(bool wide) {
+    const Type t = wide ? Type::i64 : Type::u32;
+    auto integer = [&](uint64_t v) { return b_.integer(t, int64_t(v)); };
+    Region* all = loop_->parent;
+    std::vector<Inst*> of_a_lane;
+    for (Inst* inst : *all)
+      if (inst != all->last) of_a_lane.push_back(inst);
+    b_.before(all->first);
+    Value* thread = number_of(Builtin::thread, t);
+    Value* end = number_of(Builtin::end, t);
+    Value* whole = b_.add(end, integer(abi::chunk_iterations - 1));
+    Value* chunks = b_.div(whole, integer(abi::chunk_iterations));
+    Value* count = b_.mul(chunks, integer(abi::chunk_lanes));
+    Inst* outer = b_.loop(thread, count, number_of(Builtin::threads, t));
+    outer->kind = thread_walk;
+    Value* lane = outer->region(0)->arg(0);
+    b_.at_end(outer->region(0));
+    for (Inst* inst : of_a_lane) move(b_, inst);
+    b_.yield();
+    walk(outer->region(0), [&](Inst* inst) {
+      if (!inst->is(Op::builtin) || inst->builtin() != Builtin::chunk) return;
+      b_.before(inst);
+      inst->result()->replace_with(b_.convert(lane, Type::i64));
+      inst->erase();
+    });
+    b_.before(loop_);
+    Value* chunk = b_.div(lane, integer(abi::chunk_lanes));
+    Value* before = b_.mul(chunk, integer(abi::chunk_iterations));
+    Value* first = b_.add(before, b_.binary(Op::bit_and, lane, integer(abi::chunk_lanes - 1)));
+    Value* last = b_.binary(Op::min, b_.add(before, integer(abi::chunk_iterations)), end);
+    share(first, last, integer(abi::chunk_lanes));
+  }
+
+ private:
+  Value* number_of(Builtin which, Type t) { return b_.convert(b_.builtin(which), t); }
+
+  /// Iterations [from, to) by `step`, in the place of the parallel loop.
+  void share(Value* from, Value* to, Value* step) {
+    const bool wide = from->type == Type::i64;
     std::vector<Reciprocal> reciprocals;
     if (!wide && lo_.size() > 1) reciprocals.push_back(reciprocal(Builtin::reciprocal));
     if (!wide && lo_.size() > 2) reciprocals.push_back(reciprocal(Builtin::next_reciprocal));
-    Inst* stride = b_.loop(thread, end, number_of(Builtin::threads));
+    Inst* stride = b_.loop(from, to, step);
     stride->kind = thread_walk;
     Region* body = stride->region(0);
     b_.at_end(body);
@@ -60,7 +104,6 @@ class Walker {
     loop_->erase();
   }
 
- private:
   Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
 
   /// The axis along which most fields of this rank have neighbours side by side in memory.
@@ -227,9 +270,12 @@ void lower_loops(Kernel& kernel, const Signature& signature) {
       });
       continue;
     }
+    if (task.kind == Task::combine) continue;
     Walker walker(kernel, task);
     if (task.walk == Task::chunked)
       walker.chunked();
+    else if (task.lanes)
+      walker.lanes(signature.wide);
     else
       walker.elements(signature.wide);
   }

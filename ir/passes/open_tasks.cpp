@@ -9,8 +9,10 @@ void open_tasks(Kernel& kernel, const TargetTraits& target) {
   uint32_t frame = kernel.frame_binding();
   for (Task& task : kernel.tasks) {
     bool ordered = task.deterministic || kernel.modes.strict;
-    bool combines = task.reductions.empty() || (target.block_reductions && !ordered);
+    bool reduces = !task.reductions.empty();
+    bool combines = !reduces || ordered || target.block_reductions;
     task.walk = combines ? target.walk : Task::chunked;
+    task.lanes = reduces && ordered && task.walk == Task::element;
     if (task.kind == Task::serial) continue;
     Region* iteration = task.body;
     task.body = b.make_region();

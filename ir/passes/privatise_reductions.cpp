@@ -9,26 +9,31 @@ namespace quern::ir {
 
 namespace {
 
-constexpr int64_t chunk_length = 1024;
-constexpr int64_t partials = 32;
+constexpr int64_t chunk_length = abi::chunk_iterations;
+constexpr int64_t partials = abi::chunk_lanes;
 
 class Privatiser {
  public:
-  Privatiser(Kernel& kernel, const std::vector<Reduction>& reductions, bool ordered)
-      : b_(kernel), frame_(kernel.frame_binding()), reductions_(reductions), ordered_(ordered) {}
+  /// `lanes`: an ordered reduction by threads that are a lane of a chunk each.
+  Privatiser(Kernel& kernel, const std::vector<Reduction>& reductions, bool ordered, bool lanes)
+      : b_(kernel),
+        frame_(kernel.frame_binding()),
+        reductions_(reductions),
+        ordered_(ordered),
+        one_(!ordered || lanes) {}
 
-  /// Reductions of the task into accumulators, which go to scratch at the end of the chunk.
+  /// Reductions of the task into accumulators, which go to scratch at the end of the chunk or lane.
   void chunk(Task& task) {
     Inst* loop = parallel_of(task);
     b_.before(loop).at(task.loc);
     make_accumulators();
-    Value* begin = b_.builtin(Builtin::begin);
+    Value* begin = one_ ? nullptr : b_.builtin(Builtin::begin);
     Value* row = row_of(b_.builtin(Builtin::chunk));
     b_.after(loop);
     for (size_t r = 0; r < reductions_.size(); r++) write_partial(row, r, total(r));
     walk(loop, [&](Inst* inst) {
       b_.before(inst).at(inst->loc);
-      Value* iteration = ordered_ ? b_.sub(b_.builtin(Builtin::iteration), begin) : nullptr;
+      Value* iteration = begin ? b_.sub(b_.builtin(Builtin::iteration), begin) : nullptr;
       accumulate(inst->imm, iteration, inst->operand(0));
       inst->erase();
     });
@@ -59,6 +64,55 @@ class Privatiser {
       accumulate(inst->imm, nullptr, inst->operand(0));
       inst->erase();
     });
+  }
+
+  // The bodies of the tasks that combine what the lanes leave: the last row of all is their value.
+
+  /// Values, which are rows, into lanes of chunks of them.
+  Region* gather(Loc loc) {
+    return by_threads(loc, [&](Value* lane, Value* first, Value* rows) {
+      make_accumulators();
+      Value* in_chunk = b_.binary(Op::bit_and, lane, integer(partials - 1));
+      Value* before = b_.mul(b_.div(lane, integer(partials)), integer(chunk_length));
+      Value* end = b_.binary(Op::min, b_.add(before, integer(chunk_length)), rows);
+      Value* start = b_.add(before, in_chunk);
+      around(b_.loop(start, end, integer(partials)), [&](Value* k) {
+        Value* row = row_of(b_.add(first, k));
+        for (size_t r = 0; r < reductions_.size(); r++)
+          accumulate(r, nullptr, read_partial(row, r));
+      });
+      std::vector<Value*> totals;
+      for (size_t r = 0; r < reductions_.size(); r++) totals.push_back(total(r));
+      return totals;
+    });
+  }
+
+  /// The 32 lanes of a chunk into its value.
+  Region* halve(Loc loc) {
+    return by_threads(loc, [&](Value* chunk, Value* first, Value*) {
+      Value* from = b_.add(first, b_.mul(chunk, integer(partials)));
+      std::vector<Value*> totals;
+      for (size_t r = 0; r < reductions_.size(); r++) {
+        std::vector<Value*> lanes;
+        for (int64_t j = 0; j < partials; j++)
+          lanes.push_back(read_partial(row_of(b_.add(from, integer(j))), r));
+        for (size_t half = lanes.size() / 2; half > 0; half /= 2)
+          for (size_t j = 0; j < half; j++) lanes[j] = combined(r, lanes[j], lanes[j + half]);
+        totals.push_back(lanes[0]);
+      }
+      return totals;
+    });
+  }
+
+  Region* finish(Loc loc) {
+    Region* body = b_.make_region();
+    b_.at_end(body).at(loc);
+    Value* rows = b_.builtin(Builtin::end);
+    Value* none = integer(0);
+    Value* any = b_.lt(none, rows);
+    into_cells(any, b_.sub(rows, integer(1)));
+    b_.at_end(body).yield();
+    return body;
   }
 
   /// The body of the task that combines the chunks' values into the cells.
@@ -100,10 +154,10 @@ class Privatiser {
   void make_accumulators() {
     slots_.clear();
     for (const Reduction& r : reductions_) {
-      Value* slot = b_.slot(r.type, ordered_ ? partials : 1);
+      Value* slot = b_.slot(r.type, one_ ? 1 : partials);
       Value* start = b_.constant(r.type, identity(r.op, r.type));
       slots_.push_back(slot);
-      if (!ordered_) {
+      if (one_) {
         b_.put(slot, start);
         continue;
       }
@@ -113,7 +167,7 @@ class Privatiser {
 
   void accumulate(size_t r, Value* number, Value* v) {
     Value* slot = slots_[r];
-    if (!ordered_) {
+    if (one_) {
       b_.put(slot, combined(r, b_.get(slot), v));
       return;
     }
@@ -123,7 +177,7 @@ class Privatiser {
 
   Value* total(size_t r) {
     Value* slot = slots_[r];
-    if (!ordered_) return b_.get(slot);
+    if (one_) return b_.get(slot);
     for (int64_t half = partials / 2; half > 0; half /= 2)
       counted(0, half, [&](Value* j) {
         Value* upper = b_.get(slot, b_.add(j, integer(half)));
@@ -182,15 +236,24 @@ class Privatiser {
     b_.yield({groups});
 
     b_.at_end(around);
-    Inst* any = b_.if_(b_.lt(integer(0), chunks));
-    b_.at_end(any->region(1)).yield();
-    b_.at_end(any->region(0));
+    Value* none = integer(0);
+    into_cells(b_.lt(none, chunks), none);
+  }
+
+  /// The values of a row into the cells, where there is one.
+  void into_cells(Value* any, Value* row) {
+    Inst* branch = b_.if_(any);
+    Region* around = b_.region();
+    b_.at_end(branch->region(1)).yield();
+    b_.at_end(branch->region(0));
+    Value* place = row_of(row);
     for (size_t r = 0; r < reductions_.size(); r++) {
       const Reduction& red = reductions_[r];
       Value* old = b_.load(frame_, red.cell, red.type, {});
-      b_.store(frame_, red.cell, {}, combined(r, old, read_partial(integer(0), r)));
+      b_.store(frame_, red.cell, {}, combined(r, old, read_partial(place, r)));
     }
     b_.yield();
+    b_.at_end(around);
   }
 
   /// Values [1024·group, …) become value number `group`, in place: what lies there has been read.
@@ -205,6 +268,27 @@ class Privatiser {
     });
     Value* row = row_of(group);
     for (size_t r = 0; r < reductions_.size(); r++) write_partial(row, r, total(r));
+  }
+
+  /// A combine task: each row that it makes is what `make` returns, given its number among them,
+  /// the first row to read, and how many there are.
+  template <class F>
+  Region* by_threads(Loc loc, F&& make) {
+    Region* body = b_.make_region();
+    b_.at_end(body).at(loc);
+    Value* thread = b_.builtin(Builtin::thread);
+    Value* end = b_.builtin(Builtin::end);
+    Value* first = b_.builtin(Builtin::first_row);
+    Value* rows = b_.builtin(Builtin::rows);
+    Inst* share = b_.loop(thread, end, b_.builtin(Builtin::threads));
+    share->kind = thread_walk;
+    around(share, [&](Value* number) {
+      std::vector<Value*> totals = make(number, first, rows);
+      Value* row = row_of(b_.add(b_.add(first, rows), number));
+      for (size_t r = 0; r < reductions_.size(); r++) write_partial(row, r, totals[r]);
+    });
+    b_.at_end(body).yield();
+    return body;
   }
 
   // ---- plain loops at the builder's point, which goes on behind them
@@ -235,45 +319,65 @@ class Privatiser {
   uint32_t frame_;
   const std::vector<Reduction>& reductions_;
   bool ordered_;
+  bool one_;  ///< accumulator
   std::vector<Value*> slots_;
 };
 
-/// Adds a launch of `after[task]` behind each launch of a task.
-void follow(std::vector<Step>& steps, const std::vector<uint32_t>& after) {
+/// Puts `after[task]` behind each launch of a task.
+void follow(std::vector<Step>& steps, const std::vector<std::vector<Step>>& after) {
   for (size_t k = 0; k < steps.size(); k++) {
     follow(steps[k].body, after);
     follow(steps[k].condition, after);
     if (steps[k].kind != Step::launch || steps[k].task >= after.size()) continue;
-    uint32_t next = after[steps[k].task];
-    if (next == no_site) continue;
-    Step step;
-    step.task = next;
-    steps.insert(steps.begin() + int64_t(++k), step);
+    const std::vector<Step>& next = after[steps[k].task];
+    steps.insert(steps.begin() + int64_t(k) + 1, next.begin(), next.end());
+    k += next.size();
   }
+}
+
+Step launch_of(Kernel& kernel, Task::Kind kind, Task::Walk walk, Loc loc, Region* body) {
+  Task task;
+  task.kind = kind;
+  task.walk = walk;
+  task.loc = loc;
+  task.body = body;
+  Step step;
+  step.task = uint32_t(kernel.tasks.size());
+  kernel.tasks.push_back(std::move(task));
+  return step;
 }
 
 }  // namespace
 
 void privatise_reductions(Kernel& kernel, const TargetTraits& target) {
-  size_t count = kernel.tasks.size();
-  std::vector<uint32_t> after(count, no_site);
+  const size_t count = kernel.tasks.size();
+  std::vector<std::vector<Step>> after(count);
   for (size_t k = 0; k < count; k++) {
     if (kernel.tasks[k].reductions.empty()) continue;
-    bool ordered = kernel.tasks[k].deterministic || kernel.modes.strict;
+    const bool ordered = kernel.tasks[k].deterministic || kernel.modes.strict;
+    const bool lanes = kernel.tasks[k].lanes;
     if (ordered || target.walk == Task::element) kernel.tasks[k].grain = chunk_length;
     const std::vector<Reduction> reductions = kernel.tasks[k].reductions;
-    Privatiser privatiser(kernel, reductions, ordered);
-    if (kernel.tasks[k].walk == Task::element) {
+    const Task::Walk walk = kernel.tasks[k].walk;
+    const Loc loc = kernel.tasks[k].loc;
+    Privatiser privatiser(kernel, reductions, ordered, lanes);
+    if (walk == Task::element && !lanes) {
       privatiser.thread(kernel.tasks[k]);
       continue;
     }
     privatiser.chunk(kernel.tasks[k]);
-    Task combine;
-    combine.loc = kernel.tasks[k].loc;
-    combine.walk = kernel.tasks[k].walk;
-    combine.body = privatiser.combine(combine.loc);
-    after[k] = uint32_t(kernel.tasks.size());
-    kernel.tasks.push_back(std::move(combine));
+    auto add = [&](Task::Kind kind, Region* body) {
+      return launch_of(kernel, kind, walk, loc, body);
+    };
+    if (!lanes) {
+      after[k] = {add(Task::serial, privatiser.combine(loc))};
+      continue;
+    }
+    Step combine;
+    combine.kind = Step::combine;
+    combine.body.push_back(add(Task::combine, privatiser.gather(loc)));
+    combine.body.push_back(add(Task::combine, privatiser.halve(loc)));
+    after[k] = {combine, add(Task::serial, privatiser.finish(loc))};
   }
   follow(kernel.schedule, after);
 }

@@ -6,12 +6,13 @@
 // the first thread of each block combines the block's value with the frame cell in one `rmw`.
 // Chunked walk: partial r of chunk c lies at byte 8·(c·R + r) of the scratch memory, R =
 // reductions of the task. A serial task that combines them into the frame cells follows each launch
-// of the task in the schedule; it reads the number of chunks from the argument block.
-// By default one accumulator a chunk, float sums and products marked `reassociate`. Deterministic
-// (asked for, or strict): chunks of 1,024 iterations; iteration k of a chunk goes to partial k % 32
-// in order, the 32 are combined by halving; chunk values likewise, level by level in place, until
-// one is left; then variable = old value op that one.
-// Linear.
+// of the task in the schedule; their number is its `end`.
+// A task with lanes: partial r of lane t lies in row t (abi.h). A combine step, which makes one row
+// of them all, and a serial task, which combines the last of its `end` rows with the frame cells,
+// follow. By default one accumulator a chunk, float sums and products marked `reassociate`.
+// Deterministic (asked for, or strict): chunks of 1,024 iterations; iteration k of a chunk goes to
+// partial k % 32 in order, the 32 are combined by halving; chunk values likewise, level by level in
+// place, until one is left; then variable = old value op that one. Linear.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

@@ -1,5 +1,6 @@
 #include "ir/passes/trim_schedule.h"
 
+#include <numeric>
 #include <set>
 
 #include "ir/passes/dead_code.h"
@@ -24,16 +25,16 @@ class Cells {
     });
     return found;
   }
-  size_t uses(uint32_t cell) {
-    size_t n = 0;
+  std::vector<uint32_t> uses() {
+    std::vector<uint32_t> count(kernel_.frame.size());
     each([&](uint32_t named) {
-      n += named == cell;
+      count[named]++;
       return named;
     });
-    return n;
+    return count;
   }
-  void rename(uint32_t from, uint32_t to) {
-    each([&](uint32_t named) { return named == from ? to : named; });
+  void rename(const std::vector<uint32_t>& to) {
+    each([&](uint32_t named) { return to[named]; });
   }
 
  private:
@@ -83,32 +84,33 @@ void drop_zeros(const Cells& cells, Region* body) {
   }
 }
 
-/// Is a cell stored to below this region?
-bool stores(const Cells& cells, Region* region, uint32_t cell) {
-  bool found = false;
-  walk(region, [&](Inst* inst) {
-    found |= cells.is_access(inst) && inst->is(Op::store) && inst->component() == cell;
-  });
-  return found;
-}
-
 void drop_copies(Kernel& kernel, Cells& cells, Region* body) {
+  const std::vector<uint32_t> uses = cells.uses();
+  std::vector<bool> stored(kernel.frame.size());
+  walk(body, [&](Inst* inst) {
+    if (cells.is_access(inst) && inst->is(Op::store)) stored[inst->component()] = true;
+  });
+  std::vector<uint32_t> names(kernel.frame.size());
+  std::iota(names.begin(), names.end(), 0);
   for (Inst* inst : *body) {
     if (!cells.is_access(inst) || !inst->is(Op::store)) continue;
     const uint32_t result = inst->component();
-    const Inst* load = inst->operand(0)->inst;
-    if (!load || !cells.is_access(load) || cells.uses(result) != 1) continue;
+    Inst* load = inst->operand(0)->inst;
+    if (!load || !cells.is_access(load) || result >= kernel.results.size()) continue;
     const uint32_t cell = load->component();
-    const bool both = result < kernel.results.size() && cell >= kernel.results.size();
-    if (!both || kernel.frame[cell] != kernel.frame[result] || stores(cells, body, cell)) continue;
+    if (uses[result] != 1 || cell < kernel.results.size() || stored[cell] || names[cell] != cell ||
+        kernel.frame[cell] != kernel.frame[result])
+      continue;
     inst->erase();
-    cells.rename(cell, result);
+    if (!load->used()) load->erase();
+    names[cell] = result;
   }
+  cells.rename(names);
 }
 
 void drop_unused_cells(Kernel& kernel, Cells& cells) {
-  while (kernel.frame.size() > kernel.results.size() &&
-         cells.uses(uint32_t(kernel.frame.size() - 1)) == 0)
+  const std::vector<uint32_t> uses = cells.uses();
+  while (kernel.frame.size() > kernel.results.size() && uses[kernel.frame.size() - 1] == 0)
     kernel.frame.pop_back();
 }
 

@@ -4,8 +4,8 @@
 // Expects: level split.
 // Guarantees: the serial task launched first stores no zeros into cells that it has not stored to
 // before (a frame starts as zeros). The serial task launched last does not copy a cell into a
-// result that nothing else uses: the cell is the result's own. Serial tasks without effect are
-// gone. Linear.
+// result that nothing else uses: the cell is the result's own. Where that leaves nothing of either
+// task, it is gone. Linear.
 #include "quern/ir/ir.h"
 
 namespace quern::ir {

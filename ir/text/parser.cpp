@@ -294,6 +294,8 @@ class Parser {
         t.shared_bytes = attribute<uint32_t>("a number of bytes");
       } else if (accept("deterministic")) {
         t.deterministic = true;
+      } else if (accept("lanes")) {
+        t.lanes = true;
       } else if (accept("reduce")) {
         reduction(t);
       } else if (accept("footprint")) {
@@ -352,7 +354,7 @@ class Parser {
       if (s.kind == Step::launch) {
         s.task = integer<uint32_t>("a task's number");
       } else {
-        s.cell = integer<uint32_t>("a frame cell");
+        if (s.kind != Step::combine) s.cell = integer<uint32_t>("a frame cell");
         if (s.kind == Step::repeat) s.condition = steps(depth + 1);
         s.body = steps(depth + 1);
       }

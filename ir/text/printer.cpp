@@ -275,6 +275,7 @@ class Printer {
               number(",", t.block_size[2]);
     if (t.shared_bytes) out_ += number(" shared=", t.shared_bytes);
     if (t.deterministic) out_ += " deterministic";
+    if (t.lanes) out_ += " lanes";
     for (const Reduction& r : t.reductions)
       out_ += " reduce(" + std::string(name(r.op)) + " " + std::string(name(r.type)) +
               number(" ", r.cell) + ")";
@@ -310,7 +311,7 @@ class Printer {
         out += number(" ", s.task);
         continue;
       }
-      out += number(" ", s.cell);
+      if (s.kind != Step::combine) out += number(" ", s.cell);
       if (s.kind == Step::repeat) out += steps(s.condition);
       out += steps(s.body);
     }

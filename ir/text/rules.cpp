@@ -450,6 +450,14 @@ void builtin(const Case& c) {
                        b == Builtin::block_thread || b == Builtin::reciprocal ||
                        b == Builtin::next_reciprocal;
   const bool reciprocal = b == Builtin::reciprocal || b == Builtin::next_reciprocal;
+  if (b == Builtin::first_row || b == Builtin::rows) {
+    c.require(task->kind == Task::combine, "not of this kind of task");
+    return;
+  }
+  if (b == Builtin::chunk && task->lanes) {
+    c.require(c.place().stage == stage_opened, "of a walked loop");
+    return;
+  }
   c.require((task->kind != Task::serial || b == Builtin::end) && !(reciprocal && task->rank < 2) &&
                 !(chunk && task->walk == Task::element) &&
                 !(element && task->walk == Task::chunked),

@@ -195,13 +195,16 @@ class Verifier {
 
   void task(const Task& t, const std::string& what) {
     require(t.body != nullptr, what + " has no body");
-    if (t.kind == Task::serial)
-      require(!t.domain && t.rank == 0, what + ": a serial task has no domain and rank 0");
+    if (t.kind == Task::serial || t.kind == Task::combine)
+      require(!t.domain && t.rank == 0,
+              what + ": a serial or combine task has no domain and rank 0");
     else
       require(t.domain && t.rank >= 1 && t.rank <= 8,
               what + ": a task over a domain has a domain and rank 1 to 8");
     if (kernel_.level == Level::lowered && t.kind == Task::range)
       require(t.walk != Task::unlowered, what + " is not walked at level lowered");
+    require(!t.lanes || (t.walk == Task::element && !t.reductions.empty()),
+            what + ": lanes are of an element task with reductions");
     for (const Reduction& r : t.reductions) {
       require(r.cell < kernel_.frame.size() && kernel_.frame[r.cell] == r.type,
               what + ": a reduction's cell does not exist or holds another type");
@@ -218,6 +221,11 @@ class Verifier {
     return b.kind == Binding::frame ? kernel_.frame.size() : b.components.size();
   }
 
+  bool combines(const Step& s) const {
+    return s.kind == Step::launch && s.task < kernel_.tasks.size() &&
+           kernel_.tasks[s.task].kind == Task::combine;
+  }
+
   void steps(std::span<const Step> list) {
     for (const Step& s : list) {
       if (s.kind == Step::launch) {
@@ -225,8 +233,12 @@ class Verifier {
                 "the schedule launches " + numbered("task", s.task) + ", which does not exist");
         continue;
       }
-      require(s.cell < kernel_.frame.size() && kernel_.frame[s.cell] == Type::b1,
-              "the schedule reads cell " + std::to_string(s.cell) + ", which is no b1 cell");
+      if (s.kind == Step::combine)
+        require(s.body.size() == 2 && combines(s.body[0]) && combines(s.body[1]),
+                "a combine step wants launches of two combine tasks");
+      else
+        require(s.cell < kernel_.frame.size() && kernel_.frame[s.cell] == Type::b1,
+                "the schedule reads cell " + std::to_string(s.cell) + ", which is no b1 cell");
       steps(s.condition);
       steps(s.body);
     }

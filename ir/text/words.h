@@ -26,11 +26,11 @@ inline constexpr Words<Level, 4> levels{{"recorded", "structured", "split", "low
 inline constexpr Words<Binding::Kind, 5> bindings{{"scalar", "field", "frame", "image", "raw"}};
 inline constexpr Words<Site::Kind, 6> sites{
     {"check", "bounds", "division", "conversion", "print", "other"}};
-inline constexpr Words<Task::Kind, 4> tasks{{"serial", "range", "active_cells", "block"}};
+inline constexpr Words<Task::Kind, 5> tasks{{"serial", "range", "active_cells", "block", "combine"}};
 inline constexpr Words<Task::Walk, 3> walks{{"unlowered", "chunked", "element"}};
 inline constexpr Words<Access, 4> accesses{{"read", "write", "read_write", "atomic"}};
 inline constexpr Words<Footprint::Form, 3> forms{{"offset", "affine", "unknown"}};
-inline constexpr Words<Step::Kind, 3> steps{{"launch", "if", "repeat"}};
+inline constexpr Words<Step::Kind, 4> steps{{"launch", "if", "repeat", "combine"}};
 
 /// How an operation uses Inst::kind and Inst::imm, and so how they print.
 enum class KindUse : uint8_t { flags, atomic, builtin, rank };

@@ -280,10 +280,11 @@ TEST_CASE("a loop of more than 2^31 iterations, before and after short ones", "[
       for (auto [i, j] : grid(n, m)) If(i == j) atomic_add(hits[i % 64], 1);
     };
     mark(130, 100);
+    mark(46340, 46341);  // 2^31 - 41708: no thread's index may pass 2^32
     mark(46341, 46342);  // 2^31 + 50974
     mark(46342, 3);
     std::vector<int> want(64, 0), found(64);
-    for (int n : {100, 46341, 3})
+    for (int n : {100, 46340, 46341, 3})
       for (int i = 0; i < n; i++) want[size_t(i % 64)]++;
     hits.copy_to(found);
     CHECK(found == want);

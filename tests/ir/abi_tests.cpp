@@ -56,3 +56,30 @@ TEST_CASE("an element task's reciprocals are those of the axes walked fastest") 
   task.innermost = 1;
   CHECK(abi::reciprocals(task, flat) == std::array<uint64_t, 2>{0, 0});  // 2^31 iterations
 }
+
+TEST_CASE("combinations make one row of all, each row once") {
+  CHECK(abi::combinations(0).empty());
+  CHECK(abi::total_rows(0) == 0);
+  CHECK(abi::combinations(1).size() == 1);
+  CHECK(abi::total_rows(1) == 33);                    // 32 lanes, their value
+  CHECK(abi::total_rows(1025) == 64 + 2 + 32 + 1);    // two chunks
+  CHECK(abi::combinations(1024 * 1024).size() == 3);  // 1024 values are one chunk
+  CHECK(abi::combinations(1024 * 1024 + 1).size() == 5);
+  for (uint64_t n : {uint64_t(1), uint64_t(1024), uint64_t(1025), uint64_t(5'000'000),
+                     uint64_t(1) << 31, (uint64_t(1) << 40) + 7}) {
+    uint64_t left = abi::lanes(n), at = 0;
+    bool halves = true;
+    for (const abi::Combination& c : abi::combinations(n)) {
+      CHECK(c.halves == halves);
+      CHECK(c.first_row == at);
+      CHECK(c.rows == left);
+      CHECK(c.threads == (halves ? left / 32 : (left + 1023) / 1024 * 32));
+      at += left;
+      left = c.threads;
+      halves = !halves;
+    }
+    CHECK(left == 1);
+    CHECK(abi::total_rows(n) == at + 1);
+    CHECK(abi::total_rows(n) < n / 31 + 200);
+  }
+}

@@ -120,6 +120,8 @@ schedule { launch 0 if 1 { launch 1 } repeat 1 { launch 0 } { if 1 { } launch 1 
 const std::string lowered = R"(quern 1
 kernel @low level=lowered modes=contract
 binding field rank=1 f32 "x" class=1
+binding frame "frame"
+frame f32
 task range rank=1 walk=chunked domain {
   %0 = constant<0> : i64
   %1 = extent<0.0> : i64
@@ -142,7 +144,25 @@ task range rank=1 walk=chunked domain {
   }
   yield
 }
-schedule { launch 0 }
+task range rank=1 walk=element lanes reduce(add f32 0) domain {
+  %0 = constant<0> : i64
+  %1 = extent<0.0> : i64
+  yield %0, %1
+} {
+  %0 = builtin.thread : i64
+  %1 = builtin.end : i64
+  %2 = builtin.threads : i64
+  loop.thread_walk %0, %1, %2 {(%3: i64)
+    yield
+  }
+  yield
+}
+task combine walk=element {
+  %0 = builtin.first_row : i64
+  %1 = builtin.rows : i64
+  yield
+}
+schedule { launch 0 launch 1 combine { launch 2 launch 2 } }
 )";
 
 const std::string recorded = R"(quern 1
@@ -349,7 +369,7 @@ TEST_CASE("a parse error names the line, what was found and what was expected") 
       {"task parallel {", 3, "found 'parallel', expected a kind of task"},
       {"task range width=3 {", 3, "found 'width', expected an attribute of the task"},
       {"task range footprint(load 0.0 unknown)", 3, "found 'load', expected an access"},
-      {"schedule { jump 3 }", 3, "found 'jump', expected a step or '}' (launch if repeat)"},
+      {"schedule { jump 3 }", 3, "found 'jump', expected a step or '}' (launch if repeat combine)"},
       {"schedule { launch many }", 3, "found 'many', expected a task's number"},
   };
   auto test = [](const std::string& text, const Broken& b) {

@@ -234,7 +234,7 @@ frame f32, b1, i32
   const std::string domain = "domain {\n%z = constant<0> : i32\nyield %z, %z\n}";
   const std::vector<std::pair<std::string, std::string>> rules = {
       {"body { yield }", "the kernel still has a body"},
-      {"task serial rank=1 { yield }", "a serial task has no domain and rank 0"},
+      {"task serial rank=1 { yield }", "a serial or combine task has no domain and rank 0"},
       {"task serial {(%i: i32)\n yield }", "the arguments are not what the body wants"},
       {"task serial {\n%t = constant<1> : b1\n yield %t }", "yields (b1), the body wants ()"},
       {"task range rank=1 {(%i: i32)\n yield }", "a task over a domain has a domain"},
@@ -269,6 +269,9 @@ frame f32, b1, i32
       {"task serial {\n%c = constant<0> : i32\nparallel %c, %c {(%i: i32)\n yield }\nyield }",
        "not allowed at this level"},
       {"schedule { launch 0 }", "the schedule launches task 0, which does not exist"},
+      {"task serial { yield }\nschedule { combine { launch 0 launch 0 } }",
+       "a combine step wants launches of two combine tasks"},
+      {"task serial lanes { yield }", "lanes are of an element task with reductions"},
       {"schedule { if 0 { } }", "the schedule reads cell 0, which is no b1 cell"},
       {"schedule { repeat 1 { launch 3 } { } }", "launches task 3"},
   };
@@ -339,6 +342,7 @@ binding field rank=1 f32 "x"
                       "%t = builtin.thread : i64\n%e = builtin.end : i64\nyield }\n")) ==
         std::vector<std::string>{});
   refuse(element + "%r = builtin.reciprocal : i64\nyield }\n", "not of this kind of task");
+  refuse(element + "%r = builtin.rows : i64\nyield }\n", "not of this kind of task");
 }
 
 // ---- what text cannot say

@@ -91,6 +91,9 @@ class Machine {
     for (const Step& s : steps) {
       if (s.kind == Step::launch) launch(kernel_.tasks[s.task]);
       if (s.kind == Step::if_ && condition(s.cell)) run(s.body);
+      if (s.kind == Step::combine)
+        for (const abi::Combination& c : abi::combinations(reduced_iterations_))
+          run(kernel_.tasks[s.body[c.halves ? 1 : 0].task], c);
       if (s.kind == Step::repeat)
         for (run(s.condition); condition(s.cell); run(s.condition)) run(s.body);
     }
@@ -98,7 +101,8 @@ class Machine {
 
   void launch(const Task& task) {
     if (task.kind == Task::serial) {
-      builtin_ = {0, 0, reduced_};
+      builtin_ = {};
+      builtin(Builtin::end) = reduced_;
       run(task.body);
       return;
     }
@@ -112,25 +116,44 @@ class Machine {
     }
     uint64_t grain = task.grain ? task.grain : cut_.grain;
     uint64_t chunks = (uint64_t(total) + grain - 1) / grain;
-    scratch_.assign(chunks * task.reductions.size() + 1, 0x5555555555555555);
-    if (!task.reductions.empty()) {
-      set_arg(abi::scratch_address, address(scratch_.data()));
-      reduced_ = chunks;
-    }
+    reduced_ = task.lanes ? abi::total_rows(uint64_t(total)) : chunks;
+    reduced_iterations_ = uint64_t(total);
+    scratch_.assign(reduced_ * task.reductions.size() + 1, 0x5555555555555555);
+    if (!task.reductions.empty()) set_arg(abi::scratch_address, address(scratch_.data()));
     if (task.walk == Task::chunked) {
       for (uint64_t c = 0; c < chunks; c++) {
-        builtin_ = {c, c * grain, std::min<uint64_t>(uint64_t(total), (c + 1) * grain)};
+        builtin_ = {};
+        builtin(Builtin::chunk) = c;
+        builtin(Builtin::begin) = c * grain;
+        builtin(Builtin::end) = std::min<uint64_t>(uint64_t(total), (c + 1) * grain);
         run(task.body);
       }
-    } else {
-      if (total == 0) return;
+    } else if (total > 0) {
       const auto [reciprocal, next] = abi::reciprocals(task, extents);
-      for (uint64_t t = 0; t < cut_.threads; t++) {
-        builtin_ = {0, 0, uint64_t(total), t, cut_.threads, 0, reciprocal, next};
-        run(task.body);
-      }
+      builtin_ = {};
+      builtin(Builtin::reciprocal) = reciprocal;
+      builtin(Builtin::next_reciprocal) = next;
+      threads(task, uint64_t(total));
     }
   }
+
+  void run(const Task& task, const abi::Combination& c) {
+    builtin_ = {};
+    builtin(Builtin::first_row) = c.first_row;
+    builtin(Builtin::rows) = c.rows;
+    threads(task, c.threads);
+  }
+
+  void threads(const Task& task, uint64_t end) {
+    builtin(Builtin::end) = end;
+    builtin(Builtin::threads) = cut_.threads;
+    for (uint64_t t = 0; t < cut_.threads; t++) {
+      builtin(Builtin::thread) = t;
+      run(task.body);
+    }
+  }
+
+  Bits& builtin(Builtin which) { return builtin_.at(size_t(which)); }
 
   // ---- code
 
@@ -257,8 +280,10 @@ class Machine {
   std::unordered_map<size_t, std::vector<uint64_t>> memory_;
   abi::ErrorRecord error_;
   static abi::PrintRing ring_;
-  std::array<uint64_t, 9> builtin_{};
-  uint64_t reduced_ = 0;  ///< chunks of the task with reductions before
+  std::array<Bits, size_t(Builtin::iteration)> builtin_{};
+  // Of the task with reductions before:
+  uint64_t reduced_ = 0;  ///< chunks or rows
+  uint64_t reduced_iterations_ = 0;
   std::unordered_map<const Value*, Bits> values_;
   std::unordered_map<const Inst*, std::vector<Bits>> slots_;
   std::vector<Bits> yielded_;

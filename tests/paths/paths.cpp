@@ -113,6 +113,58 @@ TEST_CASE("loops that depend on each other are launched in order on one stream")
   }
 }
 
+TEST_CASE("2^31 iterations want code of their own, 2^31 - 1 do not") {
+  Path path(GENERATE(as<std::string>(), "cuda", "rocm"));
+  qn::Field<int> x{path.device, {16}};
+  qn::Kernel k = [&](I32 n, I32 m) {
+    for (auto [i, j] : grid(n, m)) If(i == j) atomic_add(x[i % 16], 1);
+  };
+  k(1, INT32_MAX);
+  k(1 << 15, 1 << 16);
+  k(7, 5);
+  path.device.synchronize();
+  REQUIRE(path.log.launches.size() == 3);
+  const auto& launches = path.log.launches;
+  CHECK(launches[0].words[2] == INT32_MAX);
+  CHECK(launches[1].words[2] == 1ull << 31);
+  CHECK(launches[0].words[3] == qn::ir::abi::reciprocal(INT32_MAX));
+  CHECK(launches[1].words[3] == 0);
+  CHECK(launches[2].words[3] == qn::ir::abi::reciprocal(5));
+  CHECK(launches[0].module != launches[1].module);
+  CHECK(launches[0].module == launches[2].module);
+}
+
+TEST_CASE("a sum in a fixed order is combined level by level") {
+  Path path(GENERATE(as<std::string>(), "cuda", "rocm"));
+  qn::Field<float> x{path.device, {1024 * 1024 + 1}};
+  qn::Kernel k = [&] {
+    Var<float> s = 0;
+    for (auto i : deterministic(x)) s += x[i];
+    return s;
+  };
+  k();
+  path.device.synchronize();
+  struct Launch {
+    const char* task;
+    uint64_t iterations, first_row, rows;
+  };
+  // 1,025 chunks of 32 lanes; their 1,025 values, in 2 chunks; those 2 values, in one.
+  const std::vector<Launch> want = {{"task_0", 1048577, 0, 0},   {"task_2", 1025, 0, 32800},
+                                    {"task_1", 64, 32800, 1025}, {"task_2", 2, 33825, 64},
+                                    {"task_1", 32, 33889, 2},    {"task_2", 1, 33891, 32}};
+  REQUIRE(path.log.launches.size() == want.size() + 1);
+  for (size_t l = 0; l < want.size(); l++) {
+    INFO(l);
+    CHECK(path.log.launches[l].function == want[l].task);
+    CHECK(path.log.launches[l].words[2] == want[l].iterations);
+    CHECK(path.log.launches[l].words[3] == want[l].first_row);
+    CHECK(path.log.launches[l].words[4] == want[l].rows);
+  }
+  CHECK(path.log.launches.back().function == "task_3");
+  CHECK(path.log.launches.back().words[2] == 33891 + 32 + 1);  // rows in all
+  CHECK(path.log.launches.back().grid[0] == 1);
+}
+
 TEST_CASE("a second device is a device of its own") {
   const std::string backend = GENERATE(as<std::string>(), "cuda", "rocm");
   Path path(backend);

@@ -65,9 +65,30 @@ constexpr uint64_t reciprocal(uint64_t d) {
 }
 /// An element task launched with so many iterations wants code for a wide signature.
 constexpr bool is_wide(uint64_t iterations) { return iterations >> 31; }
+/// Of a launch of an element or combine task: numbers below 2^31 leave room in 32 bits for one
+/// stride.
+inline constexpr uint64_t max_threads = uint64_t(1) << 31;
 /// Builtins `reciprocal` and `next_reciprocal` of an element task, whose domain has these extents;
 /// 0 for those of a wide launch.
 std::array<uint64_t, 2> reciprocals(const Task& task, std::span<const uint64_t> extents);
+
+/// Partial values lie in scratch in rows: row k at byte 8·R·k, R the reductions of the task. A
+/// chunk of 1,024 iterations leaves 32 rows, one a lane.
+inline constexpr uint64_t chunk_iterations = 1024, chunk_lanes = 32;
+constexpr uint64_t lanes(uint64_t iterations) {
+  return (iterations / chunk_iterations + (iterations % chunk_iterations != 0)) * chunk_lanes;
+}
+/// A launch of one of the two tasks of a combine step: rows [first_row, first_row + rows) become
+/// `threads` rows behind them. Halving: 32 rows, a chunk's lanes, become its value. Gathering:
+/// values become lanes of chunks of values.
+struct Combination {
+  bool halves;
+  uint64_t threads, first_row, rows;
+};
+/// What makes one row of those that the lanes of a task over so many iterations leave in rows 0…;
+/// in order. It is the last of `total_rows`. Empty and 0 where there are no iterations.
+std::vector<Combination> combinations(uint64_t iterations);
+uint64_t total_rows(uint64_t iterations);
 
 /// Values that a check or a line of print can report: the numbers of a 4 × 4 matrix.
 inline constexpr uint32_t reported_values = 16;

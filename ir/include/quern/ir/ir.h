@@ -177,13 +177,18 @@ struct Reduction {
 /// `domain` yields lo0, hi0, lo1, hi1, … from constants, params, extents and frame cells (the host
 /// evaluates it). After loop lowering `body` takes no arguments and reads `builtin`s.
 struct Task {
-  enum Kind : uint8_t { serial, range, active_cells, block };
+  /// combine: partial values of a reduction become fewer, a thread for each that is made
+  enum Kind : uint8_t { serial, range, active_cells, block, combine };
   enum Walk : uint8_t { unlowered, chunked, element };
   Kind kind = serial;
   Walk walk = unlowered;
   uint8_t rank = 0;
   uint8_t innermost = 0;  ///< the axis walked fastest (lowered; the others stay in their order)
   bool deterministic = false;
+  /// Element walk in the order of a deterministic reduction: lane l of the 32 of a chunk of 1,024
+  /// iterations takes the iterations l, l + 32, … of it, and has a row of partial values of its
+  /// own.
+  bool lanes = false;
   uint32_t ordinal = ~0u;  ///< names its random numbers: parallel loop in program order; serial ~0
   uint64_t grain = 0;      ///< iterations per chunk; 0: the runtime chooses (chunked)
   uint32_t block_size[3] = {0, 0, 0};
@@ -197,12 +202,13 @@ struct Task {
 
 /// One node of the schedule tree.
 struct Step {
-  enum Kind : uint8_t { launch, if_, repeat };
+  enum Kind : uint8_t { launch, if_, repeat, combine };
   Kind kind = launch;
   uint32_t task = 0;  ///< launch
   uint32_t cell = 0;  ///< if_, repeat: b1 frame cell read before the body (each round)
-  std::vector<Step>
-      body;  ///< if_: guarded; repeat: `condition` first, then cell is read, then body
+  /// if_: guarded; repeat: `condition` first, then cell is read, then body; combine: launches of
+  /// the task that gathers values and the one that halves lanes, see abi::combinations
+  std::vector<Step> body;
   std::vector<Step> condition;
 };
 

@@ -40,17 +40,19 @@ class Executable {
 };
 
 /// One task. Chunked: chunk c of `chunks` runs iterations [c·grain, min(iterations, (c+1)·grain)).
-/// Element: `iterations` in all, spread over threads; `reciprocals` are abi::reciprocals of the
-/// domain. Serial: one chunk, whose iterations are the chunks of the task with reductions before it.
-/// With a guard the task runs only where the 32-bit word there is not 0. `args` is the address of the
-/// argument block: the device's, or where the kernel's tasks take it by value (ir::takes_value) the
-/// host's, which is read before submit returns.
+/// Element: `iterations` in all, spread over threads; `words` are abi::reciprocals of the domain,
+/// or first_row and rows of an abi::Combination, whose threads are the iterations. Serial: one
+/// chunk, which runs also where its iterations, the chunks of the task with reductions before it
+/// (or its rows of partial values), are none. Element tasks get abi::max_threads threads at most.
+/// With a guard the task runs only where the 32-bit word there is not 0. `args` is the address of
+/// the argument block: the device's, or where the kernel's tasks take it by value (ir::takes_value)
+/// the host's, which is read before submit returns.
 struct Launch {
   const Executable* executable = nullptr;
   uint32_t task = 0;
   uint64_t iterations = 1, grain = 1, chunks = 1;
   Address args = 0, guard = 0;
-  std::array<uint64_t, 2> reciprocals = {};
+  std::array<uint64_t, 2> words = {};
 };
 struct Copy {
   Address to = 0, from = 0;
