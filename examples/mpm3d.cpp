@@ -51,30 +51,29 @@ Mpm3d::Mpm3d(const qn::Device& device, const std::vector<FluidParticle<>>& start
       device_(device),
       n_grid_(n_grid),
       mass_of_one_(0.25f / float(n_grid * n_grid)),
-      velocity_{device, {n_grid, n_grid, n_grid}},
-      mass_{device, {n_grid, n_grid, n_grid}},
+      nodes_{device, {n_grid, n_grid, n_grid}, qn::aos},
       substep_{[this] {
         const float dx = 1.0f / float(n_grid_), inv_dx = float(n_grid_);
         const float volume = mass_of_one_, mass = mass_of_one_;  // density 1
         const float stiffness = dt * 4 * young * volume * inv_dx * inv_dx;
 
-        for (auto I : mass_) {
-          velocity_[I] = vec3(0, 0, 0);
-          mass_[I] = 0;
+        for (auto I : nodes_) {
+          nodes_[I].v = vec3(0, 0, 0);
+          nodes_[I].mass = 0;
         }
         for (auto k : particles) {  // particles to grid
           auto p = particles[k];
           auto affine = mass * p.C - stiffness * (p.J - 1) * mat3::identity();
           Spline(p.x * inv_dx).for_each_node([&](IVec3 node, F32 weight, Vec3 away) {
-            velocity_[node] += weight * (mass * p.v + affine * (away * dx));
-            mass_[node] += weight * mass;
+            nodes_[node].v += weight * (mass * p.v + affine * (away * dx));
+            nodes_[node].mass += weight * mass;
           });
         }
-        for (auto I : mass_) {  // gravity and walls
-          If(mass_[I] > 0) {
-            auto v = velocity_[I] / mass_[I] - vec3(0, dt * gravity, 0);
+        for (auto I : nodes_) {  // gravity and walls
+          If(nodes_[I].mass > 0) {
+            auto v = nodes_[I].v / nodes_[I].mass - vec3(0, dt * gravity, 0);
             auto low = select(I < wall, max(v, 0.0f), v);
-            velocity_[I] = select(I > n_grid_ - wall, min(low, 0.0f), low);
+            nodes_[I].v = select(I > n_grid_ - wall, min(low, 0.0f), low);
           }
         }
         for (auto k : particles) {  // grid to particles
@@ -82,7 +81,7 @@ Mpm3d::Mpm3d(const qn::Device& device, const std::vector<FluidParticle<>>& start
           Var<vec3> v = 0;
           Var<mat3> C = 0;
           Spline(p.x * inv_dx).for_each_node([&](IVec3 node, F32 weight, Vec3 away) {
-            auto u = weight * velocity_[node];
+            auto u = weight * nodes_[node].v;
             v += u;
             C += 4 * inv_dx * outer(u, away);
           });
@@ -128,7 +127,7 @@ void Mpm3d::advance(int count) {
 double Mpm3d::mass() {
   qn::Kernel sum = [&] {
     Var<double> total = 0.0;
-    for (auto I : mass_) total += mass_[I];
+    for (auto I : nodes_) total += nodes_[I].mass;
     return total;
   };
   return sum();

@@ -15,6 +15,13 @@ struct FluidParticle {
   quern::In<W, float> J;                 ///< volume over volume at rest
 };
 
+/// A node of the grid.
+template <class W = quern::HostW>
+struct FluidNode {
+  quern::In<W, quern::lang::vec3> v;  ///< velocity; while particles are scattered, momentum
+  quern::In<W, float> mass;
+};
+
 /// Hu et al., "A Moving Least Squares Material Point Method with Displacement Discontinuity and
 /// Two-Way Rigid Body Coupling", SIGGRAPH 2018, with quadratic B-splines, explicit steps and the
 /// pressure young · (1 - J). Lengths in sides of the cube, times in seconds, density 1; the walls
@@ -46,8 +53,7 @@ class Mpm3d {
   quern::Device device_;
   int n_grid_;
   float mass_of_one_;
-  quern::Field<quern::lang::vec3, 3> velocity_;  ///< of the nodes; at first the momentum
-  quern::Field<float, 3> mass_;
+  quern::Field<FluidNode<>, 3> nodes_;  ///< each side by side: a scatter reaches 27 of them
   quern::Kernel<void()> substep_;
   quern::Kernel<void(quern::Field<int, 2>, Picture)> draw_;
 };

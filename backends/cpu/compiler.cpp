@@ -24,7 +24,12 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
 /// Local arrays live on the stacks of the threads.
 constexpr uint64_t max_local_bytes = 1 << 20;
 
-const codegen::Toolchain tools = {"cpu", initialise, describe, true, "asm", false, max_local_bytes};
+const codegen::Toolchain tools = {.backend = "cpu",
+                                  .initialise = initialise,
+                                  .describe = describe,
+                                  .vectorise = true,
+                                  .assembly = "asm",
+                                  .max_local_bytes = max_local_bytes};
 
 }  // namespace
 

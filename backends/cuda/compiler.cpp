@@ -74,8 +74,14 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   return out;
 }
 
-const codegen::Toolchain tools = {
-    "cuda", initialise, describe, false, "ptx", true, codegen::max_gpu_local_bytes};
+const codegen::Toolchain tools = {.backend = "cuda",
+                                  .initialise = initialise,
+                                  .describe = describe,
+                                  .vectorise = false,
+                                  .assembly = "ptx",
+                                  .text = true,
+                                  .max_local_bytes = codegen::max_gpu_local_bytes,
+                                  .reduce_strength = false};
 
 }  // namespace
 

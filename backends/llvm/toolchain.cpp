@@ -8,6 +8,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
@@ -127,12 +128,28 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, bool vectorise
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
+/// LLVM has this choice as an option of the process only, and looks at it when it makes a list of
+/// passes: made so, one at a time.
+bool add_passes(llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out,
+                llvm::TargetMachine& machine, llvm::CodeGenFileType type, bool reduce_strength) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  auto& options = llvm::cl::getRegisteredOptions();
+  auto found = options.find("disable-lsr");
+  auto* off = found == options.end() ? nullptr : static_cast<llvm::cl::opt<bool>*>(found->second);
+  const bool before = off && *off;
+  if (off) off->setValue(before || !reduce_strength);
+  const bool failed = machine.addPassesToEmitFile(passes, out, nullptr, type);
+  if (off) off->setValue(before);
+  return !failed;
+}
+
 llvm::SmallString<0> emit(llvm::Module& module, llvm::TargetMachine& machine,
-                          llvm::CodeGenFileType type) {
+                          llvm::CodeGenFileType type, bool reduce_strength) {
   llvm::SmallString<0> out;
   llvm::raw_svector_ostream stream(out);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+  if (!add_passes(passes, stream, machine, type, reduce_strength))
     throw InternalError("LLVM cannot emit code for " + machine.getTargetTriple().str());
   passes.run(module);
   return out;
@@ -188,7 +205,8 @@ std::vector<std::byte> compile(const Toolchain& tools, const ir::Kernel& kernel,
     optimise(module, machine, tools.vectorise);
     auto out =
         emit(module, machine,
-             tools.text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile);
+             tools.text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile,
+             tools.reduce_strength);
     auto bytes = std::as_bytes(std::span(out.data(), out.size()));
     code.assign(bytes.begin(), bytes.end());
   });
@@ -205,7 +223,8 @@ std::string listing(const Toolchain& tools, const ir::Kernel& kernel, const runt
   with_module(tools, kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
     if (kind != "llvm") optimise(module, machine, tools.vectorise);
     if (kind == tools.assembly) {
-      text = emit(module, machine, llvm::CodeGenFileType::AssemblyFile).str().str();
+      auto out = emit(module, machine, llvm::CodeGenFileType::AssemblyFile, tools.reduce_strength);
+      text = out.str().str();
     } else {
       llvm::raw_string_ostream stream(text);
       module.print(stream, nullptr);

@@ -37,6 +37,9 @@ struct Toolchain {
   std::string assembly;          ///< what the listing in the target's assembly language is called
   bool text = false;             ///< images are text in that language, not object files
   uint64_t max_local_bytes = 0;  ///< of the local arrays of a loop
+  /// Loop strength reduction: a pointer for each field that goes along with the index. Not where
+  /// the fields' addresses are constants that take no registers.
+  bool reduce_strength = true;
 };
 
 /// Machine code of a kernel that is lowered for `target`. Throws Error at the line of the first

@@ -99,8 +99,12 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   return out;
 }
 
-const codegen::Toolchain tools = {
-    "rocm", initialise, describe, false, "amdgcn", false, codegen::max_gpu_local_bytes};
+const codegen::Toolchain tools = {.backend = "rocm",
+                                  .initialise = initialise,
+                                  .describe = describe,
+                                  .vectorise = false,
+                                  .assembly = "amdgcn",
+                                  .max_local_bytes = codegen::max_gpu_local_bytes};
 
 }  // namespace
 
