@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <future>
+#include <map>
 
 #include "runtime/variant.h"
 #include "tests/targets/code_object.h"
@@ -31,28 +32,29 @@ std::string compile(const ir::Kernel& lowered, const gpus::Gpu& gpu) {
   }
 }
 
-/// GPUs of one vendor take the same lowered kernel.
-std::string compile_for(const std::string& backend, const ir::Kernel& kernel,
-                        const ir::Signature& signature) {
-  std::unique_ptr<ir::Kernel> lowered;
-  std::string faults;
-  for (const gpus::Gpu& gpu : gpus::all()) {
-    if (gpu.target.backend != backend) continue;
-    if (!lowered) lowered = runtime::prepare(kernel, signature, gpu.target).kernel;
-    std::string fault = compile(*lowered, gpu);
-    if (!fault.empty()) faults += gpu.name + ": " + fault + "\n";
-  }
-  return faults;
-}
-
 }  // namespace
 
 std::string compile_everywhere(const ir::Kernel& kernel, const ir::Signature& signature) {
   kernels++;
-  auto ours = [&](const char* backend) { return compile_for(backend, kernel, signature); };
-  auto amd = std::async(std::launch::async, ours, "rocm");
-  std::string faults = ours("cuda");
-  return faults + amd.get();
+  const std::vector<gpus::Gpu>& all = gpus::all();
+  std::map<std::string, std::unique_ptr<ir::Kernel>> lowered;  // one a vendor
+  for (const gpus::Gpu& gpu : all) {
+    auto& own = lowered[gpu.target.backend];
+    if (!own) own = runtime::prepare(kernel, signature, gpu.target).kernel;
+  }
+  std::vector<std::string> faults(all.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t k; (k = next++) < all.size();)
+      faults[k] = compile(*lowered.at(all[k].target.backend), all[k]);
+  };
+  auto beside = std::async(std::launch::async, work);
+  work();
+  beside.get();
+  std::string text;
+  for (size_t k = 0; k < all.size(); k++)
+    if (!faults[k].empty()) text += all[k].name + ": " + faults[k] + "\n";
+  return text;
 }
 
 Made made() { return {kernels, ptx, assembled, objects}; }
