@@ -6,6 +6,8 @@ endif()
 
 add_library(quern_options INTERFACE)
 target_compile_options(quern_options INTERFACE -Wall -Wextra -Wshadow -Wpedantic -Werror)
+# Clang sees that libstdc++ 12's stable_sort uses what the standard has deprecated.
+target_compile_options(quern_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 
 set(QUERN_SANITIZE "" CACHE STRING "address,undefined or thread: sanitizers for everything")
 if(QUERN_SANITIZE)

@@ -40,7 +40,7 @@ class Run {
         launch(step.task, guard);
       else if (step.kind == Step::if_)
         branch(step);
-      else if (step.kind == Step::combine)
+      else if (step.kind == Step::combining)
         combine(step, guard);
       else
         for (steps(step.condition); read_cell(step.cell); steps(step.condition)) steps(step.body);
@@ -57,7 +57,7 @@ class Run {
 
   void branch(const Step& step) {
     bool plain = true;
-    for (const Step& s : step.body) plain &= s.kind == Step::launch || s.kind == Step::combine;
+    for (const Step& s : step.body) plain &= s.kind == Step::launch || s.kind == Step::combining;
     if (plain)
       steps(step.body, cell(step.cell));
     else if (read_cell(step.cell))

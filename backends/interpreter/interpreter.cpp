@@ -24,7 +24,7 @@ class Schedule {
         launch(s.task);
       } else if (s.kind == ir::Step::if_) {
         if (cell(s.cell)) run(s.body);
-      } else if (s.kind == ir::Step::combine) {
+      } else if (s.kind == ir::Step::combining) {
         combine(s);
       } else {
         for (run(s.condition); cell(s.cell); run(s.condition)) run(s.body);

@@ -40,7 +40,8 @@ class Lowering {
   /// abi::claim of this task.
   Value* claim() {
     auto word = [&](uint32_t v) { return b_.constant(Type::u32, v); };
-    Value* launch = b_.mul(b_.arg(abi::launch_number, Type::u32), word(256));
+    Value* tasks = word(256);
+    Value* launch = b_.mul(b_.arg(abi::launch_number, Type::u32), tasks);
     Value* number = b_.add(launch, word(number_ + 1));
     return b_.binary(Op::bit_or, number, word(0x80000000u));
   }

@@ -270,7 +270,7 @@ void lower_loops(Kernel& kernel, const Signature& signature) {
       });
       continue;
     }
-    if (task.kind == Task::combine) continue;
+    if (task.kind == Task::combining) continue;
     Walker walker(kernel, task);
     if (task.walk == Task::chunked)
       walker.chunked();

@@ -73,8 +73,9 @@ class Privatiser {
     return by_threads(loc, [&](Value* lane, Value* first, Value* rows) {
       make_accumulators();
       Value* in_chunk = b_.binary(Op::bit_and, lane, integer(partials - 1));
-      Value* before = b_.mul(b_.div(lane, integer(partials)), integer(chunk_length));
-      Value* end = b_.binary(Op::min, b_.add(before, integer(chunk_length)), rows);
+      Value* length = integer(chunk_length);
+      Value* before = b_.mul(b_.div(lane, integer(partials)), length);
+      Value* end = b_.binary(Op::min, b_.add(before, length), rows);
       Value* start = b_.add(before, in_chunk);
       around(b_.loop(start, end, integer(partials)), [&](Value* k) {
         Value* row = row_of(b_.add(first, k));
@@ -374,9 +375,9 @@ void privatise_reductions(Kernel& kernel, const TargetTraits& target) {
       continue;
     }
     Step combine;
-    combine.kind = Step::combine;
-    combine.body.push_back(add(Task::combine, privatiser.gather(loc)));
-    combine.body.push_back(add(Task::combine, privatiser.halve(loc)));
+    combine.kind = Step::combining;
+    combine.body.push_back(add(Task::combining, privatiser.gather(loc)));
+    combine.body.push_back(add(Task::combining, privatiser.halve(loc)));
     after[k] = {combine, add(Task::serial, privatiser.finish(loc))};
   }
   follow(kernel.schedule, after);

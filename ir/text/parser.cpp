@@ -354,7 +354,7 @@ class Parser {
       if (s.kind == Step::launch) {
         s.task = integer<uint32_t>("a task's number");
       } else {
-        if (s.kind != Step::combine) s.cell = integer<uint32_t>("a frame cell");
+        if (s.kind != Step::combining) s.cell = integer<uint32_t>("a frame cell");
         if (s.kind == Step::repeat) s.condition = steps(depth + 1);
         s.body = steps(depth + 1);
       }

@@ -311,7 +311,7 @@ class Printer {
         out += number(" ", s.task);
         continue;
       }
-      if (s.kind != Step::combine) out += number(" ", s.cell);
+      if (s.kind != Step::combining) out += number(" ", s.cell);
       if (s.kind == Step::repeat) out += steps(s.condition);
       out += steps(s.body);
     }

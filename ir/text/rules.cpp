@@ -451,7 +451,7 @@ void builtin(const Case& c) {
                        b == Builtin::next_reciprocal;
   const bool reciprocal = b == Builtin::reciprocal || b == Builtin::next_reciprocal;
   if (b == Builtin::first_row || b == Builtin::rows) {
-    c.require(task->kind == Task::combine, "not of this kind of task");
+    c.require(task->kind == Task::combining, "not of this kind of task");
     return;
   }
   if (b == Builtin::chunk && task->lanes) {

@@ -195,7 +195,7 @@ class Verifier {
 
   void task(const Task& t, const std::string& what) {
     require(t.body != nullptr, what + " has no body");
-    if (t.kind == Task::serial || t.kind == Task::combine)
+    if (t.kind == Task::serial || t.kind == Task::combining)
       require(!t.domain && t.rank == 0,
               what + ": a serial or combine task has no domain and rank 0");
     else
@@ -223,7 +223,7 @@ class Verifier {
 
   bool combines(const Step& s) const {
     return s.kind == Step::launch && s.task < kernel_.tasks.size() &&
-           kernel_.tasks[s.task].kind == Task::combine;
+           kernel_.tasks[s.task].kind == Task::combining;
   }
 
   void steps(std::span<const Step> list) {
@@ -233,7 +233,7 @@ class Verifier {
                 "the schedule launches " + numbered("task", s.task) + ", which does not exist");
         continue;
       }
-      if (s.kind == Step::combine)
+      if (s.kind == Step::combining)
         require(s.body.size() == 2 && combines(s.body[0]) && combines(s.body[1]),
                 "a combine step wants launches of two combine tasks");
       else

@@ -91,7 +91,7 @@ class Machine {
     for (const Step& s : steps) {
       if (s.kind == Step::launch) launch(kernel_.tasks[s.task]);
       if (s.kind == Step::if_ && condition(s.cell)) run(s.body);
-      if (s.kind == Step::combine)
+      if (s.kind == Step::combining)
         for (const abi::Combination& c : abi::combinations(reduced_iterations_))
           run(kernel_.tasks[s.body[c.halves ? 1 : 0].task], c);
       if (s.kind == Step::repeat)

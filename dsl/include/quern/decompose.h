@@ -148,7 +148,7 @@ auto left_vectors(const JacobiState<N, S>& state) {
     auto first = unit(rest, left);
     auto again = first - dot(first, u0) * u0;
     // Where nothing is left: any direction across, from the axis that u0 is farthest from.
-    auto small_x = (abs(u0[0]) <= abs(u0[1])) & (abs(u0[0]) <= abs(u0[2]));
+    auto small_x = abs(u0[0]) <= min(abs(u0[1]), abs(u0[2]));
     auto small_y = abs(u0[1]) <= abs(u0[2]);
     auto far = vector_from<3>([&](int k) {
       S x = select(small_x, T(k == 0) + 0 * s0,

@@ -177,8 +177,8 @@ struct Reduction {
 /// `domain` yields lo0, hi0, lo1, hi1, … from constants, params, extents and frame cells (the host
 /// evaluates it). After loop lowering `body` takes no arguments and reads `builtin`s.
 struct Task {
-  /// combine: partial values of a reduction become fewer, a thread for each that is made
-  enum Kind : uint8_t { serial, range, active_cells, block, combine };
+  /// combining: partial values of a reduction become fewer, a thread for each that is made
+  enum Kind : uint8_t { serial, range, active_cells, block, combining };
   enum Walk : uint8_t { unlowered, chunked, element };
   Kind kind = serial;
   Walk walk = unlowered;
@@ -202,11 +202,11 @@ struct Task {
 
 /// One node of the schedule tree.
 struct Step {
-  enum Kind : uint8_t { launch, if_, repeat, combine };
+  enum Kind : uint8_t { launch, if_, repeat, combining };
   Kind kind = launch;
   uint32_t task = 0;  ///< launch
   uint32_t cell = 0;  ///< if_, repeat: b1 frame cell read before the body (each round)
-  /// if_: guarded; repeat: `condition` first, then cell is read, then body; combine: launches of
+  /// if_: guarded; repeat: `condition` first, then cell is read, then body; combining: launches of
   /// the task that gathers values and the one that halves lanes, see abi::combinations
   std::vector<Step> body;
   std::vector<Step> condition;
