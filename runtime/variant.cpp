@@ -44,7 +44,7 @@ Prepared prepare(const Kernel& kernel, const Signature& signature, const Target&
     lower(*copy, signature, target.traits);
   else
     bind(*copy, signature);
-  efforts.resize(copy->tasks.size());  // lowering adds serial tasks at the end
+  efforts.resize(copy->tasks.size());  // lowering adds tasks that combine
   return {std::move(copy), std::move(efforts)};
 }
 

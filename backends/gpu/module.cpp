@@ -82,6 +82,7 @@ Program::Task Program::prepare(const ir::Task& task, FunctionHandle function) co
     t.block = std::min<uint32_t>(chunk_block, uint32_t(most));
     return t;
   }
+  t.lanes = task.lanes;
   t.fixed = task.block_size[0] != 0;
   if (t.fixed) {
     t.block = task.block_size[0];
@@ -112,7 +113,9 @@ Geometry Program::geometry(const runtime::Launch& launch) const {
   if (task.kind == ir::Task::serial) return {1, 1};
   if (launch.iterations == 0) return {};
   bool chunked = task.walk == ir::Task::chunked;
-  uint64_t threads = chunked ? launch.chunks : launch.iterations;
+  uint64_t threads = chunked      ? launch.chunks
+                     : task.lanes ? ir::abi::lanes(launch.iterations)
+                                  : launch.iterations;
   uint32_t block = task.block;
   const Properties& device = gpu_->properties;
   while (!task.fixed && block > device.warp_size &&

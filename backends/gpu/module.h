@@ -42,7 +42,7 @@ struct Geometry {
 };
 
 /// The tasks of a kernel. Function `task_<k>` takes the five words of a launch: args, guard,
-/// iterations, and grain and chunks, or those of an element task the two reciprocals. Where
+/// iterations, and grain and chunks, or Launch::words of an element task. Where
 /// ir::takes_value holds, the argument block itself stands in place of the first.
 class Program : public Used {
  public:
@@ -67,6 +67,7 @@ class Program : public Used {
     ir::Task::Kind kind{};
     ir::Task::Walk walk{};
     uint32_t block = 1;       ///< threads of a block
+    bool lanes = false;       ///< ir::Task::lanes
     bool fixed = false;       ///< by the user
     uint64_t enough = ~0ull;  ///< blocks that keep the device full
   };

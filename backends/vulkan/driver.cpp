@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/vulkan/grid.h"
 #include "backends/vulkan/rounding.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
@@ -168,9 +169,10 @@ void Driver::barrier(VkCommandBuffer buffer, bool to_host) {
 void Driver::record(Submission& s, const runtime::Launch& launch) {
   const auto& pipelines = static_cast<const Executable*>(launch.executable)->pipelines;
   const Pipelines::Task& task = pipelines->tasks.at(launch.task);
-  bool serial = task.kind == ir::Task::serial;
-  bool chunked = task.walk == ir::Task::chunked;
-  uint64_t threads = serial ? 1 : chunked ? launch.chunks : launch.iterations;
+  const bool serial = task.kind == ir::Task::serial;
+  const bool strides = !serial && task.walk == ir::Task::element;
+  uint64_t threads = serial ? 1 : strides ? launch.iterations : launch.chunks;
+  if (task.lanes) threads = ir::abi::lanes(launch.iterations);
   if (threads == 0) return;
   uint64_t groups = threads / task.group + (threads % task.group != 0);
   if (task.combines) {
@@ -179,16 +181,10 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
     if (gpu_->adapter.abilities.mesa_software) few = std::max(few, groups / 16);
     groups = std::min(groups, few);
   }
-  uint64_t x = std::min<uint64_t>(groups, gpu_->adapter.max_groups[0]);
-  uint64_t y = (groups + x - 1) / x;
-  if (y > gpu_->adapter.max_groups[1]) {
-    if (chunked)
-      throw Error("a task of " + std::to_string(launch.chunks) + " chunks is more than " +
-                  gpu_->adapter.name + " starts at once");
-    y = gpu_->adapter.max_groups[1];
-  }
-  if (!chunked)
-    y = std::min(y, ir::abi::max_threads / (x * task.group));  // they go on with a stride
+  const Grid grid = spread(groups, task.group, gpu_->adapter.max_groups, strides);
+  if (grid.x == 0)
+    throw Error("a task of " + std::to_string(launch.chunks) + " chunks is more than " +
+                gpu_->adapter.name + " starts at once");
   PushConstants constants{launch.args, launch.guard, launch.iterations, launch.grain, launch.chunks,
                           fault_,      fault_,       pipelines->id};
   if (task.walk == ir::Task::element) {
@@ -198,7 +194,7 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
   gpu_->CmdBindPipeline(s.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, task.pipeline);
   gpu_->CmdPushConstants(s.buffer, gpu_->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof constants,
                          &constants);
-  gpu_->CmdDispatch(s.buffer, uint32_t(x), uint32_t(y), 1);
+  gpu_->CmdDispatch(s.buffer, grid.x, grid.y, 1);
   s.kept.push_back(pipelines);
 }
 
@@ -358,7 +354,7 @@ Pipelines::Pipelines(std::shared_ptr<Gpu> on, const ir::Kernel& kernel, const ru
                                 gpu->adapter.name + " runs at most " + std::to_string(most));
     bool combines = false;
     ir::walk(task.body, [&](const ir::Inst* inst) { combines |= inst->is(ir::Op::block_reduce); });
-    tasks.push_back({nullptr, task.kind, task.walk, group, combines});
+    tasks.push_back({nullptr, task.kind, task.walk, task.lanes, group, combines});
   }
   try {
     for (size_t k = 0; k < modules.size(); k++) tasks[k].pipeline = make(modules[k]);

@@ -17,6 +17,7 @@ struct Pipelines {
     VkPipeline pipeline = nullptr;
     ir::Task::Kind kind{};
     ir::Task::Walk walk{};
+    bool lanes = false;
     uint32_t group = 1;     ///< invocations in a workgroup
     bool combines = false;  ///< its workgroups reduce: few with long loops beat many
   };

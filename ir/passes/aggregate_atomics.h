@@ -9,7 +9,7 @@
 // thread, which is combined with the location by one atomic at the chunk's end, or, through
 // `block_reduce`, at the block's; where no iteration came to them, by none. Not in checked mode,
 // which names the iteration that failed; float sums and products not in strict mode; element tasks
-// only where the target has block reductions. Linear.
+// only where the target has block reductions, and without lanes. Linear.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

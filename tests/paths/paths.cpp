@@ -160,6 +160,8 @@ TEST_CASE("a sum in a fixed order is combined level by level") {
     CHECK(path.log.launches[l].words[3] == want[l].first_row);
     CHECK(path.log.launches[l].words[4] == want[l].rows);
   }
+  CHECK(path.log.launches[0].block[0] == 256);
+  CHECK(path.log.launches[0].grid[0] == 129);  // 32,800 lanes
   CHECK(path.log.launches.back().function == "task_3");
   CHECK(path.log.launches.back().words[2] == 33891 + 32 + 1);  // rows in all
   CHECK(path.log.launches.back().grid[0] == 1);

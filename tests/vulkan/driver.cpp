@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "backends/vulkan/api.h"
+#include "backends/vulkan/grid.h"
 #include "quern/error.h"
 #include "tests/catch.h"
 #include "tests/vulkan/support.h"
@@ -43,6 +44,28 @@ TEST_CASE("a missing loader or driver is a reason, not a failure") {
           if (own && vulkan::adapters(*own, reason).empty()) return reason.empty() ? 1 : 0;
           return own || reason.empty() ? 2 : 0;
         }) == 0);
+}
+
+TEST_CASE("workgroups are spread over two axes, and never too many") {
+  const uint32_t limits[][2] = {{65535, 65535}, {INT32_MAX, 65535}};  // Mesa's, NVIDIA's
+  for (const uint32_t(&most)[2] : limits)
+    for (uint32_t group : {1u, 64u, 100u, 1024u})
+      for (uint64_t threads :
+           {uint64_t(1), uint64_t(65), uint64_t(65535) * 64, uint64_t(65536) * 64,
+            (uint64_t(1) << 31) - 1, (uint64_t(1) << 31) + 50974, uint64_t(1) << 50}) {
+        INFO(group << " " << threads << " " << most[0]);
+        const uint64_t groups = (threads + group - 1) / group;
+        const vulkan::Grid strides = vulkan::spread(groups, group, most, true);
+        const uint64_t started = uint64_t(strides.x) * strides.y;
+        CHECK((strides.x >= 1 && strides.x <= most[0] && strides.y >= 1 && strides.y <= most[1]));
+        CHECK(started * group <= ir::abi::max_threads);
+        CHECK(started <= groups);
+        CHECK(2 * started >= std::min(groups, ir::abi::max_threads / group));
+        const vulkan::Grid chunked = vulkan::spread(groups, group, most, false);
+        const bool fits = groups <= uint64_t(most[0]) * most[1];
+        CHECK((chunked.x > 0) == fits);
+        if (fits) CHECK(uint64_t(chunked.x) * chunked.y >= groups);
+      }
 }
 
 TEST_CASE("targets say what they are") {
