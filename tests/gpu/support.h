@@ -34,7 +34,7 @@ class OnEachVendor {
   /// Its kernels take the address of the argument block, or (`by_value`) the block itself.
   std::unique_ptr<gpu::Driver> open(size_t device = 0, bool by_value = false);
 
-  const Vendor& vendor;
+  const Vendor vendor;
   recording::Recorder& recorder;
 
  private:
