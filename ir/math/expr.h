@@ -130,7 +130,7 @@ Expr polynomial(Expr x, const double (&c)[N], size_t first = 0) {
   };
   if (N - first < 4) return horner(x, first, 1);
   Expr y = x * x;
-  if (N - first < 18) return horner(y, first, 2) + x * horner(y, first + 1, 2);
+  if (N < 18 || N - first < 18) return horner(y, first, 2) + x * horner(y, first + 1, 2);
   Expr z = y * y;
   Expr low = horner(z, first, 4) + x * horner(z, first + 1, 4);
   return low + y * (horner(z, first + 2, 4) + x * horner(z, first + 3, 4));

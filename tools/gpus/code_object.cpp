@@ -66,7 +66,8 @@ T want(llvm::Expected<T> value) {
 /// The document of metadata, amdhsa.kernels, in the note that LLVM's AMDGPU page describes.
 std::string metadata_of(const Elf& elf) {
   const auto& file = elf.getELFFile();
-  for (const auto& section : want(file.sections())) {
+  const auto sections = want(file.sections());
+  for (const auto& section : sections) {
     if (section.sh_type != llvm::ELF::SHT_NOTE) continue;
     llvm::Error error = llvm::Error::success();
     for (const auto& note : file.notes(section, error))

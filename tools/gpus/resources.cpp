@@ -21,7 +21,8 @@ std::map<std::string, int64_t> code_sizes(const std::vector<char>& cubin) {
   auto elf = llvm::object::ELF64LEFile::create(bytes);
   if (!elf) throw Error("the cubin is no ELF file: " + llvm::toString(elf.takeError()));
   std::map<std::string, int64_t> sizes;
-  for (const auto& section : llvm::cantFail(elf->sections())) {
+  const auto sections = llvm::cantFail(elf->sections());
+  for (const auto& section : sections) {
     llvm::StringRef name = llvm::cantFail(elf->getSectionName(section));
     if (name.consume_front(".text.")) sizes[name.str()] = int64_t(section.sh_size);
   }
