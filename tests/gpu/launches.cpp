@@ -124,10 +124,11 @@ TEST_CASE_METHOD(OnEachVendor, "blocks that are large, or of many tasks, lie in 
   const ir::TargetTraits& traits = driver->target().traits;
   Code many{serial(), serial(), serial(), serial(), serial(), serial(), serial(), serial()};
   CHECK(!ir::takes_value(many.kernel, traits));
+  CHECK(traits.value_tasks + 1 == gpu::Graphs::shortest);  // what is worth a graph can be one
   Code large{serial()};
   CHECK(ir::takes_value(large.kernel, traits));
-  large.kernel.bindings.resize(
-      501);  // scalars of 8 bytes behind 64 of the head: 4072, and 32 behind
+  // 64 bytes of head, 8 a scalar, 32 behind the block: 4,096 is the most.
+  large.kernel.bindings.resize(501);
   CHECK(!ir::takes_value(large.kernel, traits));
   large.kernel.bindings.resize(500);
   CHECK(ir::takes_value(large.kernel, traits));

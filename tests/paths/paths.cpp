@@ -113,6 +113,28 @@ TEST_CASE("loops that depend on each other are launched in order on one stream")
   }
 }
 
+TEST_CASE("many loops share an argument block in memory, and come again as a graph") {
+  Path path(GENERATE(as<std::string>(), "cuda", "rocm"));
+  qn::Field<float> x{path.device, {1000}};
+  qn::Kernel eight = [&](F32 a) {
+    for (int k = 0; k < 8; k++)
+      for (auto i : x) x[999 - i] = a * x[i] + float(k);
+  };
+  const int uploads = path.log.calls["upload"];
+  for (float a : {1.0f, 2.0f, 3.0f}) eight(a);  // without a wait between
+  CHECK(path.log.calls["upload"] == uploads + 3);
+  path.device.synchronize();
+  REQUIRE(path.log.launches.size() == 24);
+  for (size_t l = 0; l < 24; l++) {
+    const qn::recording::Launch& launch = path.log.launches[l];
+    CHECK(launch.function == "task_" + std::to_string(l % 8));
+    CHECK(launch.words[0] == path.log.launches[0].words[0]);
+    CHECK(launch.in_graph == (l >= 8));
+  }
+  if (path.is_cuda)
+    CHECK(path.log.launches[0].module.find(".param .u64 task_0_param_0") != std::string::npos);
+}
+
 TEST_CASE("2^31 iterations want code of their own, 2^31 - 1 do not") {
   Path path(GENERATE(as<std::string>(), "cuda", "rocm"));
   qn::Field<int> x{path.device, {16}};
