@@ -53,8 +53,8 @@ template <class T>
 Field<T> temporary(FieldObject* beside, int64_t size, Loc loc) {
   return Field<T>(Ref<FieldObject>(make_beside(beside, Field<T>::type(), size, loc)));
 }
-/// Comes first in every algorithm. Throws Error inside a recording, for a released field, and after
-/// exit() has begun.
+/// Comes first in every algorithm. Throws Error inside a recording, for a released field, and once
+/// the process is ending.
 void begin_algorithm(const char* name, FieldObject* field, Loc loc);
 /// Throws Error unless the fields have the same extents.
 void expect_same_shape(const char* algorithm, FieldObject* a, FieldObject* b, Loc loc);

@@ -177,7 +177,8 @@ struct Reduction {
 /// `domain` yields lo0, hi0, lo1, hi1, … from constants, params, extents and frame cells (the host
 /// evaluates it). After loop lowering `body` takes no arguments and reads `builtin`s.
 struct Task {
-  /// combining: partial values of a reduction become fewer, a thread for each that is made
+  /// combining ("combine" in text): partial values of a reduction become fewer, a thread for each
+  /// that is made
   enum Kind : uint8_t { serial, range, active_cells, block, combining };
   enum Walk : uint8_t { unlowered, chunked, element };
   Kind kind = serial;
