@@ -13,7 +13,7 @@ const char* spoken(Block kind) {
     case Block::loop: return "for loop";
     case Block::while_: return "While block";
     case Block::then: return "If block";
-    case Block::otherwise: return "Else block";
+    case Block::otherwise: return "else block";
   }
   return "block";
 }

@@ -25,7 +25,7 @@ void windows(const quern::Field<T, 2>& picture, const quern::Field<R, 2>& result
       body(i + radius, from_end(k, w), continued);
     }
   }
-  Else {
+  else {
     for (auto [i, j] : result) body(i, j, continued);
   }
 }

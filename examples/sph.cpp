@@ -137,7 +137,7 @@ Sph::Sph(const qn::Device& device, const Setup& setup)
           });
           Var<vec3> colour = vec3(17, 24, 40);
           If(who >= fluid_) { colour = vec3(110, 100, 90); }
-          Else If(who >= 0) {
+          else If(who >= 0) {
             auto fast = min(length(v[who]) / 6, 1.0f);
             colour = vec(30 + 200 * fast, 100 + 140 * fast, 255.0f);
           }

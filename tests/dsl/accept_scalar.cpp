@@ -38,8 +38,12 @@ TEST_CASE("accept: stencil whose neighbours outside count as zero") {
       If(i > 0 && a(i - 1, j) > 0) s += a(i - 1, j);
       If(i < a.dim(0) - 1 && a(i + 1, j) > 0) s += a(i + 1, j);
       If(j == 0 || j == a.dim(1) - 1) { b(i, j) = 0; }
-      Else If(i == 0) { b(i, j) = 1; }
-      Else { b(i, j) = 0.25 * (s + a(i, j - 1) + a(i, j + 1)); }
+      else If(i == 0) {
+        b(i, j) = 1;
+      }
+      else {
+        b(i, j) = 0.25 * (s + a(i, j - 1) + a(i, j + 1));
+      }
     }
   };
   stencil(u, v);

@@ -170,8 +170,12 @@ TEST_CASE("recorded: what follows an exit in its block is dropped") {
 TEST_CASE("recorded: branches with and without macros record alike") {
   auto with = recorded([](Field<int> x, I32 n) {
     If(n > 1) { x[0] = 1; }
-    Else If(n > 0) { x[0] = 2; }
-    Else { x[0] = 3; }
+    else If(n > 0) {
+      x[0] = 2;
+    }
+    else {
+      x[0] = 3;
+    }
     While(n > 5) { x[1] = 4; }
   });
   auto without = recorded([](Field<int> x, I32 n) {

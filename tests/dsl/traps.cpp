@@ -1,11 +1,13 @@
 // The traps of a language that is recorded by running C++, and the rule that closes each.
 //
-//   T1  Else as a macro            T6  native if, while, ?: on device values  T11 captures
-//   T2  native exits of a block    T7  lines of operators                     T12 deducing
-//   signatures T3  auto x = field[i]          T8  finding operators                      T13
-//   structures, unmirrored T4  values and variables       T9  order of evaluation T14 several
-//   indices T5  && and ||                  T10 literals and conversions               T15 threads,
-//   nesting
+//   T1  else behind If, Else          T2  native exits of a block
+//   T3  auto x = field[i]             T4  values and variables
+//   T5  && and ||                     T6  native if, while, ?: on device values
+//   T7  lines of operators            T8  finding operators
+//   T9  order of evaluation           T10 literals and conversions
+//   T11 captures                      T12 deducing signatures
+//   T13 structures, unmirrored        T14 several indices
+//   T15 threads, nesting
 //
 // What must not compile is tests/errors/refuse, what recording refuses tests/errors.
 #include <cstring>
@@ -15,6 +17,8 @@
 
 #include "tests/dsl/record.h"
 #include "tests/end_to_end/devices.h"
+// Last, as a program would.
+#include "quern/else.h"
 
 using namespace quern::lang;
 using quern::Error;
@@ -52,7 +56,7 @@ std::vector<T> filled(const qn::Device& device, int n, const F& element) {
 
 }  // namespace
 
-TEST_CASE("T1: Else binds as in C++, chained, nested and without braces") {
+TEST_CASE("T1: else, or Else, binds as in C++, chained, nested and without braces") {
   auto plain = [](int a) {
     if (a < 2) return 0;
     if (a < 4) return a % 2 == 0 ? 1 : 2;
@@ -67,10 +71,12 @@ TEST_CASE("T1: Else binds as in C++, chained, nested and without braces") {
         If(a % 2 == 0) r = 1;
         Else r = 2;
       }
-      Else If(a == 5) r = 3;
-      Else {
+      else If(a == 5) r = 3;
+      else {
         If(a > 6) { r = 4; }
-        Else { r = 5; }
+        else {
+          r = 5;
+        }
       }
       return r;
     });

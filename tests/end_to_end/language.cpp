@@ -68,11 +68,13 @@ TEST_CASE("branches, else-if chains and guards") {
     qn::Kernel k = [&] {
       for (auto i : x) {
         If(x[i] < -50) { y[i] = 1; }
-        Else If(x[i] < 0) {
+        else If(x[i] < 0) {
           If(x[i] % 2 == 0) y[i] = 2;
-          Else y[i] = 3;
+          else y[i] = 3;
         }
-        Else { y[i] = 4; }
+        else {
+          y[i] = 4;
+        }
         If(i > 0 && x[i - 1] == 10) y[i] = 5;
         If(i == 0 || x[i - 1] == 20) y[i] = 6;
       }
@@ -196,7 +198,7 @@ TEST_CASE("kernel-level serial code, If, serial and While around parallel loops"
       If(mode == 1) {
         for (auto i : x) x[i] = -x[i];
       }
-      Else {
+      else {
         for (auto i : x) x[i] = x[i] + 1000;
       }
       Var<int> left = 3;

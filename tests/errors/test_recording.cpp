@@ -51,9 +51,11 @@ TEST_CASE("native jumps out of a recorded block") {
       return;
     }
   });
-  fails(__LINE__ + 1, "left this recorded Else block", [](Field<float> x, B1 c) {
+  fails(__LINE__ + 1, "left this recorded else block", [](Field<float> x, B1 c) {
     If(c) { x[0] = 0; }
-    Else { return; }
+    else {
+      return;
+    }
   });
   fails(__LINE__ + 1, "left this recorded If block", [](Field<float> x, B1 c) {
     for (auto _ : when(c)) {

@@ -1,5 +1,5 @@
 #pragma once
-// Branches and repetition. `If (c) {…} Else If (d) {…} Else {…}` and `While (c) {…}` are macros of
+// Branches and repetition. `If (c) {…} else If (d) {…} else {…}` and `While (c) {…}` are macros of
 // one line over the objects below; define QUERN_NO_MACROS to have none. Without macros:
 //   for (auto _ : when(c)) {…} for (auto _ : otherwise()) {…} for (auto _ : repeat_while(f)) {…}
 #include "quern/elem.h"
@@ -123,7 +123,6 @@ void Return(const U& u, Loc l = Loc::here()) {
   for (::quern::detail::IfBlock QUERN_JOIN(quern_if_, __LINE__){(__VA_ARGS__)}; \
        QUERN_JOIN(quern_if_, __LINE__).next();)                                 \
     if (QUERN_JOIN(quern_if_, __LINE__).then())
-#define Else else
 #define While(...)                                                                                 \
   for (::quern::detail::OnceBlock QUERN_JOIN(quern_while_, __LINE__) =                             \
            ::quern::detail::while_block();                                                         \

@@ -35,8 +35,8 @@ int main() {
       If (i > 0 && u(i - 1, j) > 0) s += u(i - 1, j);
       If (i < u.dim(0) - 1 && u(i + 1, j) > 0) s += u(i + 1, j);
       If (j == 0 || j == u.dim(1) - 1) { v(i, j) = 0; }
-      Else If (i == 0) { v(i, j) = 1; }
-      Else { v(i, j) = 0.25 * (s + u(i, j - 1) + u(i, j + 1)); }
+      else If (i == 0) { v(i, j) = 1; }
+      else { v(i, j) = 0.25 * (s + u(i, j - 1) + u(i, j + 1)); }
     }
   };
 

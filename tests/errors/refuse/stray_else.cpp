@@ -7,6 +7,6 @@ void refused(qn::Field<float> x) {
   qn::Kernel k = [&](I32 a) {
     If (a > 0) x[0] = 1;
     x[1] = 1;
-    Else x[1] = 1;  // here
+    else x[1] = 1;  // here
   };
 }
