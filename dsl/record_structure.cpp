@@ -23,18 +23,31 @@ void open(Recording& r, Frame frame, ir::Region* region) {
   r.b.at_end(region);
 }
 
-/// The innermost loop an exit can mean; null with an error where there is none.
-Frame* target(Recording& r, const char* what, Loc loc) {
+/// The innermost loop an exit can mean; null where there is none.
+const Frame* innermost_loop(const Recording& r) {
   for (size_t k = r.frames.size(); k-- > 0;) {
-    Frame& f = r.frames[k];
+    const Frame& f = r.frames[k];
     if (f.condition) break;
     if (f.kind == Block::loop || f.kind == Block::while_) return &f;
   }
-  r.fail(loc, std::string(what) + " outside a loop");
   return nullptr;
 }
 
 }  // namespace
+
+std::string exits_here(const Recording& r) {
+  const Frame* loop = innermost_loop(r);
+  std::string text;
+  auto add = [&](const std::string& exit) { text += (text.empty() ? "; here " : ", ") + exit; };
+  if (loop && !loop->parallel) add("Break() leaves the loop");
+  if (loop) add("Continue() ends the iteration");
+  if (r.can_return())
+    add((r.kernel->results.empty() ? "Return() ends the " : "Return(value) ends the ") +
+        r.spoken());
+  return text +
+         "; a C++ function or loop that runs while recording cannot end under a device condition: "
+         "use select(c, a, b), a Var, a loop over range(n), or a Func with Return(value)";
+}
 
 void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
   Recording& r = recording(loc);
@@ -129,12 +142,11 @@ void block_end(Block kind, bool complete, Loc loc) noexcept {
   if (!complete) {
     if (std::uncaught_exceptions() > r.exceptions) return;  // of the user's: drops the recording
     return r.fail(loc, std::string("a native break, return or goto left this recorded ") +
-                           spoken(kind) + "; use Break() or Return()");
+                           spoken(kind) + exits_here(r));
   }
   Frame frame = r.frames.back();
   if (kind == Block::then && r.b.region()->empty())
-    return r.fail(loc,
-                  "this If is empty; a native continue in it would leave it so: write Continue()");
+    return r.fail(loc, "this If is empty, as a native continue in it leaves it" + exits_here(r));
   ir::Region* region = r.b.region();
   r.at(frame.loc);
   r.close_region();
@@ -147,18 +159,19 @@ void block_end(Block kind, bool complete, Loc loc) noexcept {
 void break_(Loc loc) {
   Recording& r = recording(loc);
   if (r.failed()) return;
-  Frame* loop = target(r, "Break()", loc);
-  if (!loop) return;
+  const Frame* loop = innermost_loop(r);
+  if (!loop) return r.fail(loc, "Break() outside a loop" + exits_here(r));
   if (loop->parallel)
     return r.fail(loc,
-                  "Break() in a parallel loop: its iterations have no order; Continue() ends one");
+                  "Break() in a parallel loop, whose iterations have no order" + exits_here(r));
   r.leave(ir::Op::break_, {}, uint64_t(loop->loops), loc);
 }
 
 void continue_(Loc loc) {
   Recording& r = recording(loc);
   if (r.failed()) return;
-  if (target(r, "Continue()", loc)) r.leave(ir::Op::continue_, {}, 0, loc);
+  if (!innermost_loop(r)) return r.fail(loc, "Continue() outside a loop" + exits_here(r));
+  r.leave(ir::Op::continue_, {}, 0, loc);
 }
 
 Position position() {

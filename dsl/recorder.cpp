@@ -14,8 +14,6 @@ std::string type_list(std::span<const ir::Type> types) {
   return text + ")";
 }
 
-const char* spoken(const Recording& r) { return r.function ? "function" : "kernel"; }
-
 /// The value in the result's type: a literal adopts it where it fits.
 ir::Value* adopted(Recording& r, ir::Value* v, ir::Type to, Loc loc) {
   if (v->type == to || !v->inst || !v->inst->is(ir::Op::constant)) return v;
@@ -42,7 +40,7 @@ std::vector<ir::Value*> returned(Recording& r, const Id* values, int count, Loc 
     found.push_back(out[k]->type);
   }
   if (found == wanted) return out;
-  std::string text = "Return(" + (found.empty() ? "" : type_list(found)) + ") in a " + spoken(r);
+  std::string text = "Return(" + (found.empty() ? "" : type_list(found)) + ") in a " + r.spoken();
   r.fail(loc, wanted.empty() ? text +
                                    " without a result: end it with a native `return value;` "
                                    "(or write `-> F32`)"
@@ -138,10 +136,10 @@ void native_return(const Id* values, int count) {
 void return_(const Id* values, int count, Loc loc) {
   Recording& r = recording(loc);
   if (r.failed()) return;
-  if (r.in_parallel())
-    return r.fail(loc, "Return() in a parallel loop; Continue() ends one iteration");
-  for (const Frame& f : r.frames)
-    if (f.condition) return r.fail(loc, "Return() in the condition of a While");
+  if (!r.can_return())
+    return r.fail(loc, (r.in_parallel() ? "Return() in a parallel loop"
+                                        : "Return() in the condition of a While") +
+                           exits_here(r));
   auto out = returned(r, values, count, loc);
   if (!r.failed()) r.leave(ir::Op::return_, out, 0, loc);
 }

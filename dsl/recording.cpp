@@ -172,6 +172,12 @@ bool Recording::in_parallel() const {
   return false;
 }
 
+bool Recording::can_return() const {
+  for (const Frame& f : frames)
+    if (f.parallel || f.condition) return false;
+  return true;
+}
+
 bool Recording::crosses(const ir::Value* slot) const {
   for (const Frame& f : frames)
     if (f.parallel) return !ir::encloses(f.inst->region(0), slot->inst->parent);

@@ -57,6 +57,8 @@ struct Recording {
   /// Records an exit from the current region.
   void leave(ir::Op op, std::span<ir::Value* const> values, uint64_t imm, Loc loc);
   bool in_parallel() const;
+  /// May a Return() stand here?
+  bool can_return() const;
   /// Does the slot belong to code outside the parallel loop being recorded?
   bool crosses(const ir::Value* slot) const;
   Outer& outer(const ir::Value* slot) { return outer_variables[slot]; }
@@ -66,6 +68,8 @@ struct Recording {
   std::optional<uint32_t> binding(FieldObject* field, Loc loc);
   uint32_t add_site(ir::Site site);
   uint32_t import(FuncObject* function, Loc loc);
+
+  std::string spoken() const { return function ? "function" : "kernel"; }
 
   const void* handle;  ///< of the Func being recorded; null for a kernel
   bool function, checked;
@@ -100,6 +104,9 @@ Loc recording_loc(uint32_t number);
 std::vector<const Recording*> recordings_since(const void* handle);
 
 std::string place(Loc loc);
+/// For errors about exits: "; here " and the exits that work where recording stands, and what there
+/// is for code of the host's.
+std::string exits_here(const Recording& r);
 
 constexpr ir::Type type_of_scalar(Scalar s) { return ir::Type(uint8_t(s)); }
 inline ir::Type scalar_of(const FieldType& type, int component) {

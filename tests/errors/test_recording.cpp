@@ -33,7 +33,7 @@ void fails(int line, const std::string& text, const F& f) {
 }  // namespace
 
 TEST_CASE("native jumps out of a recorded block") {
-  fails(__LINE__ + 3, "native break, return or goto left this recorded If block; use Break() or",
+  fails(__LINE__ + 3, "native break, return or goto left this recorded If block; here Continue()",
         [](Field<float> x) {
           for (auto i : x) {
             If(x[i] > 0) { break; }
@@ -67,7 +67,7 @@ TEST_CASE("native jumps out of a recorded block") {
 
 TEST_CASE("exits where there is nothing to leave") {
   fails(__LINE__ + 4,
-        "Break() in a parallel loop: its iterations have no order; Continue() ends one",
+        "Break() in a parallel loop, whose iterations have no order; here Continue() ends the",
         [](Field<float> x) {
           for (auto i : x) {
             If(x[i] > 0) { Break(); }
@@ -77,7 +77,7 @@ TEST_CASE("exits where there is nothing to leave") {
   fails(__LINE__ + 1, "Continue() outside a loop", [](B1 c) {
     If(c) { Continue(); }
   });
-  fails(__LINE__ + 2, "Return() in a parallel loop; Continue() ends one iteration",
+  fails(__LINE__ + 2, "Return() in a parallel loop; here Continue() ends the iteration",
         [](Field<float> x) {
           for (auto i : x) If(i > 3) Return();
         });
@@ -191,10 +191,10 @@ TEST_CASE("device values outside a recording") {
 }
 
 TEST_CASE("blocks") {
-  fails(__LINE__ + 1, "this If is empty; a native continue", [](B1 c) {
+  fails(__LINE__ + 1, "this If is empty, as a native continue", [](B1 c) {
     If(c) {}
   });
-  fails(__LINE__ + 2, "write Continue()", [](Field<float> x, B1 c) {
+  fails(__LINE__ + 2, "here Continue() ends", [](Field<float> x, B1 c) {
     for (auto i : x) {
       If(c) { continue; }
       x[i] = 0;
