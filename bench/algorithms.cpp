@@ -9,6 +9,7 @@
 
 #include "bench/algorithms_reference.h"
 #include "bench/harness.h"
+#include "bench/pages.h"
 #include "bench/reference.h"
 
 namespace bench {
@@ -19,7 +20,7 @@ namespace {
 
 std::string power(size_t n) { return "2^" + std::to_string(int(std::log2(double(n)))); }
 
-/// A row of `bytes` moved for n elements.
+/// A row of the `bytes` that must move for n elements.
 void row(Report& report, const char* name, size_t n, double bytes, std::function<void()> quern,
          std::function<void()> reference) {
   report.run({name, power(n), bytes, 0,
@@ -30,15 +31,15 @@ void row(Report& report, const char* name, size_t n, double bytes, std::function
               reference, report.bandwidth(bytes), double(n)});
 }
 
-std::vector<float> random_floats(size_t n) {
+Array<float> random_floats(size_t n) {
   std::mt19937 random(1);
-  std::vector<float> out(n);
+  Array<float> out(n);
   for (float& v : out) v = float(int32_t(random())) * 0x1p-31f;
   return out;
 }
 
 void reductions(Report& report, size_t n) {
-  const std::vector<float> a = random_floats(n), b(a.rbegin(), a.rend());
+  const Array<float> a = random_floats(n), b(a.rbegin(), a.rend());
   qn::Field<float> x{report.device(), {n}}, y{report.device(), {n}};
   x.copy_from(a);
   y.copy_from(b);
@@ -64,8 +65,8 @@ void reductions(Report& report, size_t n) {
       "dot", 2 * bytes, [&] { return float(qn::dot(x, y)); },
       [&] { return reference::dot(a.data(), b.data(), n); });
   reduction(
-      "argmin", 2 * bytes,  // once for the least, once for its place
-      [&] { return int64_t(qn::argmin(x)); }, [&] { return reference::least_index(a.data(), n); });
+      "argmin", bytes, [&] { return int64_t(qn::argmin(x)); },
+      [&] { return reference::least_index(a.data(), n); });
   reduction(
       "reduce, max", bytes,
       [&] { return float(qn::reduce(x, -1.0f, [](auto p, auto q) { return max(p, q); })); },
@@ -74,29 +75,29 @@ void reductions(Report& report, size_t n) {
 
 template <class T>
 void scan(Report& report, const char* name, size_t n) {
-  std::vector<T> a(n), b(n);
+  Array<T> a(n), b(n);
   for (size_t i = 0; i < n; i++) a[i] = T(i * 7919 % 5);
   qn::Field<T> x{report.device(), {n}}, y{report.device(), {n}};
   x.copy_from(a);
   row(
-      report, name, n, 3.0 * sizeof(T) * double(n), [&] { qn::inclusive_scan(x, y); },
+      report, name, n, 2.0 * sizeof(T) * double(n), [&] { qn::inclusive_scan(x, y); },
       [&] { reference::inclusive_scan(a.data(), b.data(), n); });
 }
 
 void kept(Report& report, size_t n) {
-  const std::vector<float> a = random_floats(n);
-  std::vector<float> b(n);
+  const Array<float> a = random_floats(n);
+  Array<float> b(n);
   qn::Field<float> x{report.device(), {n}}, y{report.device(), {n}};
   x.copy_from(a);
   row(
-      report, "compact, half", n, 10.0 * double(n),
+      report, "compact, half", n, 6.0 * double(n),
       [&] { qn::compact(x, [](auto v) { return v > 0; }, y); },
       [&] { reference::compact(a.data(), b.data(), n); });
 }
 
 void histograms(Report& report, size_t n) {
   std::mt19937 random(1);
-  std::vector<uint8_t> a(n);
+  Array<uint8_t> a(n);
   std::vector<uint32_t> b(4096);
   qn::Field<uint8_t> x{report.device(), {n}};
   qn::Field<uint32_t> bins{report.device(), {256}}, more{report.device(), {4096}};
@@ -111,7 +112,7 @@ void histograms(Report& report, size_t n) {
   std::fill(a.begin(), a.end(), uint8_t(7));
   measure("histogram, constant");
 
-  const std::vector<float> f = random_floats(n / 4);
+  const Array<float> f = random_floats(n / 4);
   qn::Field<float> y{report.device(), {n / 4}};
   y.copy_from(f);
   for (auto& [name, to] :
@@ -124,7 +125,7 @@ void histograms(Report& report, size_t n) {
 /// Sorting the same random keys again and again: copying them back is part of both sides.
 void sorts(Report& report, size_t n) {
   std::mt19937 random(1);
-  std::vector<uint32_t> keys(n), a(n), b(n), c(n), d(n);
+  Array<uint32_t> keys(n), a(n), b(n), c(n), d(n);
   for (uint32_t& k : keys) k = uint32_t(random());
   qn::Field<uint32_t> from{report.device(), {n}}, x{report.device(), {n}};
   qn::Field<uint32_t> v{report.device(), {n}};

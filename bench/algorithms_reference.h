@@ -1,6 +1,6 @@
 #pragma once
-// The algorithms on fields in hand-written C++, all threads: what quern/algorithms.h is measured
-// against.
+// The algorithms on fields in C++ written by hand with skill, all threads, memory read once where
+// that suffices: what quern/algorithms.h is measured against.
 #include <cstddef>
 #include <cstdint>
 
@@ -10,12 +10,12 @@ float least(const float* x, size_t n);
 double dot(const float* x, const float* y, size_t n);
 /// The first index of the least.
 size_t least_index(const float* x, size_t n);
-/// Two passes: totals of each thread's part, then each part from what stands before it.
+/// Both in one pass over tiles that fit a cache, each of which waits for the sum of the one before.
 void inclusive_scan(const float* x, float* y, size_t n);
 void inclusive_scan(const int32_t* x, int32_t* y, size_t n);
 /// Keeps the positive elements in order; returns how many.
 size_t compact(const float* x, float* y, size_t n);
-/// 256 bins, each thread with a table of its own.
+/// 256 bins, each thread with tables of its own.
 void histogram(const uint8_t* x, uint32_t* bins, size_t n);
 void histogram(const float* x, uint32_t* bins, size_t count, float lo, float hi, size_t n);
 /// Least significant digit first, 8 bits a pass, each thread with counters of its own; `other` is

@@ -1,13 +1,17 @@
 #include "bench/harness.h"
 
 #include <omp.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 
 #include <quern/interop.h>
 
+#include "bench/pages.h"
 #include "bench/reference.h"
 
 namespace bench {
@@ -27,6 +31,31 @@ double percentile(std::vector<double> values, double p) {
 
 int threads() { return omp_get_max_threads(); }
 
+ForeignLoad::Sample ForeignLoad::now() {
+  Sample s;
+  s.wall = bench::now();
+  // cpu user nice system idle iowait irq softirq steal
+  std::ifstream stat("/proc/stat");
+  std::string word;
+  stat >> word;
+  const double tick = 1.0 / double(sysconf(_SC_CLK_TCK));
+  double ticks = 0;
+  for (int field = 0; field < 8 && stat >> ticks; field++)
+    if (field != 3 && field != 4) s.busy += ticks * tick;
+  rusage own{};
+  getrusage(RUSAGE_SELF, &own);
+  for (const timeval& t : {own.ru_utime, own.ru_stime})
+    s.own += double(t.tv_sec) + 1e-6 * double(t.tv_usec);
+  return s;
+}
+
+double ForeignLoad::cores() const {
+  const Sample end = now();
+  const double wall = end.wall - start_.wall;
+  if (wall <= 0 || end.busy <= start_.busy) return 0;
+  return std::max(0.0, ((end.busy - start_.busy) - (end.own - start_.own)) / wall);
+}
+
 namespace {
 constexpr double shortest_sample = 2e-3;
 
@@ -40,6 +69,7 @@ void print(const Row& r) {
   if (r.items > 0) std::printf("  %.1f M/s", r.items / r.seconds * 1e-6);
   if (r.ceiling > 0)
     std::printf("  ceiling %.2f G/s  share %.0f %%", r.ceiling * 1e-9, r.share_of_ceiling * 100);
+  if (r.foreign >= 0.05) std::printf("  beside %.1f busy cores of others", r.foreign);
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -87,6 +117,7 @@ void Report::run(const Work& work) {
   }
   int mine = repeats_for(work.quern, wait);
   int theirs = hand_written ? repeats_for(hand_written, reference_wait) : 0;
+  const ForeignLoad load;
   std::vector<double> quern, reference, ratio;
   for (int k = 0; k < pairs_; k++) {
     quern.push_back(timed(work.quern, wait, mine));
@@ -108,6 +139,7 @@ void Report::run(const Work& work) {
   row.flops = work.flops;
   row.ceiling = work.ceiling;
   row.items = work.items;
+  row.foreign = load.cores();
   if (row.ceiling > 0)
     row.share_of_ceiling = (row.bytes > 0 ? row.bytes : row.flops) / row.seconds / row.ceiling;
   add(row);
@@ -131,7 +163,7 @@ double Report::bandwidth(double bytes) {
 
 double Report::host_bandwidth(double bytes) {
   size_t n = std::max<size_t>(1, size_t(bytes / 12));
-  std::vector<float> a(n, 1.0f), b(n, 2.0f), c(n, 3.0f);
+  Array<float> a(n, 1.0f), b(n, 2.0f), c(n, 3.0f);
   auto triad = [&] { reference::triad(a.data(), b.data(), c.data(), 0.5f, n); };
   int repeats = repeats_for(triad, nullptr);
   double best = 1e30;
@@ -190,10 +222,10 @@ void Report::write_json(std::FILE* file) const {
         "\"seconds\": %.9g, \"seconds_p10\": %.9g, \"seconds_p90\": %.9g, "
         "\"reference_seconds\": %.9g, \"ratio\": %.4g, \"bytes\": %.17g, \"flops\": %.17g, "
         "\"items\": %.17g, "
-        "\"ceiling\": %.6g, \"share_of_ceiling\": %.4g}%s\n",
+        "\"ceiling\": %.6g, \"share_of_ceiling\": %.4g, \"foreign_cores\": %.3g}%s\n",
         r.name.c_str(), r.size.c_str(), r.device.c_str(), r.threads, r.seconds, r.spread_low,
         r.spread_high, r.reference_seconds, r.ratio, r.bytes, r.flops, r.items, r.ceiling,
-        r.share_of_ceiling, k + 1 < rows_.size() ? "," : "");
+        r.share_of_ceiling, r.foreign, k + 1 < rows_.size() ? "," : "");
   }
   std::fprintf(file, "]\n");
 }

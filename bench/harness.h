@@ -24,7 +24,23 @@ struct Row {
   double bytes = 0, flops = 0;                          ///< counted for one run
   double ceiling = 0;                                   ///< bytes/s or flop/s, measured here
   double share_of_ceiling = 0;
-  double items = 0;  ///< pixels, nodes … of one run, where a rate of them is usual
+  double items = 0;    ///< pixels, nodes … of one run, where a rate of them is usual
+  double foreign = 0;  ///< cores that other processes kept busy meanwhile
+};
+
+/// What other processes take of the machine's cores from its making on.
+class ForeignLoad {
+ public:
+  ForeignLoad() : start_(now()) {}
+  /// Cores, averaged since then; 0 where the system does not tell.
+  double cores() const;
+
+ private:
+  struct Sample {
+    double wall = 0, busy = 0, own = 0;  ///< seconds; busy of all cores together
+  };
+  static Sample now();
+  Sample start_;
 };
 
 struct Work {
@@ -94,6 +110,8 @@ void compute(Report& report);
 void math(Report& report);
 void simulate(Report& report);
 void vision(Report& report);
+void linear(Report& report);
+void checked(Report& report);
 void algorithms(Report& report);
 void launch(Report& report);
 void compile(Report& report);

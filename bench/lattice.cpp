@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/harness.h"
+#include "bench/pages.h"
 
 namespace bench {
 namespace qn = quern;
@@ -19,7 +20,7 @@ void lattice(Report& report) {
   const float rate = 1.6f;
   qn::Field<float, 4> now{device, {19, n + 2, n + 2, n + 2}},
       next{device, {19, n + 2, n + 2, n + 2}};
-  std::vector<float> start(size_t(now.size())), end(start.size());
+  Array<float> start(size_t(now.size())), end(start.size());
   for (size_t k = 0; k < start.size(); k++) start[k] = 1e-3f * float(k % 61) / 61;
   now.copy_from(start);
 

@@ -1,11 +1,15 @@
 #include "bench/mpm3d.h"
 
+#include <quern/host.h>
+
 #include <algorithm>
-#include <memory>
+#include <cmath>
 #include <optional>
 #include <vector>
 
 #include "bench/harness.h"
+#include "bench/mpm_reference.h"
+#include "bench/pages.h"
 #include "examples/mpm3d.h"
 
 namespace bench {
@@ -66,11 +70,16 @@ void substeps(Report& report, int n, bool sorted) {
   const Particles random = examples::Mpm3d::block(n);
   const Particles start = sorted ? in_order_of_cells(random, n) : random;
   examples::Mpm3d mpm(report.device(), start, n);
-  std::vector<reference::FluidParticle> particles;
-  for (const examples::FluidParticle<>& p : start)
-    particles.push_back({{p.x.x, p.x.y, p.x.z}, {}, {}, 1});
-  auto nodes = std::make_unique<float[][4]>(size_t(n) * n * n);
-  const reference::Mpm3d state{n, particles.size(), particles.data(), nodes.get()};
+  Array<reference::FluidParticle> particles;
+  auto restart = [&] {
+    particles.clear();
+    for (const examples::FluidParticle<>& p : start)
+      particles.push_back({{p.x.x, p.x.y, p.x.z}, {}, {}, 1});
+  };
+  restart();
+  Array<float> nodes(size_t(threads()) * n * n * n * 4);
+  const reference::Mpm3d state{n, particles.size(), particles.data(),
+                               reinterpret_cast<float(*)[4]>(nodes.data())};
   std::optional<CudaFluid> on_cuda;
   if (report.cuda()) on_cuda.emplace(*report.cuda(), start, n);
   // A particle of 16 floats is read for the grid, written after it, its position and volume read
@@ -84,6 +93,21 @@ void substeps(Report& report, int n, bool sorted) {
        },
        [&] { reference::mpm3d_substep(state); }, report.bandwidth(bytes), 0,
        [&](const cuda::Functions& f, cuda::Stream s) { f.mpm3d_substep(on_cuda->state(), s); }});
+  // The two must do the same.
+  examples::Mpm3d again(report.device(), start, n);
+  again.advance(1);
+  restart();
+  reference::mpm3d_substep(state);
+  const Particles mine = quern::to_vector(again.particles);
+  for (size_t k = 0; k < mine.size(); k++) {
+    const examples::FluidParticle<>& p = mine[k];
+    const float found[] = {p.x.x, p.x.y, p.x.z, p.v.x, p.v.y, p.v.z, p.J};
+    const reference::FluidParticle& q = particles[k];
+    const float wanted[] = {q.x[0], q.x[1], q.x[2], q.v[0], q.v[1], q.v[2], q.j};
+    for (int c = 0; c < 7; c++)
+      if (!(std::abs(found[c] - wanted[c]) <= 1e-4f * (1 + std::abs(wanted[c]))))
+        throw quern::Error("mpm3d and its reference differ at particle " + std::to_string(k));
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "bench/wide.h"
+
 namespace bench::reference {
 
 void fill(float* y, float v, size_t n) {
@@ -28,8 +30,13 @@ void triad(float* a, const float* b, const float* c, float s, size_t n) {
 
 double sum(const float* x, size_t n) {
   float s = 0;
-#pragma omp parallel for simd reduction(+ : s)
-  for (size_t i = 0; i < n; i++) s += x[i];
+#pragma omp parallel reduction(+ : s)
+  {
+    const size_t t = size_t(omp_get_thread_num()), count = size_t(omp_get_num_threads());
+    s += fold<float>(
+        n * t / count, n * (t + 1) / count, 0, [&](size_t i) { return load(x + i); },
+        [&](size_t i) { return x[i]; }, [](auto a, auto b) { return a + b; });
+  }
   return s;
 }
 
@@ -59,49 +66,95 @@ void nbody(const float* x, const float* y, const float* z, float* vx, float* vy,
   }
 }
 
-void mandelbrot(int* count, int n, int rounds) {
+namespace {
+/// Rounds of z² + c until |z| ≥ 2 for 16 points at once, `limit` at most; lanes that have ended
+/// keep their count.
+inline Wide<int32_t> rounds_of(Wide<float> zr, Wide<float> zi, Wide<float> cr, Wide<float> ci,
+                               int limit) {
+  Wide<int32_t> count = {};
+  for (int k = 0; k < limit; k++) {
+    const Wide<float> rr = zr * zr, ii = zi * zi;
+    const Wide<int32_t> inside = rr + ii < 4.0f;  // -1 where true
+    count -= inside;
+    int32_t any = 0;
+    for (int l = 0; l < 16; l++) any |= inside[l];
+    if (!any) break;
+    zi = 2.0f * zr * zi + ci;
+    zr = rr - ii + cr;
+  }
+  return count;
+}
+
+/// Calls f(i, first, lanes used) for the rows of n × n points in groups of 16.
+template <class F>
+void groups(int n, const F& f) {
 #pragma omp parallel for schedule(dynamic, 8)
   for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++) {
-      float cr = -2.0f + 3.0f * float(j) / float(n), ci = -1.5f + 3.0f * float(i) / float(n);
-      float zr = 0, zi = 0;
-      int k = 0;
-      while (k < rounds && zr * zr + zi * zi < 4.0f) {
-        float t = zr * zr - zi * zi + cr;
-        zi = 2.0f * zr * zi + ci;
-        zr = t;
-        k++;
-      }
-      count[size_t(i) * n + j] = k;
-    }
+    for (int j = 0; j < n; j += 16) f(i, j, n - j < 16 ? n - j : 16);
+}
+
+inline Wide<float> numbers_from(int first) {
+  Wide<float> v;
+  for (int l = 0; l < 16; l++) v[l] = float(first + l);
+  return v;
+}
+}  // namespace
+
+void mandelbrot(int* count, int n, int rounds) {
+  groups(n, [&](int i, int j, int used) {
+    const Wide<float> cr = -2.0f + 3.0f * numbers_from(j) / float(n),
+                      ci = Wide<float>{} + (-1.5f + 3.0f * float(i) / float(n));
+    const Wide<int32_t> found = rounds_of(Wide<float>{}, Wide<float>{}, cr, ci, rounds);
+    for (int l = 0; l < used; l++) count[size_t(i) * n + j + l] = found[l];
+  });
+}
+
+void julia(int* count, int n, float re, float im, int rounds) {
+  groups(n, [&](int i, int j, int used) {
+    const Wide<float> zr = -1.5f + 3.0f * numbers_from(j) / float(n),
+                      zi = Wide<float>{} + (-1.5f + 3.0f * float(i) / float(n));
+    const Wide<int32_t> found = rounds_of(zr, zi, Wide<float>{} + re, Wide<float>{} + im, rounds);
+    for (int l = 0; l < used; l++) count[size_t(i) * n + j + l] = found[l];
+  });
 }
 
 namespace {
 /// Normal distribution, Abramowitz & Stegun 26.2.17 (|error| < 7.5e-8).
-inline float normal(float x) {
-  float k = 1.0f / (1.0f + 0.2316419f * std::fabs(x));
-  float poly =
-      k * (0.319381530f +
-           k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
-  float tail = 0.39894228f * std::exp(-0.5f * x * x) * poly;
-  return x >= 0 ? 1.0f - tail : tail;
+template <class T>
+inline T normal(T x) {
+  const T k = 1 / (1 + T(0.2316419) * std::fabs(x));
+  const T poly =
+      k *
+      (T(0.319381530) +
+       k * (T(-0.356563782) + k * (T(1.781477937) + k * (T(-1.821255978) + k * T(1.330274429)))));
+  const T tail = T(0.3989422804014327) * std::exp(T(-0.5) * x * x) * poly;
+  return x >= 0 ? 1 - tail : tail;
+}
+
+template <class T>
+void prices(const T* spot, const T* strike, const T* years, T* call, T* put, size_t n) {
+  const T rate = T(0.02), sigma = T(0.3);
+#pragma omp parallel for simd
+  for (size_t i = 0; i < n; i++) {
+    const T root = std::sqrt(years[i]);
+    const T d1 = (std::log(spot[i] / strike[i]) + (rate + T(0.5) * sigma * sigma) * years[i]) /
+                 (sigma * root);
+    const T d2 = d1 - sigma * root;
+    const T discounted = strike[i] * std::exp(-rate * years[i]);
+    const T n1 = normal(d1), n2 = normal(d2);
+    call[i] = spot[i] * n1 - discounted * n2;
+    put[i] = discounted * (1 - n2) - spot[i] * (1 - n1);
+  }
 }
 }  // namespace
 
 void black_scholes(const float* spot, const float* strike, const float* years, float* call,
                    float* put, size_t n) {
-  const float rate = 0.02f, sigma = 0.3f;
-#pragma omp parallel for simd
-  for (size_t i = 0; i < n; i++) {
-    float root = std::sqrt(years[i]);
-    float d1 =
-        (std::log(spot[i] / strike[i]) + (rate + 0.5f * sigma * sigma) * years[i]) / (sigma * root);
-    float d2 = d1 - sigma * root;
-    float discounted = strike[i] * std::exp(-rate * years[i]);
-    float n1 = normal(d1), n2 = normal(d2);
-    call[i] = spot[i] * n1 - discounted * n2;
-    put[i] = discounted * (1.0f - n2) - spot[i] * (1.0f - n1);
-  }
+  prices(spot, strike, years, call, put, n);
+}
+void black_scholes(const double* spot, const double* strike, const double* years, double* call,
+                   double* put, size_t n) {
+  prices(spot, strike, years, call, put, n);
 }
 
 void life(const int32_t* a, int32_t* b, int n) {
@@ -139,73 +192,6 @@ void fma_rounds(int rounds) {
       for (int l = 0; l < lanes; l++) total += v[c][l];
 #pragma omp critical
     fma_sink = total;
-  }
-}
-
-void mpm_substep(const Mpm& s) {
-  const float dx = 1.0f / s.n_grid, inv_dx = float(s.n_grid), dt = 2e-4f, gravity = 9.8f, e = 400;
-  const float p_vol = dx * 0.5f * dx * 0.5f, p_mass = p_vol;
-  const int n = s.n_grid;
-#pragma omp parallel for
-  for (int k = 0; k < n * n; k++) s.grid_vx[k] = s.grid_vy[k] = s.grid_m[k] = 0;
-#pragma omp parallel for
-  for (int p = 0; p < s.particles; p++) {
-    float px = s.x[p] * inv_dx, py = s.y[p] * inv_dx;
-    int bx = int(px - 0.5f), by = int(py - 0.5f);
-    float fx = px - float(bx), fy = py - float(by);
-    float wx[3] = {0.5f * (1.5f - fx) * (1.5f - fx), 0.75f - (fx - 1) * (fx - 1),
-                   0.5f * (fx - 0.5f) * (fx - 0.5f)};
-    float wy[3] = {0.5f * (1.5f - fy) * (1.5f - fy), 0.75f - (fy - 1) * (fy - 1),
-                   0.5f * (fy - 0.5f) * (fy - 0.5f)};
-    float stress = -dt * 4 * e * p_vol * (s.j[p] - 1) * inv_dx * inv_dx;
-    float a00 = stress + p_mass * s.c00[p], a01 = p_mass * s.c01[p];
-    float a10 = p_mass * s.c10[p], a11 = stress + p_mass * s.c11[p];
-    for (int i = 0; i < 3; i++)
-      for (int j = 0; j < 3; j++) {
-        float dpx = (float(i) - fx) * dx, dpy = (float(j) - fy) * dx, w = wx[i] * wy[j];
-        size_t g = size_t(bx + i) * n + (by + j);
-#pragma omp atomic
-        s.grid_vx[g] += w * (p_mass * s.vx[p] + a00 * dpx + a01 * dpy);
-#pragma omp atomic
-        s.grid_vy[g] += w * (p_mass * s.vy[p] + a10 * dpx + a11 * dpy);
-#pragma omp atomic
-        s.grid_m[g] += w * p_mass;
-      }
-  }
-#pragma omp parallel for
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++) {
-      size_t g = size_t(i) * n + j;
-      if (s.grid_m[g] <= 0) continue;
-      float vx = s.grid_vx[g] / s.grid_m[g], vy = s.grid_vy[g] / s.grid_m[g] - dt * gravity;
-      if (i < 3 && vx < 0) vx = 0;
-      if (i > n - 3 && vx > 0) vx = 0;
-      if (j < 3 && vy < 0) vy = 0;
-      if (j > n - 3 && vy > 0) vy = 0;
-      s.grid_vx[g] = vx, s.grid_vy[g] = vy;
-    }
-#pragma omp parallel for
-  for (int p = 0; p < s.particles; p++) {
-    float px = s.x[p] * inv_dx, py = s.y[p] * inv_dx;
-    int bx = int(px - 0.5f), by = int(py - 0.5f);
-    float fx = px - float(bx), fy = py - float(by);
-    float wx[3] = {0.5f * (1.5f - fx) * (1.5f - fx), 0.75f - (fx - 1) * (fx - 1),
-                   0.5f * (fx - 0.5f) * (fx - 0.5f)};
-    float wy[3] = {0.5f * (1.5f - fy) * (1.5f - fy), 0.75f - (fy - 1) * (fy - 1),
-                   0.5f * (fy - 0.5f) * (fy - 0.5f)};
-    float vx = 0, vy = 0, c00 = 0, c01 = 0, c10 = 0, c11 = 0;
-    for (int i = 0; i < 3; i++)
-      for (int j = 0; j < 3; j++) {
-        float dpx = (float(i) - fx) * dx, dpy = (float(j) - fy) * dx, w = wx[i] * wy[j];
-        size_t g = size_t(bx + i) * n + (by + j);
-        float gx = s.grid_vx[g], gy = s.grid_vy[g], q = 4 * w * inv_dx * inv_dx;
-        vx += w * gx, vy += w * gy;
-        c00 += q * gx * dpx, c01 += q * gx * dpy, c10 += q * gy * dpx, c11 += q * gy * dpy;
-      }
-    s.vx[p] = vx, s.vy[p] = vy;
-    s.c00[p] = c00, s.c01[p] = c01, s.c10[p] = c10, s.c11[p] = c11;
-    s.x[p] += dt * vx, s.y[p] += dt * vy;
-    s.j[p] *= 1 + dt * (c00 + c11);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Hand-written C++ of the benchmarked algorithms: g++ -O3 -march=native -fopenmp, all threads.
+// C++ of the benchmarked algorithms as a skilled person writes it, all threads. Compiled with
+// -O3 -march=native -mprefer-vector-width=512 -ffast-math -fopenmp, on the pages of bench/pages.h.
 #include <cstddef>
 #include <cstdint>
 
@@ -15,19 +16,15 @@ void stencil(const float* u, float* v, int n);
 void nbody(const float* x, const float* y, const float* z, float* vx, float* vy, float* vz,
            float dt, int n);
 void mandelbrot(int* count, int n, int rounds);
+/// z² + c from the points of [-1.5, 1.5)² on.
+void julia(int* count, int n, float re, float im, int rounds);
 void black_scholes(const float* spot, const float* strike, const float* years, float* call,
                    float* put, size_t n);
+void black_scholes(const double* spot, const double* strike, const double* years, double* call,
+                   double* put, size_t n);
 void life(const int32_t* a, int32_t* b, int n);
 /// The flops of a run of `rounds` dependent multiply-adds on every thread and lane.
 double fma_flops(int rounds);
 void fma_rounds(int rounds);
-
-/// mpm88: 2D MLS-MPM, J-based fluid, quadratic kernel; arrays of particles and an n_grid² grid.
-struct Mpm {
-  int n_grid, particles;
-  float *x, *y, *vx, *vy, *c00, *c01, *c10, *c11, *j;
-  float *grid_vx, *grid_vy, *grid_m;
-};
-void mpm_substep(const Mpm& s);
 
 }  // namespace bench::reference

@@ -46,7 +46,7 @@ quern::gpus::Recorded record_resources() {
     r.work.clear();
   });
   quern::runtime::set_variant_hook(add);
-  for (auto group : {stream, compute, math, simulate, vision, algorithms}) group(report);
+  for (auto group : {stream, compute, math, linear, simulate, vision, algorithms}) group(report);
   quern::runtime::set_variant_hook(nullptr);
   return r.found;
 }

@@ -1,11 +1,16 @@
 // Whole steps of simulations: MLS-MPM in 2D (mpm88) and 3D (mpm3d.cpp), the Game of Life, and
 // D3Q19 (lattice.cpp).
+#include <quern/host.h>
+
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "bench/harness.h"
 #include "bench/lattice.h"
 #include "bench/mpm3d.h"
+#include "bench/mpm_reference.h"
+#include "bench/pages.h"
 #include "bench/reference.h"
 
 namespace bench {
@@ -21,9 +26,9 @@ double mpm_bytes(int particles, int n_grid) {
 
 void mpm(Report& report, int n_grid, int particles) {
   qn::Device& device = report.device();
-  std::vector<std::vector<float>> host(9, std::vector<float>(size_t(particles))),
-      cells(3, std::vector<float>(size_t(n_grid) * n_grid));
-  auto start = [&](int c) -> std::vector<float>& {
+  std::vector<Array<float>> host(9, Array<float>(size_t(particles)));
+  Array<float> nodes(size_t(threads()) * n_grid * n_grid * 4);
+  auto start = [&](int c) -> Array<float>& {
     // A regular block of fluid in the middle, so that particles are neither sorted nor random.
     int side = 1;
     while (side * side < particles) side++;
@@ -40,10 +45,11 @@ void mpm(Report& report, int n_grid, int particles) {
       c11{device, {particles}}, J{device, {particles}};
   qn::Field<float, 2> gx{device, {n_grid, n_grid}}, gy{device, {n_grid, n_grid}},
       gm{device, {n_grid, n_grid}};
-  x.copy_from(start(0).data(), particles);
-  y.copy_from(start(1).data(), particles);
-  for (int c = 2; c < 8; c++) start(c);
-  J.copy_from(start(8).data(), particles);
+  const F* fields[] = {&x, &y, &vx, &vy, &c00, &c01, &c10, &c11, &J};
+  auto restart = [&] {
+    for (int c = 0; c < 9; c++) fields[c]->copy_from(start(c).data(), particles);
+  };
+  restart();
 
   const float dx = 1.0f / float(n_grid), inv_dx = float(n_grid), dt = 2e-4f, e = 400,
               gravity = 9.8f;
@@ -117,10 +123,10 @@ void mpm(Report& report, int n_grid, int particles) {
       J[p] = J[p] * (1 + dt * (d00 + d11));
     }
   };
-  reference::Mpm state{n_grid,          particles,      host[0].data(), host[1].data(),
-                       host[2].data(),  host[3].data(), host[4].data(), host[5].data(),
-                       host[6].data(),  host[7].data(), host[8].data(), cells[0].data(),
-                       cells[1].data(), cells[2].data()};
+  const reference::Mpm state{
+      n_grid,         particles,      host[0].data(), host[1].data(),
+      host[2].data(), host[3].data(), host[4].data(), host[5].data(),
+      host[6].data(), host[7].data(), host[8].data(), reinterpret_cast<float(*)[4]>(nodes.data())};
   double bytes = mpm_bytes(particles, n_grid);
   report.run({"mpm88", std::to_string(particles), bytes, 0,
               [&] {
@@ -128,12 +134,22 @@ void mpm(Report& report, int n_grid, int particles) {
                 report.complete();
               },
               [&] { reference::mpm_substep(state); }, report.bandwidth(bytes)});
+  // The two must do the same.
+  restart();
+  substep();
+  reference::mpm_substep(state);
+  for (size_t c = 0; c < 9; c++) {
+    const std::vector<float> found = qn::to_vector(*fields[c]);
+    for (size_t p = 0; p < found.size(); p++)
+      if (!(std::abs(found[p] - host[c][p]) <= 1e-5f * (1 + std::abs(host[c][p]))))
+        throw qn::Error("mpm88 and its reference differ at particle " + std::to_string(p));
+  }
 }
 
 void life(Report& report, int n) {
   qn::Device& device = report.device();
   qn::Field<int, 2> a{device, {n, n}}, b{device, {n, n}};
-  std::vector<int32_t> p(size_t(n) * n), q(size_t(n) * n);
+  Array<int32_t> p(size_t(n) * n), q(size_t(n) * n);
   for (size_t k = 0; k < p.size(); k++) p[k] = int32_t(uint32_t(k) * 2654435761u >> 31);
   a.copy_from(p.data(), int64_t(p.size()));
   qn::Kernel step = [&] {

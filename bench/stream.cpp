@@ -6,6 +6,7 @@
 #include <quern/interop.h>
 
 #include "bench/harness.h"
+#include "bench/pages.h"
 #include "bench/reference.h"
 
 namespace bench {
@@ -23,7 +24,7 @@ std::string size_text(double bytes) {
 void arrays(Report& report, size_t n) {
   qn::Device& device = report.device();
   qn::Field<float> x{device, {int64_t(n)}}, y{device, {int64_t(n)}}, z{device, {int64_t(n)}};
-  std::vector<float> a(n, 1.0f), b(n, 2.0f), c(n, 3.0f);
+  Array<float> a(n, 1.0f), b(n, 2.0f), c(n, 3.0f);
   x.fill(1.0f);
   y.fill(2.0f);
   z.fill(3.0f);
@@ -84,7 +85,7 @@ void arrays(Report& report, size_t n) {
 void stencil(Report& report, int n) {
   qn::Device& device = report.device();
   qn::Field<float, 2> u{device, {n, n}}, v{device, {n, n}};
-  std::vector<float> a(size_t(n) * n, 1.0f), b(size_t(n) * n);
+  Array<float> a(size_t(n) * n, 1.0f), b(size_t(n) * n);
   u.fill(1.0f);
   qn::Kernel step = [&] {
     for (auto [i, j] : grid(v.dim(0) - 2, v.dim(1) - 2))

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/harness.h"
+#include "bench/pages.h"
 #include "bench/vision_reference.h"
 #include "examples/bilateral.h"
 #include "examples/borders.h"
@@ -20,12 +21,12 @@ namespace {
 constexpr int height = 2160, width = 3840;
 
 /// The photograph and its mirror images side by side.
-std::vector<uint8_t> tiled(const qn::Device& device) {
+Array<uint8_t> tiled(const qn::Device& device) {
   Grey photograph = qn::read_image(device, QUERN_EXAMPLE_DATA "/camera.png");
   const int h = int(photograph.shape(0)), w = int(photograph.shape(1));
   const std::vector<uint8_t> tile = qn::to_vector(photograph);
   auto mirrored = [](int i, int n) { return i / n % 2 ? n - 1 - i % n : i % n; };
-  std::vector<uint8_t> all(size_t(height) * width);
+  Array<uint8_t> all(size_t(height) * width);
   for (int i = 0; i < height; i++)
     for (int j = 0; j < width; j++)
       all[size_t(i) * width + size_t(j)] = tile[size_t(mirrored(i, h) * w + mirrored(j, w))];
@@ -68,9 +69,9 @@ qn::Kernel<void(Grey, Grey)> median3() {
 
 void vision(Report& report) {
   qn::Device& device = report.device();
-  const std::vector<uint8_t> picture = tiled(device);
-  std::vector<uint8_t> out(picture.size());
-  std::vector<uint16_t> columns(picture.size());
+  const Array<uint8_t> picture = tiled(device);
+  Array<uint8_t> out(picture.size());
+  Array<uint16_t> columns(picture.size());
   Grey from{device, {height, width}}, to{device, {height, width}};
   qn::Field<uint16_t, 2> sums{device, {height, width}};
   from.copy_from(picture);

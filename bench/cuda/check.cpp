@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/mpm3d.h"
+#include "bench/harness.h"
+#include "bench/mpm_reference.h"
 #include "bench/reference.h"
 #include "quern/error.h"
 
@@ -109,12 +110,13 @@ void mpm3d(const Functions& f, int n, int particles) {
   std::vector<reference::FluidParticle> host(size);
   for (size_t p = 0; p < size; p++)
     for (size_t k = 0; k < 16; k++) reinterpret_cast<float*>(&host[p])[k] = columns[k][p];
-  std::vector<float> nodes(4 * size_t(n) * size_t(n) * size_t(n));
+  const size_t numbers = 4 * size_t(n) * size_t(n) * size_t(n);
+  std::vector<float> nodes(numbers * size_t(threads()));
   reference::mpm3d_substep({n, size, host.data(), reinterpret_cast<float(*)[4]>(nodes.data())});
 
   std::vector<std::unique_ptr<Array>> arrays;
   for (const auto& column : columns) arrays.push_back(std::make_unique<Array>(f, column));
-  Array grid(f, std::vector<float>(nodes.size()));
+  Array grid(f, std::vector<float>(numbers));
   Mpm3d state{};
   state.n_grid = n;
   state.particles = particles;
