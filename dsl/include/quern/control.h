@@ -8,13 +8,31 @@
 namespace quern {
 namespace detail {
 
+template <class U>
+inline constexpr bool is_assigned = false;
+template <class T>
+inline constexpr bool is_assigned<Assigned<T>> = true;
+
+/// The condition of a block, and where it was written.
+struct Condition {
+  Id id;
+  Loc loc;
+  template <Operand U>
+  QUERN_RECORDS Condition(const U& u, Loc l = Loc::here()) : loc(l) {
+    constexpr bool assigns = is_assigned<U>, is_bool = std::is_same_v<elem_t<U>, bool>;
+    static_assert(!assigns, "quern: this condition assigns; a comparison is written a == b");
+    static_assert(is_bool || assigns,
+                  "quern: a condition is a bool; write a comparison, as in n != 0, or any(c) or "
+                  "all(c) of a vector");
+    if constexpr (is_bool && !assigns) id = operand_ids<bool>(u, l).v[0];
+  }
+};
+
 /// Its body runs twice at most: once for the then region, once, through the language's own else,
 /// for the other.
 class IfBlock {
  public:
-  QUERN_RECORDS IfBlock(Arg<bool> condition) : loc_(condition.loc) {
-    if_begin(condition.id(), loc_);
-  }
+  QUERN_RECORDS IfBlock(Condition condition) : loc_(condition.loc) { if_begin(condition.id, loc_); }
   IfBlock(const IfBlock&) = delete;
   QUERN_RECORDS ~IfBlock() {
     if (pass_ == 1 || pass_ == 2)
@@ -46,8 +64,8 @@ class OnceBlock {
     if (open_) block_end(kind_, false, loc_);
   }
   explicit operator bool() const { return open_; }
-  QUERN_RECORDS bool cond(Arg<bool> c) {
-    while_condition(c.id(), c.loc);
+  QUERN_RECORDS bool cond(Condition c) {
+    while_condition(c.id, c.loc);
     return true;
   }
   QUERN_RECORDS void done() {
@@ -83,8 +101,8 @@ inline OnceBlock while_block(Loc l = Loc::here()) {
 
 namespace lang {
 
-inline detail::OnceRange when(Arg<bool> c) {
-  detail::if_begin(c.id(), c.loc);
+inline detail::OnceRange when(detail::Condition c) {
+  detail::if_begin(c.id, c.loc);
   return {{detail::Block::then, c.loc}};
 }
 /// Belongs to the `when` that ended just before.
@@ -96,7 +114,7 @@ inline detail::OnceRange otherwise(Loc l = Loc::here()) {
 template <class F>
 detail::OnceRange repeat_while(F condition, Loc l = Loc::here()) {
   detail::while_begin(l);
-  detail::while_condition(Arg<bool>(condition(), l).id(), l);
+  detail::while_condition(detail::Condition(condition(), l).id, l);
   return {{detail::Block::while_, l}};
 }
 

@@ -76,7 +76,10 @@ class Elem : public detail::Ops<T>, public detail::Parts<Elem, T> {
  public:
   explicit Elem(const detail::Ids<T>& read_) : Base(read_) {}
   Elem(const Elem&) = default;
-  void operator=(Arg<T> v_) && { detail::store_all(quern_places(), v_.ids, v_.loc); }
+  detail::Assigned<T> operator=(Arg<T> v_) && {
+    detail::store_all(quern_places(), v_.ids, v_.loc);
+    return detail::Assigned<T>(v_.ids);
+  }
   void operator-=(Arg<T> v_) && {
     static_assert(detail::Compound<T, true, false>::ok);
     for (detail::Id& id : v_.ids.v) id = detail::unary(detail::Op::neg, id, v_.loc);

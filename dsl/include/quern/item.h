@@ -51,7 +51,10 @@ class Item : public detail::Ops<T>, public detail::Parts<Item, T> {
  public:
   explicit Item(const detail::Ids<T>& read_) : Base(read_) {}
   Item(const Item&) = default;
-  void operator=(Arg<T> v_) && { detail::put_items(quern_items(), v_.ids, v_.loc); }
+  detail::Assigned<T> operator=(Arg<T> v_) && {
+    detail::put_items(quern_items(), v_.ids, v_.loc);
+    return detail::Assigned<T>(v_.ids);
+  }
   QUERN_ITEMS
 
   /// The reads; they also name the places.

@@ -136,6 +136,9 @@ struct Dependent {
   using type = B;
 };
 
+template <class S>
+concept HostIndexType = std::is_same_v<S, std::size_t> || std::is_same_v<S, std::ptrdiff_t>;
+
 /// In a base, not in a macro: a macro's expansion doubles the length of an error.
 template <class T>
 struct Common {
@@ -148,6 +151,26 @@ struct Common {
                   "select(c, a, b)");
     return false;
   }
+  template <HostNumber S>
+    requires(!std::is_same_v<S, bool>)
+  explicit operator S() const {
+    static_assert(never<S>,
+                  "quern: a device value has no value while recording, so no number of the host "
+                  "is made of it; write cast<float>(value) for a conversion on the device");
+    return {};
+  }
+#ifndef __clang__
+  /// An index of the host's containers and arrays. Only g++ leaves conversion templates out when it
+  /// looks for built-in operators; elsewhere `i + 1` would be the host's.
+  template <HostIndexType S>
+    requires(Integer<T> && scalar_of<S>() != scalar_of<T>())
+  operator S() const {
+    static_assert(never<S>,
+                  "quern: a device value indexes no array or container of the host's; write a "
+                  "Field, or a Var<Array<T, N>> for a few constants");
+    return {};
+  }
+#endif
 };
 
 #define QUERN_BINARY(symbol, rule, op)               \
@@ -174,7 +197,7 @@ struct Common {
   }
 
 /// The operators shared by Val, Var and Elem.
-template <class T>
+template <class T, Shape = Traits<T>::shape>
 struct Ops : Common<T> {
   QUERN_BINARY(+, arithmetic, add)
   QUERN_BINARY(-, arithmetic, sub)
@@ -202,8 +225,7 @@ struct Ops : Common<T> {
 
 /// A structure has no operators.
 template <class T>
-  requires is_structure<T>
-struct Ops<T> : Common<T> {};
+struct Ops<T, Shape::structure> : Common<T> {};
 
 /// A bool adds guards. A template, so that Val<bool> may be incomplete here.
 template <class T>
@@ -233,6 +255,13 @@ template <>
 struct Ops<bool> : BoolOps<bool> {};
 #undef QUERN_BINARY
 #undef QUERN_EQUALITY
+
+template <class U>
+void refuse_host_target() {
+  static_assert(never<U>,
+                "quern: a variable of the host's cannot change while a kernel runs; declare it "
+                "inside the kernel, as in Var<float> s = 0, and return it");
+}
 
 template <class A, class B>
 concept MixedDevice =
@@ -279,6 +308,21 @@ auto operator!=(const A& a, const B& b) {
 }
 
 // Refusals that say what to write instead.
+#define QUERN_HOST_TARGET(symbol)                    \
+  template <detail::HostUniform H, detail::Device U> \
+  H& operator symbol(H & host, const U&) {           \
+    detail::refuse_host_target<U>();                 \
+    return host;                                     \
+  }
+QUERN_HOST_TARGET(+=)
+QUERN_HOST_TARGET(-=)
+QUERN_HOST_TARGET(*=)
+QUERN_HOST_TARGET(/=)
+QUERN_HOST_TARGET(%=)
+QUERN_HOST_TARGET(&=)
+QUERN_HOST_TARGET(|=)
+QUERN_HOST_TARGET(^=)
+#undef QUERN_HOST_TARGET
 template <detail::DeviceBool A, class B>
 Val<detail::elem_t<A>> operator<(const A& a, const B&) {
   static_assert(detail::never<B>, "quern: a comparison is compared again; write a < b && b < c");

@@ -17,6 +17,7 @@
 #include "quern/detail/record.h"
 #include "quern/detail/convert.h"
 #include "quern/ops.h"
+#include "quern/detail/std_names.h"
 #include "quern/detail/parts.h"
 #include "quern/foreign.h"
 #include "quern/val.h"

@@ -149,12 +149,18 @@ struct StructureTraits<S, Types<M...>> {
 };
 template <template <class, class...> class P, class... A>
 struct Traits<P<HostW, A...>> : StructureTraits<P<HostW, A...>> {};
+/// How many scalars an array may hold: compilers list them, and devices give each thread its own.
+inline constexpr int most_scalars = 1 << 16;
 /// Element after element. Like a structure it has no arithmetic, and is initialised by its like.
 template <class T, int N>
 struct Traits<Array<T, N>> {
   using scalar = void;
+  static constexpr bool fits = int64_t(N) * count_of<T> <= most_scalars;
+  static_assert(fits,
+                "quern: an array on the device has at most 65,536 scalars, since every thread "
+                "keeps its own; write a Field");
   static constexpr Shape shape = Shape::structure;
-  static constexpr int rows = 1, columns = 1, count = N * count_of<T>;
+  static constexpr int rows = 1, columns = 1, count = fits ? N * count_of<T> : count_of<T>;
   static constexpr bool supported = Traits<T>::supported;
   static consteval ScalarList<count> scalars() {
     ScalarList<count> out;
@@ -273,7 +279,7 @@ struct Slots<Array<T, N>> {
     constexpr auto one = Slots<T>::plan();
     out.slots = one.slots;
     for (int k = 0; k < one.slots; k++) out.length[k] = N * one.length[k];
-    for (int k = 0; k < N * count_of<T>; k++) {
+    for (int k = 0; k < count_of<Array<T, N>>; k++) {
       auto [slot, element] = one.at[k % count_of<T>];
       out.at[k] = {slot, k / count_of<T> * one.length[slot] + element};
     }

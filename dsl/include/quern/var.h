@@ -65,6 +65,12 @@ template <class T, int N, class O>
   for (int k = 0; k < N; k++) update(op, slots.v[k], v.v[k], loc);
 }
 
+/// What an assignment yields: the value assigned. No condition (control.h).
+template <class T>
+struct Assigned : Val<T> {
+  explicit Assigned(const Ids<T>& ids) : Val<T>(ids) {}
+};
+
 template <class T>
 void refuse_captured_copy() {
   static_assert(never<T>,
@@ -111,9 +117,9 @@ class Var : public detail::Ops<T>, public detail::Parts<Var, T> {
   Var(const Var& other_, Loc l_ = Loc::here())
       : Var(detail::new_slots<T>(other_.quern_ids(l_), l_)) {}
   explicit Var(const detail::SlotIds<T>& slots_) : Base(slots_) {}
-  Var& operator=(Arg<T> v_) {
+  detail::Assigned<T> operator=(Arg<T> v_) {
     detail::put_all<T>(quern_slots(), v_.ids, v_.loc);
-    return *this;
+    return detail::Assigned<T>(v_.ids);
   }
   QUERN_VARIABLE
   Var& operator++() { return *this += Arg<T>(1, Loc{}); }

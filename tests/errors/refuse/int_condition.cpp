@@ -1,4 +1,4 @@
-// expect: comparison for bool
+// expect: a condition is a bool
 #include <quern/quern.h>
 namespace qn = quern;
 using namespace qn::lang;

@@ -49,14 +49,23 @@ struct Initialises {
   using F = scalar_t<elem_t<U>>;
   static constexpr bool fits_shape = is_scalar<elem_t<U>> || same_shape<T, elem_t<U>>;
   static constexpr bool narrow = Device<U> && narrows<F, S>();
+  static constexpr bool to_bool = narrow && std::is_same_v<S, bool>;
+  static constexpr bool to_integer = narrow && !to_bool && std::is_integral_v<S>;
+  static constexpr bool from_floating = to_integer && is_floating<F>;
   static constexpr bool inexact =
       Host<U> && ((is_floating<F> && std::is_integral_v<S>) ||
                   (std::is_same_v<S, bool> && !std::is_same_v<F, bool>));
   static_assert(fits_shape, "quern: the number of components differs");
-  static_assert(!narrow,
-                "quern: this conversion narrows (floating to integer, wide to narrow, number to "
-                "bool); write cast<T>(value), or a comparison for bool (a double literal times an "
-                "integer is f64: write 0.5f * i)");
+  static_assert(!to_bool, "quern: a number narrows to bool here; write a comparison, as in n != 0");
+  static_assert(!from_floating,
+                "quern: a floating value narrows to an integer here; write cast<int>(value), or "
+                "declare Var<float> what receives it (`Var s = 0` is a Var<int>)");
+  static_assert(!to_integer || from_floating,
+                "quern: a wide integer narrows here; write cast<T>(value) of the narrow type T");
+  static_assert(!narrow || to_bool || to_integer,
+                "quern: a wide floating value narrows here, as double to float; write "
+                "cast<float>(value), or declare double what receives it (0.1, also in `Var s = "
+                "0.1`, is a double, 0.1f a float)");
   static_assert(!inexact,
                 "quern: a host value of this type does not initialise the device type; write "
                 "cast<T>(value), or a comparison for bool");
@@ -138,11 +147,12 @@ struct Index {
   template <Operand U>
   Index(const U& u, Loc l = Loc::here()) : loc(l) {
     using S = scalar_t<elem_t<U>>;
-    constexpr bool integer = Integer<S> && is_scalar<elem_t<U>>;
-    static_assert(integer,
-                  "quern: an index is an integer (or a vector of integers); write "
-                  "cast<int>(value)");
-    if constexpr (!integer) {
+    constexpr bool scalar = is_scalar<elem_t<U>>, integer = Integer<S>;
+    static_assert(scalar,
+                  "quern: this index is a vector, an index of each axis: write u[i], or name its "
+                  "components, as in for (auto [i, j] : u) u(i, j)");
+    static_assert(integer || !scalar, "quern: an index is an integer; write cast<int>(value)");
+    if constexpr (!integer || !scalar) {
       id = {};
     } else if constexpr (Host<U>) {
       bool narrow = std::in_range<int32_t>(+u);
