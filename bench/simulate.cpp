@@ -1,11 +1,12 @@
-// Whole steps of simulations: MLS-MPM in 2D (mpm88) and 3D (mpm3d.cpp), the Game of Life, and
-// D3Q19 (lattice.cpp).
+// Whole steps of simulations: MLS-MPM in 2D (mpm88) and 3D (mpm3d.cpp), the Game of Life (cells.cpp:
+// on bytes), and D3Q19 (lattice.cpp).
 #include <quern/host.h>
 
 #include <array>
 #include <cmath>
 #include <vector>
 
+#include "bench/cells.h"
 #include "bench/harness.h"
 #include "bench/lattice.h"
 #include "bench/mpm3d.h"
@@ -176,6 +177,7 @@ void simulate(Report& report) {
   mpm(report, 512, 131072);
   mpm3d(report);
   life(report, 2048);
+  cells(report);
   lattice(report);
 }
 

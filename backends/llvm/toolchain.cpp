@@ -11,6 +11,7 @@
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Utils/LowerSwitch.h>
 
 #include <mutex>
 #include <set>
@@ -116,6 +117,11 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, bool vectorise
   tuning.LoopInterleaving = vectorise;
   tuning.SLPVectorization = false;  // dear: 1,000 operations take 144 ms with it, 38 without
   llvm::PassBuilder builder(&machine, tuning);
+  // Chains of comparisons have become switches, with which a loop does not vectorise.
+  builder.registerVectorizerStartEPCallback(
+      [&](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) {
+        if (vectorise) passes.addPass(llvm::LowerSwitchPass());
+      });
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;

@@ -29,6 +29,7 @@
 #include "ir/passes/replay_rare_branches.h"
 #include "ir/passes/simplify.h"
 #include "ir/passes/split_tasks.h"
+#include "ir/passes/split_walks.h"
 #include "ir/passes/structure_exits.h"
 #include "ir/passes/trim_schedule.h"
 #include "ir/passes/version_walks.h"
@@ -129,6 +130,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("simplify", simplify);
   run.may("hoist", hoist);
   run.may("version_walks", version_walks);
+  run.may("split_walks", [&](Kernel& k) { split_walks(k, target); });
   run.may("simplify", simplify);
   run.may("interleave_walks", [&](Kernel& k) { interleave_walks(k, target); });
   run.may("replay_rare_branches", [&](Kernel& k) { replay_rare_branches(k, target); });

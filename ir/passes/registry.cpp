@@ -27,6 +27,7 @@
 #include "ir/passes/replay_rare_branches.h"
 #include "ir/passes/simplify.h"
 #include "ir/passes/split_tasks.h"
+#include "ir/passes/split_walks.h"
 #include "ir/passes/structure_exits.h"
 #include "ir/passes/trim_schedule.h"
 #include "ir/passes/version_walks.h"
@@ -105,6 +106,7 @@ constexpr NamedPass all[] = {
     {"lower_loops", [](Kernel& k) { lower_loops(k, plain_signature(k)); }},
     {"lower_loops.wide", [](Kernel& k) { lower_loops(k, wide_signature(k)); }},
     {"version_walks", version_walks},
+    {"split_walks.4", [](Kernel& k) { split_walks(k, four_lanes()); }},
     {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, four_lanes()); }},
     {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, four_lanes()); }},
     {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, four_lanes()); }},

@@ -2,7 +2,7 @@
 #include <regex>
 
 #include "ir/passes/widen_halves.h"
-#include "quern/ir/ir.h"
+#include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "tests/backend/harness/harness.h"
 
@@ -18,6 +18,17 @@ int count(const std::string& text, const std::string& pattern) {
   std::string code = driver().compiler().listing(*kernel, driver().target(), "asm");
   std::regex expression(pattern);
   return int(std::distance(std::sregex_iterator(code.begin(), code.end(), expression), {}));
+}
+
+/// The same of a kernel of level `structured`, of fields that do not overlap.
+int count_compiled(const std::string& text, const std::string& pattern) {
+  auto kernel = ir::parse(text);
+  ir::Signature signature;
+  for (uint32_t k = 0; k < kernel->bindings.size(); k++) signature.fields.push_back({true, k + 1});
+  signature.modes = kernel->modes;
+  ir::optimise(*kernel);
+  ir::lower(*kernel, signature, driver().target().traits);
+  return count(ir::print(*kernel), pattern);
 }
 
 bool has(const char* feature) { return driver().target().isa.find(feature) != std::string::npos; }
@@ -195,4 +206,112 @@ TEST_CASE("components that lie side by side in a struct move as whole vectors, n
   })";
   CHECK(count(text, "vaddps[^\n]*[yz]mm") >= 1);
   CHECK(count(text, "gather|scatter") == 0);
+}
+
+namespace {
+
+/// y[i, j] by `rule`, of two elements of x.
+std::string neighbours_in_row(const std::string& left_and_right, const std::string& rule) {
+  return R"(quern 1
+  kernel @row level=structured
+  binding field rank=2 u8 "x"
+  binding field rank=2 u8 "y"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %two = constant<2> : i32
+    %h = extent<0.0> : i32
+    %w = extent<0.1> : i32
+    parallel %zero, %h, %zero, %w {(%i: i32, %j: i32)
+      )" +
+         left_and_right +
+         R"(
+      %a = convert %left : i32
+      %b = convert %right : i32
+      %n = add %a, %b : i32
+      )" +
+         rule +
+         R"(
+      store<1.0> %i, %j, %v
+      yield
+    }
+    yield
+  })";
+}
+
+const std::string exactly_one = R"(
+  %c = eq %n, %one : b1
+  %v = convert %c : u8)";
+
+const std::string around = R"(
+  %j0 = sub %j, %one : i32
+  %j1 = add %j0, %w : i32
+  %j2 = rem %j1, %w : i32
+  %left = load<0.0> %i, %j2 : u8
+  %j3 = add %j, %one : i32
+  %j4 = eq %j3, %w : b1
+  %j5 = select %j4, %zero, %j3 : i32
+  %right = load<0.0> %i, %j5 : u8)";
+
+const std::string guarded = R"(
+  %dead = constant<0> : u8
+  %j0 = sub %j, %one : i32
+  %in0 = ge %j0, %zero : b1
+  %left = if %in0 : u8 {
+    %l = load<0.0> %i, %j0 : u8
+    yield %l
+  } {
+    yield %dead
+  }
+  %j1 = add %j, %one : i32
+  %in1 = lt %j1, %w : b1
+  %right = if %in1 : u8 {
+    %r = load<0.0> %i, %j1 : u8
+    yield %r
+  } {
+    yield %dead
+  })";
+
+const std::string both_sides = R"(
+  %left = load<0.0> %i, %j : u8
+  %right = load<0.0> %zero, %j : u8)";
+
+/// n == 2 || n == 1 && x[2, j] == 1, as it is recorded.
+const std::string chain = R"(
+  %yes = constant<1> : b1
+  %no = constant<0> : b1
+  %is2 = eq %n, %two : b1
+  %c = if %is2 : b1 {
+    yield %yes
+  } {
+    %is1 = eq %n, %one : b1
+    %d = if %is1 : b1 {
+      %again = load<0.0> %two, %j : u8
+      %k = convert %again : i32
+      %e = eq %k, %one : b1
+      yield %e
+    } {
+      yield %no
+    }
+    yield %d
+  }
+  %v = convert %c : u8)";
+
+/// Neighbouring bytes of memory become wider numbers of a vector.
+const char* widened = "vpmovzxb\\w+[^\n]*\\([^\n]*[yz]mm";
+
+}  // namespace
+
+TEST_CASE("reads that wrap around or stop at a border become reads of neighbours by vectors") {
+  if (!has("+avx2")) return;
+  for (const std::string& reads : {around, guarded}) {
+    const std::string text = neighbours_in_row(reads, exactly_one);
+    CHECK(count_compiled(text, widened) >= 2);
+  }
+}
+
+TEST_CASE("a chain of comparisons does not keep a loop from vectors") {
+  if (!has("+avx512bw")) return;
+  const std::string text = neighbours_in_row(both_sides, chain);
+  CHECK(count_compiled(text, widened) >= 2);
 }

@@ -57,6 +57,7 @@ void check_way(const Kernel& source, const Way& way, uint64_t seed,
   traits.walk = way.walk;
   traits.block_reductions = seed % 2 == 0;
   traits.narrow_atomics = false;
+  traits.lanes = seed % 3 == 0 ? 4 : 0;
   lower(*kernel, signature_of(*kernel), traits);
   test::Report report;
   test::Outcome out = test::run_lowered(*kernel, in, 40 * step_limit, way.cut, &report);
