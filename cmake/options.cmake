@@ -1,28 +1,22 @@
-# Compiler settings common to every target, and the helpers the folders use.
-find_program(QUERN_CCACHE ccache)
-if(QUERN_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${QUERN_CCACHE})
-endif()
+# What may be chosen about Quern.
+option(QUERN_CPU "The back end for CPUs (needs LLVM)" ON)
+option(QUERN_CUDA "The back end for NVIDIA's GPUs (needs LLVM)" ON)
+option(QUERN_ROCM "The back end for AMD's GPUs (needs LLVM and lld)" ON)
+option(QUERN_VULKAN "The back end for GPUs with Vulkan (needs Vulkan's headers and SPIRV-Tools)" ON)
+option(QUERN_FILES "Pictures and arrays in files: quern::files (needs stb)" ON)
+option(QUERN_INSTALL "Install Quern with the project" ${PROJECT_IS_TOP_LEVEL})
+option(QUERN_DEVELOP "Quern's own examples, benchmarks, tools and tests" ${PROJECT_IS_TOP_LEVEL})
+option(QUERN_WERROR "Warnings in Quern's own code are errors" OFF)
+set(QUERN_SANITIZE "" CACHE STRING "address,undefined or thread: sanitizers for all of Quern")
 
-add_library(quern_options INTERFACE)
-target_compile_options(quern_options INTERFACE -Wall -Wextra -Wshadow -Wpedantic -Werror)
-# Clang sees that libstdc++ 12's stable_sort uses what the standard has deprecated.
-target_compile_options(quern_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
-
-set(QUERN_SANITIZE "" CACHE STRING "address,undefined or thread: sanitizers for everything")
-if(QUERN_SANITIZE)
-  add_compile_options(-fsanitize=${QUERN_SANITIZE} -fno-omit-frame-pointer)
-  add_link_options(-fsanitize=${QUERN_SANITIZE})
-endif()
-
-# quern_library(NAME SOURCES… [LINK LIBS…]): a part of Quern. Public headers in include/, private ones
-# beside the sources.
-function(quern_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
-  add_library(${name} STATIC ${arg_SOURCES})
-  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/include)
-    target_include_directories(${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include)
+# A back end is one folder and one line here; the interpreter is always there.
+set(QUERN_BACKENDS interpreter)
+set(QUERN_LEFT_OUT)
+foreach(name cpu cuda rocm vulkan)
+  string(TOUPPER ${name} option)
+  if(QUERN_${option})
+    list(APPEND QUERN_BACKENDS ${name})
+  else()
+    list(APPEND QUERN_LEFT_OUT ${name})
   endif()
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE quern_options)
-endfunction()
+endforeach()

@@ -52,6 +52,13 @@ struct Found {
   Target target;
   size_t index;
 };
+/// The option of Quern's build that decides about a back end.
+std::string option_of(std::string name) {
+  for (char& c : name)
+    if (c >= 'a' && c <= 'z') c += 'A' - 'a';
+  return "QUERN_" + name;
+}
+
 Found find(std::string_view text, Loc loc) {
   Name name = parse_name(text, loc);
   std::string known;
@@ -68,6 +75,9 @@ Found find(std::string_view text, Loc loc) {
                            std::to_string(targets.size()) + " device(s)");
     return {&b, targets[name.index], name.index};
   }
+  if (std::ranges::find(backends_left_out(), name.backend) != backends_left_out().end())
+    throw Error(loc, "this build of Quern has no back end " + name.backend + "; it has " + known +
+                         "; configure with " + option_of(name.backend) + "=ON");
   throw Error(loc, "there is no device '" + std::string(text) + "'; known are " + known +
                        " (with :1, :2, … for further devices)");
 }
@@ -92,6 +102,8 @@ std::string Device::describe_all() {
     for (size_t k = 0; k < targets.size(); k++)
       text += b.name + (k ? ":" + std::to_string(k) : "") + ": " + targets[k].device + "\n";
   }
+  for (const std::string& name : backends_left_out())
+    text += name + ": not built (" + option_of(name) + ")\n";
   return text;
 }
 
