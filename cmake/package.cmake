@@ -10,7 +10,7 @@ function(quern_product name exported)
   add_library(${name})
   add_library(quern::${exported} ALIAS ${name})
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME ${exported} SYSTEM ON
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+    INSTALL_RPATH $ORIGIN VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   foreach(part IN LISTS arg_PARTS)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:${part}>)
   endforeach()

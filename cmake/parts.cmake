@@ -14,6 +14,11 @@ if(PROJECT_IS_TOP_LEVEL)
   # Clang sees that libstdc++ 12's stable_sort uses what the standard has deprecated.
   target_compile_options(quern_options INTERFACE
     $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
+  # g++ 12 at -O3 takes the short strings of its own library to overlap, or not to be there (GCC bug 105651).
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(quern_options INTERFACE
+      "$<$<CONFIG:Release>:-Wno-restrict;-Wno-maybe-uninitialized>")
+  endif()
 else()
   target_compile_options(quern_options INTERFACE -w)
 endif()

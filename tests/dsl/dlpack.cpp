@@ -54,7 +54,7 @@ static_assert(offsetof(dl::Tensor, type) == 20 && offsetof(dl::Tensor, shape) ==
               offsetof(dl::Tensor, byte_offset) == 40 &&
               offsetof(dl::ManagedVersioned, tensor) == 32);
 
-TEST_CASE("a field is a tensor: shape, strides, type and memory") {
+TEST_CASE("a field is a tensor: shape, strides, type and memory", "[cpu]") {
   qn::Device device(GENERATE("cpu", "interpreter"));
   qn::Field<double, 2> x{device, {3, 4}};
   qn::Kernel number = [&] {
@@ -81,7 +81,7 @@ TEST_CASE("a field is a tensor: shape, strides, type and memory") {
   v->deleter(v);
 }
 
-TEST_CASE("components are a tensor's last axis") {
+TEST_CASE("components are a tensor's last axis", "[cpu]") {
   qn::Device device("cpu");
   qn::Field<vec3> p{device, {5}, qn::aos};
   p.fill(vec3(1, 2, 3));
@@ -93,7 +93,7 @@ TEST_CASE("components are a tensor's last axis") {
   CHECK(back.at(4) == vec3(1, 2, 3));
 }
 
-TEST_CASE("a tensor lives as long as somebody uses it") {
+TEST_CASE("a tensor lives as long as somebody uses it", "[cpu]") {
   qn::Device device("cpu");
   dl::Managed* m = nullptr;
   {
@@ -126,7 +126,7 @@ TEST_CASE("a tensor lives as long as somebody uses it") {
   CHECK(theirs.gone == 2);
 }
 
-TEST_CASE("tensors of other libraries: orders of axes, offsets, single indices, none") {
+TEST_CASE("tensors of other libraries: orders of axes, offsets, single indices, none", "[cpu]") {
   qn::Device device("cpu");
   Foreign<int16_t> columns(dl::Kind::signed_integer, {3, 4}, {1, 3});
   std::iota(columns.data, columns.data + 64, int16_t(0));
@@ -151,7 +151,7 @@ TEST_CASE("tensors of other libraries: orders of axes, offsets, single indices, 
   CHECK((!b.at(0) && b.at(1)));
 }
 
-TEST_CASE("tensors that are no such field are refused, and stay the caller's") {
+TEST_CASE("tensors that are no such field are refused, and stay the caller's", "[cpu]") {
   qn::Device device("cpu");
   auto refused = [&]<class T, int N>(std::type_identity<T>, std::integral_constant<int, N>,
                                      auto& tensor) {
@@ -196,7 +196,7 @@ TEST_CASE("tensors that are no such field are refused, and stay the caller's") {
   CHECK(qn::from_dlpack<float, 1>(device, &versioned).size() == 4);
 }
 
-TEST_CASE("fields that are no arrays are not shared") {
+TEST_CASE("fields that are no arrays are not shared", "[cpu]") {
   qn::Device device("cpu");
   qn::Field<vec3> apart{device, {5}};
   CHECK_THAT(message_of([&] { qn::to_dlpack(apart); }), contains("make it with aos"));

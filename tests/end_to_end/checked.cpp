@@ -165,7 +165,7 @@ TEST_CASE("unchecked kernels run without checks and a released field is refused"
   });
 }
 
-TEST_CASE("fields of two devices do not mix in one kernel") {
+TEST_CASE("fields of two devices do not mix in one kernel", "[cpu]") {
   if (device_names().size() < 2) return;
   qn::Device a("interpreter"), b("cpu");
   qn::Field<int> x{a, {4}}, y{b, {4}};

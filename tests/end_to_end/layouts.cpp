@@ -174,7 +174,8 @@ TEST_CASE("structs in every layout: kernels, atomics, members, host copies") {
   });
 }
 
-TEST_CASE("an aos field is an array of the C++ struct; wrapped memory is used in place") {
+TEST_CASE("an aos field is an array of the C++ struct; wrapped memory is used in place",
+          "[cpu][vulkan]") {
   for (const char* name : {"cpu", "interpreter"}) {
     qn::Device device(name);
     std::vector<Body<>> memory;
@@ -220,7 +221,7 @@ TEST_CASE("an aos field is an array of the C++ struct; wrapped memory is used in
              contains("does not see the host's memory"));
 }
 
-TEST_CASE("memory may lie anywhere: what runs on aligned elements runs on others too") {
+TEST_CASE("memory may lie anywhere: what runs on aligned elements runs on others too", "[cpu]") {
   using Four = qn::Vec<float, 4>;
   static_assert(alignof(Four) == alignof(float));
   for (const char* name : {"cpu", "interpreter"}) {
@@ -343,7 +344,7 @@ TEST_CASE("loops over a field with an offset run through its indices; checks kno
   });
 }
 
-TEST_CASE("indices past 2^31 want wide loops, offsets included") {
+TEST_CASE("indices past 2^31 want wide loops, offsets included", "[cpu]") {
   qn::Device device("cpu");
   uint8_t never_touched = 0;
   auto x = qn::Field<uint8_t>::wrap(device, &never_touched, {INT32_MAX - 3}, qn::offset(5));
@@ -357,7 +358,8 @@ TEST_CASE("indices past 2^31 want wide loops, offsets included") {
   CHECK_THAT(text, contains("loop over x.wide()"));
 }
 
-TEST_CASE("host copies refuse another number of elements, and layouts their field's line") {
+TEST_CASE("host copies refuse another number of elements, and layouts their field's line",
+          "[cpu]") {
   qn::Device device("cpu");
   qn::Field<qn::Vec<float, 3>, 2> u{device, {3, 4}, qn::aos};
   std::vector<qn::Vec<float, 3>> eleven(11), twelve(12);
@@ -384,7 +386,7 @@ TEST_CASE("host copies refuse another number of elements, and layouts their fiel
   CHECK_THAT(message([&] { u.row(0); }), contains("released"));
 }
 
-TEST_CASE("views of more than 2^31 elements are addressed in 64 bits", "[.long]") {
+TEST_CASE("views of more than 2^31 elements are addressed in 64 bits", "[cpu][.long]") {
   qn::Device device("cpu");
   for (const qn::Layout& layout : {qn::soa, qn::order(1, 0), qn::blocked(64, 64)}) {
     qn::Field<uint8_t, 2> u{device, {70'000, 40'000}, layout};

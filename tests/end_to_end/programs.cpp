@@ -74,7 +74,7 @@ TEST_CASE("Game of Life: a glider moves by (1, 1) in four generations") {
   });
 }
 
-TEST_CASE("Game of Life: the R-pentomino settles at 116 cells after 1103 generations") {
+TEST_CASE("Game of Life: the R-pentomino settles at 116 cells after 1103 generations", "[cpu]") {
   if (std::vector<std::string> names = device_names();
       std::find(names.begin(), names.end(), "cpu") == names.end())
     return;

@@ -233,7 +233,7 @@ TEST_CASE("domains of more than 2^63 iterations are errors, unless an axis is em
 
 // ---- sizes
 
-TEST_CASE("a field of more than 2^31 elements: wide loops work, narrow ones are errors") {
+TEST_CASE("a field of more than 2^31 elements: wide loops work, narrow ones are errors", "[cpu]") {
   struct sysinfo machine;
   sysinfo(&machine);
   if (uint64_t(machine.freeram) * machine.mem_unit < uint64_t(6) << 30) {

@@ -201,7 +201,7 @@ TEST_CASE("a breaking dam spreads, loses energy and stays in the tank") {
   });
 }
 
-TEST_CASE("SPH water at rest bears its own weight") {
+TEST_CASE("SPH water at rest bears its own weight", "[cpu]") {
   // The pressure of a settled column is density · gravity · depth; thousands of steps.
   qn::Device device("cpu");
   Sph::Setup setup;

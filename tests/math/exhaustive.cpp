@@ -129,7 +129,7 @@ class Search {
 };
 }  // namespace
 
-TEST_CASE("math functions keep their error bounds at all f32 arguments", "[.long]") {
+TEST_CASE("math functions keep their error bounds at all f32 arguments", "[cpu][.long]") {
   for (const Bound& f : bounds)
     if (info(f.op).operands == 1) DYNAMIC_SECTION(info(f.op).name) {
         Search search(f.op);

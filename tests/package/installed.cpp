@@ -109,16 +109,38 @@ TEST_CASE("what a back end needs and lacks is named, with its package and the op
   must_run("cmake -S " QUERN_ROOT " -B " + (folder / "build") + " -DQUERN_VULKAN=OFF");
 }
 
-// Builds all of Quern each time: half an hour on two cores.
+// The cases from here on build all of Quern, four times in all: an hour and more on two cores.
+namespace {
+const std::string clang = "clang++-19";
+bool has_clang() {
+  if (quern::test::run("command -v " + clang).status == 0) return true;
+  WARN("there is no " << clang);
+  return false;
+}
+}  // namespace
+
 TEST_CASE("an outside project adds Quern's sources, in Release", "[.long]") {
   const std::string sources = "-DCMAKE_BUILD_TYPE=Release -DQUERN_SOURCE=" QUERN_ROOT;
   Folder folder;
   SECTION("with g++") { expect_working(folder / "build", sources + " -DCMAKE_CXX_COMPILER=g++"); }
   SECTION("with clang, shared") {
-    if (quern::test::run("command -v clang++-19").status == 0)
-      expect_working(folder / "build",
-                     sources + " -DCMAKE_CXX_COMPILER=clang++-19 -DBUILD_SHARED_LIBS=ON");
-    else
-      WARN("there is no clang++-19");
+    if (!has_clang()) return;
+    expect_working(folder / "build",
+                   sources + " -DBUILD_SHARED_LIBS=ON -DCMAKE_CXX_COMPILER=" + clang);
+    // Nothing of the libraries inside is shown to others of the process.
+    std::string shown = must_run("nm -DC --defined-only " + (folder / "build/quern/libquern.so"));
+    CHECK_THAT(shown, contains("quern::"));
+    for (const char* inside : {"llvm::", "lld::", "spv"}) CHECK_THAT(shown, !contains(inside));
   }
+}
+
+TEST_CASE("Quern's own sources compile in Release without warnings", "[.long]") {
+  Folder folder;
+  const std::string compiler = GENERATE(as<std::string>(), "g++", clang);
+  if (compiler == clang && !has_clang()) return;
+  must_run("cmake -S " QUERN_ROOT " -B " + (folder / "build") +
+           " -G Ninja -DCMAKE_BUILD_TYPE=Release "
+           "-DQUERN_DEVELOP=OFF -DQUERN_WERROR=ON -DCMAKE_CXX_COMPILER=" +
+           compiler);
+  must_run("cmake --build " + (folder / "build"));
 }

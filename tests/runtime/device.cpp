@@ -23,7 +23,7 @@ constexpr Loc here{"user.cpp", 42};
 const std::vector<ir::Storage> floats = {{ir::Type::f32, ir::Type::f32}};
 }  // namespace
 
-TEST_CASE("a device that is not there is an error that says what is") {
+TEST_CASE("a device that is not there is an error that says what is", "[cpu]") {
   std::string text = message([] { Device::open("cuda9", here); });
   CHECK_THAT(text, contains("user.cpp:42"));
   CHECK_THAT(text, contains("cuda9"));
@@ -33,7 +33,7 @@ TEST_CASE("a device that is not there is an error that says what is") {
   CHECK_THAT(message([] { Device::open("", here); }), contains("no device ''"));
 }
 
-TEST_CASE("opening a device twice gives the same one") {
+TEST_CASE("opening a device twice gives the same one", "[cpu]") {
   CHECK(Device::open("cpu") == Device::open("cpu"));
   CHECK(Device::open("cpu") == Device::open("cpu:0"));
   CHECK(Device::open("cpu") != Device::open("interpreter"));
@@ -52,7 +52,7 @@ TEST_CASE("QUERN_DEVICE chooses the standard device, and a wrong name is refused
     unsetenv("QUERN_DEVICE");
 }
 
-TEST_CASE("QUERN_THREADS that is no number of threads is refused") {
+TEST_CASE("QUERN_THREADS that is no number of threads is refused", "[cpu]") {
   const char* old = std::getenv("QUERN_THREADS");
   std::string kept = old ? old : "";
   for (const char* wrong : {"many", "0", "-2", "3x", "1000000"}) {
@@ -66,7 +66,8 @@ TEST_CASE("QUERN_THREADS that is no number of threads is refused") {
   CHECK(Device::open("cpu")->name() == "cpu");
 }
 
-TEST_CASE("storage is zeroed, sized in 64 bits, and refuses shapes that make no sense") {
+TEST_CASE("storage is zeroed, sized in 64 bits, and refuses shapes that make no sense",
+          "[cpu][vulkan]") {
   for (const char* name : {"cpu", "interpreter", "vulkan"}) {
     auto device = Device::open(name);
     Storage s(device, floats, {3, 5}, here);
@@ -97,7 +98,7 @@ TEST_CASE("storage is zeroed, sized in 64 bits, and refuses shapes that make no 
   }
 }
 
-TEST_CASE("fill writes every element of every width") {
+TEST_CASE("fill writes every element of every width", "[cpu][vulkan]") {
   for (const char* name : {"cpu", "interpreter", "vulkan"}) {
     auto device = Device::open(name);
     auto check = [&]<class T>(ir::Type type, T value) {
@@ -117,7 +118,8 @@ TEST_CASE("fill writes every element of every width") {
   }
 }
 
-TEST_CASE("swap exchanges memory only between equals; a released storage names the place") {
+TEST_CASE("swap exchanges memory only between equals; a released storage names the place",
+          "[cpu]") {
   auto device = Device::open("cpu");
   Storage a(device, floats, {4}, here), b(device, floats, {4}, here), c(device, floats, {5}, here);
   Storage d(device, {{ir::Type::i32, ir::Type::i32}}, {4}, here);
