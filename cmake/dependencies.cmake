@@ -30,9 +30,7 @@ if(QUERN_CPU OR QUERN_CUDA OR QUERN_ROCM)
 endif()
 
 if(QUERN_CPU)
-  find_package(OpenMP QUIET)
-  quern_require("${OpenMP_CXX_FOUND}" "the back end for CPUs" "OpenMP for this compiler"
-    "libgomp1 for g++, libomp-19-dev for clang++-19" QUERN_CPU)
+  find_package(Threads REQUIRED)
 endif()
 
 if(QUERN_ROCM)

@@ -9,13 +9,11 @@ using namespace ir;
 
 namespace {
 
-/// Fewer operations than this are not worth waking threads for.
-constexpr uint64_t inline_cost = 20'000;
-/// Chunks a thread gets where the runtime chooses: more even out uneven iterations, fewer cost
-/// less.
+/// Operations that are worth a chunk of its own, where the runtime chooses.
+constexpr uint64_t chunk_cost = 10'000;
+/// Chunks a thread gets at most: more even out uneven iterations and threads that come late or are
+/// kept away, fewer cost less.
 constexpr uint64_t most_chunks_per_worker = 8;
-/// Straight code of this many operations is worth a chunk of its own.
-constexpr uint64_t chunk_cost = 2'000'000;
 /// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
 constexpr uint64_t read_guard_from = 1ull << 30;
 
@@ -109,26 +107,21 @@ class Run {
     return e;
   }
 
-  void plan_chunks(Launch& launch, const Task& task, Effort effort, uint64_t row) {
+  void plan_chunks(Launch& launch, const Task& task, uint64_t operations, uint64_t row) {
     uint64_t total = launch.iterations;
     if (task.walk == Task::element || task.walk == Task::unlowered) {
       launch.grain = 1;
       launch.chunks = total;
       return;
     }
+    if (__builtin_mul_overflow(total, operations, &launch.operations))
+      launch.operations = UINT64_MAX;
     uint64_t grain = task.grain;
     if (grain == 0) {
-      uint64_t workers = driver_.target().workers, cost = std::max<uint64_t>(1, effort.operations);
-      uint64_t wanted = 1;
-      if (workers > 1 && total > inline_cost / cost) {
-        // In floating point: the product may exceed 64 bits.
-        double share = double(total) * double(cost) / double(workers) / double(chunk_cost);
-        uint64_t even =
-            share < most_chunks_per_worker ? uint64_t(share) + 1 : most_chunks_per_worker;
-        wanted = workers * (effort.uneven ? most_chunks_per_worker : even);
-      }
+      uint64_t workers = driver_.target().workers;
+      uint64_t most = workers > 1 ? workers * most_chunks_per_worker : 1;
+      uint64_t wanted = std::clamp<uint64_t>(launch.operations / chunk_cost, 1, most);
       grain = (total + wanted - 1) / wanted;
-      if (wanted > 1) grain = std::max(grain, inline_cost / cost / 4 + 1);
       // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
       uint64_t unit = grain >= row ? row : std::min<uint64_t>(grain, 64);
       grain = (grain + unit - 1) / unit * unit;
@@ -156,7 +149,7 @@ class Run {
     else if (task.kind == Task::serial)
       command.iterations = command.grain = reduced_;
     else
-      plan_chunks(command, task, plan.effort, extent.row);
+      plan_chunks(command, task, plan.operations, extent.row);
     if (task.walk == Task::element && abi::is_wide(extent.total))
       command.executable = &variant_.wide();
     else if (task.walk == Task::element && extent.total > 0)

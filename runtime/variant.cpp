@@ -7,18 +7,13 @@ namespace quern::runtime {
 using namespace ir;
 
 namespace {
-/// One run of a region; a loop counts as eight rounds.
-Effort effort_of(const Region* region) {
-  Effort sum{0, false};
-  for (const Inst* inst = region->first; inst && sum.operations < 1u << 20; inst = inst->next) {
-    bool repeats = inst->op == Op::loop || inst->op == Op::while_;
-    sum.operations += info(inst->op).library ? 16 : 1;
-    sum.uneven |= repeats;
-    for (const Region* r : inst->regions) {
-      Effort inside = effort_of(r);
-      sum.operations += inside.operations * (repeats ? 8 : 1);
-      sum.uneven |= inside.uneven;
-    }
+/// Of one run of a region; a loop counts as eight rounds.
+uint64_t operations_of(const Region* region) {
+  uint64_t sum = 0;
+  for (const Inst* inst = region->first; inst && sum < 1u << 20; inst = inst->next) {
+    const bool repeats = inst->op == Op::loop || inst->op == Op::while_;
+    sum += info(inst->op).library ? 16 : 1;
+    for (const Region* r : inst->regions) sum += operations_of(r) * (repeats ? 8 : 1);
   }
   return sum;
 }
@@ -38,14 +33,14 @@ Prepared prepare(const Kernel& kernel, const Signature& signature, const Target&
     optimise(*copy);
   else
     split(*copy);
-  std::vector<Effort> efforts;
-  for (const Task& task : copy->tasks) efforts.push_back(effort_of(task.body));
+  std::vector<uint64_t> operations;
+  for (const Task& task : copy->tasks) operations.push_back(operations_of(task.body));
   if (target.traits.walk != Task::unlowered)
     lower(*copy, signature, target.traits);
   else
     bind(*copy, signature);
-  efforts.resize(copy->tasks.size());  // lowering adds tasks that combine
-  return {std::move(copy), std::move(efforts)};
+  operations.resize(copy->tasks.size());  // lowering adds tasks that combine
+  return {std::move(copy), std::move(operations)};
 }
 
 Variant::Variant(std::shared_ptr<Device> on, std::shared_ptr<const Kernel> source,
@@ -64,7 +59,7 @@ Variant::Variant(std::shared_ptr<Device> on, std::shared_ptr<const Kernel> sourc
   block_bytes = uint32_t(frame_offset + aligned(kernel->frame_bytes()));
   takes_value = ir::takes_value(*kernel, target.traits);
   for (size_t k = 0; k < kernel->tasks.size(); k++) {
-    Plan plan{std::nullopt, prepared.efforts[k]};
+    Plan plan{std::nullopt, prepared.operations[k]};
     if (const Region* domain = kernel->tasks[k].domain)
       plan.domain.emplace(*kernel, domain, layout);
     plans.push_back(std::move(plan));

@@ -20,12 +20,6 @@ struct Block {
   std::byte* args() { return host ? host : staging.data(); }
 };
 
-/// What an iteration of a task takes, estimated from its code.
-struct Effort {
-  uint64_t operations = 1;
-  bool uneven = false;  ///< it holds loops: iterations may differ much
-};
-
 /// A kernel compiled for one device, one set of modes and one pattern of overlapping arguments.
 struct Variant {
   Variant(std::shared_ptr<Device> device, std::shared_ptr<const ir::Kernel> source,
@@ -54,7 +48,7 @@ struct Variant {
   std::unique_ptr<Executable> executable;
   struct Plan {
     std::optional<HostExpression> domain;
-    Effort effort;
+    uint64_t operations = 0;  ///< of an iteration, estimated
   };
   std::vector<Plan> plans;
 
@@ -71,7 +65,7 @@ struct Variant {
 /// The kernel as it is compiled for a target: optimised, split and (where wanted) lowered.
 struct Prepared {
   std::unique_ptr<ir::Kernel> kernel;
-  std::vector<Effort> efforts;  ///< of each task
+  std::vector<uint64_t> operations;  ///< of an iteration of each task, estimated
 };
 Prepared prepare(const ir::Kernel& kernel, const ir::Signature& signature, const Target& target);
 

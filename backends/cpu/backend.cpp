@@ -16,6 +16,9 @@ namespace {
 
 using runtime::Address;
 
+/// So many operations take longer than waking threads for them, even in vectors.
+constexpr uint64_t long_operations = 2'000'000;
+
 class Executable : public runtime::Executable {
  public:
   explicit Executable(std::unique_ptr<LoadedObject> object) : object_(std::move(object)) {}
@@ -78,7 +81,8 @@ class Driver : public runtime::Driver {
       task(args, int64_t(k), int64_t(begin),
            int64_t(std::min(launch.iterations, begin + launch.grain)));
     };
-    parallel_for(launch.chunks, chunk);
+    parallel_for(launch.chunks,
+                 launch.operations < long_operations ? Waking::late : Waking::at_once, chunk);
   }
   void run(const runtime::Copy& c) {
     copy(pointer<void>(c.to), pointer<const void>(c.from), c.bytes);
@@ -95,7 +99,7 @@ class Driver : public runtime::Driver {
 std::vector<runtime::Target> probe(std::string&) { return {host_target()}; }
 
 std::unique_ptr<runtime::Driver> open(const runtime::Target& target) {
-  expect_thread_number();
+  expect_thread_settings();
   return std::make_unique<Driver>(target);
 }
 

@@ -35,7 +35,7 @@ void give_back(void* at, uint64_t bytes) {
 template <class F>
 void by_blocks(uint64_t bytes, F&& f) {
   if (bytes < 4 * piece) return f(uint64_t(0), bytes);
-  parallel_for((bytes + piece - 1) / piece,
+  parallel_for((bytes + piece - 1) / piece, Waking::at_once,
                [&](uint64_t k) { f(k * piece, std::min(piece, bytes - k * piece)); });
 }
 }  // namespace

@@ -52,17 +52,23 @@ TEST_CASE("QUERN_DEVICE chooses the standard device, and a wrong name is refused
     unsetenv("QUERN_DEVICE");
 }
 
-TEST_CASE("QUERN_THREADS that is no number of threads is refused", "[cpu]") {
-  const char* old = std::getenv("QUERN_THREADS");
-  std::string kept = old ? old : "";
-  for (const char* wrong : {"many", "0", "-2", "3x", "1000000"}) {
-    setenv("QUERN_THREADS", wrong, 1);
-    CHECK_THAT(message([] { Device::open("cpu"); }), contains("QUERN_THREADS is '"));
-  }
-  if (old)
-    setenv("QUERN_THREADS", kept.c_str(), 1);
-  else
-    unsetenv("QUERN_THREADS");
+TEST_CASE("settings of the CPU's threads that mean nothing are refused", "[cpu]") {
+  auto refused = [](const char* name, std::initializer_list<const char*> values,
+                    const std::string& because) {
+    const char* old = std::getenv(name);
+    std::string kept = old ? old : "";
+    for (const char* wrong : values) {
+      setenv(name, wrong, 1);
+      CHECK_THAT(message([] { Device::open("cpu"); }), contains(name + (" is '" + because)));
+    }
+    if (old)
+      setenv(name, kept.c_str(), 1);
+    else
+      unsetenv(name);
+  };
+  refused("QUERN_THREADS", {"many", "0", "-2", "3x", "1000000"}, "");
+  refused("QUERN_CPU_THREADING", {"tbb", "OpenMP", "pool "}, "");
+  refused("QUERN_CPU_THREADING", {"openmp"}, "openmp', but this program has no OpenMP runtime");
   CHECK(Device::open("cpu")->name() == "cpu");
 }
 

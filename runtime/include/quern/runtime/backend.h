@@ -51,6 +51,7 @@ struct Launch {
   const Executable* executable = nullptr;
   uint32_t task = 0;
   uint64_t iterations = 1, grain = 1, chunks = 1;
+  uint64_t operations = 0;  ///< of all iterations, estimated
   Address args = 0, guard = 0;
   std::array<uint64_t, 2> words = {};
 };
