@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <thread>
 
 #include <quern/interop.h>
 
@@ -64,6 +65,8 @@ void print(const Row& r) {
               r.seconds * 1e6, r.spread_low * 1e6, r.spread_high * 1e6);
   if (r.reference_seconds > 0)
     std::printf("  reference %10.3f us  ratio %.2f", r.reference_seconds * 1e6, r.ratio);
+  if (r.p99 > 0) std::printf("  p99 %.3f us", r.p99 * 1e6);
+  if (r.reference_p99 > 0) std::printf(", reference %.3f us", r.reference_p99 * 1e6);
   if (r.bytes > 0) std::printf("  %.4g B  %.2f GB/s", r.bytes, r.bytes / r.seconds * 1e-9);
   if (r.flops > 0) std::printf("  %.4g flop  %.2f GFLOP/s", r.flops, r.flops / r.seconds * 1e-9);
   if (r.items > 0) std::printf("  %.1f M/s", r.items / r.seconds * 1e-6);
@@ -145,6 +148,40 @@ void Report::run(const Work& work) {
   add(row);
 }
 
+void Report::run_singly(const Work& work) {
+  if (visit_) return visit_(work);
+  using namespace std::chrono_literals;
+  auto take_turn = [](const std::function<void()>& run, std::vector<double>& times) {
+    std::this_thread::sleep_for(10ms);  // the other side's threads come to rest
+    run();
+    const double start = now();
+    for (double last = start; last < start + 0.1;) {
+      run();
+      const double end = now();
+      times.push_back(end - last);
+      last = end;
+    }
+  };
+  std::vector<double> quern, reference;
+  const ForeignLoad load;
+  for (int turn = 0; turn < 10; turn++) {
+    take_turn(work.quern, quern);
+    take_turn(work.reference, reference);
+  }
+  Row row;
+  row.name = work.name;
+  row.size = work.size;
+  row.seconds = percentile(quern, 0.5);
+  row.spread_low = percentile(quern, 0.1);
+  row.spread_high = percentile(quern, 0.9);
+  row.p99 = percentile(quern, 0.99);
+  row.reference_seconds = percentile(reference, 0.5);
+  row.reference_p99 = percentile(reference, 0.99);
+  row.ratio = row.reference_seconds / row.seconds;
+  row.foreign = load.cores();
+  add(row);
+}
+
 void Report::add(Row row) {
   row.device = device_.name();
   row.threads = threads();
@@ -220,12 +257,13 @@ void Report::write_json(std::FILE* file) const {
         file,
         "  {\"name\": \"%s\", \"size\": \"%s\", \"device\": \"%s\", \"threads\": %d, "
         "\"seconds\": %.9g, \"seconds_p10\": %.9g, \"seconds_p90\": %.9g, "
-        "\"reference_seconds\": %.9g, \"ratio\": %.4g, \"bytes\": %.17g, \"flops\": %.17g, "
+        "\"seconds_p99\": %.9g, \"reference_seconds\": %.9g, \"reference_seconds_p99\": %.9g, "
+        "\"ratio\": %.4g, \"bytes\": %.17g, \"flops\": %.17g, "
         "\"items\": %.17g, "
         "\"ceiling\": %.6g, \"share_of_ceiling\": %.4g, \"foreign_cores\": %.3g}%s\n",
         r.name.c_str(), r.size.c_str(), r.device.c_str(), r.threads, r.seconds, r.spread_low,
-        r.spread_high, r.reference_seconds, r.ratio, r.bytes, r.flops, r.items, r.ceiling,
-        r.share_of_ceiling, r.foreign, k + 1 < rows_.size() ? "," : "");
+        r.spread_high, r.p99, r.reference_seconds, r.reference_p99, r.ratio, r.bytes, r.flops,
+        r.items, r.ceiling, r.share_of_ceiling, r.foreign, k + 1 < rows_.size() ? "," : "");
   }
   std::fprintf(file, "]\n");
 }

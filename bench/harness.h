@@ -21,8 +21,9 @@ struct Row {
   double seconds = 0, spread_low = 0, spread_high = 0;  ///< median, 10th and 90th percentile
   double reference_seconds = 0;                         ///< median of the hand-written version
   double ratio = 0;                                     ///< median over pairs of reference / quern
-  double bytes = 0, flops = 0;                          ///< counted for one run
-  double ceiling = 0;                                   ///< bytes/s or flop/s, measured here
+  double p99 = 0, reference_p99 = 0;  ///< 99th percentiles, where runs were timed one by one
+  double bytes = 0, flops = 0;        ///< counted for one run
+  double ceiling = 0;                 ///< bytes/s or flop/s, measured here
   double share_of_ceiling = 0;
   double items = 0;    ///< pixels, nodes … of one run, where a rate of them is usual
   double foreign = 0;  ///< cores that other processes kept busy meanwhile
@@ -72,6 +73,9 @@ class Report {
   /// Measures `pairs` interleaved pairs, each side repeated until it lasts ≥ 2 ms, and prints a
   /// line.
   void run(const Work& work);
+  /// Times every run by itself, for a second a side in turns of a tenth, so that those that the
+  /// scheduler delays are seen.
+  void run_singly(const Work& work);
   /// A row measured elsewhere (launch and compile times).
   void add(Row row);
   /// Bytes/s of a hand-written triad over arrays of `bytes` in all, on this run's threads; on
