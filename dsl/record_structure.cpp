@@ -33,6 +33,52 @@ const Frame* innermost_loop(const Recording& r) {
   return nullptr;
 }
 
+/// An axis of a loop: lo, lo + step … below hi. Without a step it is 1, else it is positive.
+struct Axis {
+  ir::Value *lo = nullptr, *hi = nullptr, *step = nullptr;
+};
+
+Axis axis(Recording& r, const LoopSpec& spec, int k, Loc loc) {
+  Axis out{r.value(spec.lo[k], loc), r.value(spec.hi[k], loc)};
+  const Id given = spec.step[k];
+  if (!given.recording) return out;
+  out.step = r.value(given, loc);
+  if (!out.step) return out;
+  const char* text = "a loop's step is {}; it is 1 or more (downward: count up, use last - i)";
+  if (out.step->inst && out.step->inst->is(ir::Op::constant)) {
+    int64_t n = ir::to_signed(out.step->inst->imm, out.step->type);
+    std::string refused = text;
+    if (n < 1) r.fail(loc, refused.replace(refused.find("{}"), 2, std::to_string(n)));
+    return out;
+  }
+  ir::Builder& b = r.at(loc);
+  ir::Value* one = b.integer(out.step->type, 1);
+  ir::Value* positive = b.binary(ir::Op::ge, out.step, one);
+  if (r.checked) {
+    Reported reported = {"{}", &given, 1};
+    check(r.add(positive), text, &reported, 1, loc);
+  }
+  // Such a loop has no iterations.
+  out.hi = r.at(loc).select(positive, out.hi, out.lo);
+  out.step = b.binary(ir::Op::max, out.step, one);
+  return out;
+}
+
+/// The bounds of a parallel loop's axis: those given, or from 0 on the number of steps, which i64
+/// holds.
+void domain(ir::Builder& b, const Axis& axis, bool stepped, std::vector<ir::Value*>& bounds) {
+  const ir::Type type = stepped ? ir::Type::i64 : axis.lo->type;
+  ir::Value *lo = b.convert(axis.lo, type), *hi = b.convert(axis.hi, type);
+  if (axis.step) {
+    ir::Value *zero = b.integer(type, 0), *one = b.integer(type, 1);
+    ir::Value* more = b.div(b.sub(b.sub(hi, lo), one), b.convert(axis.step, type));
+    hi = b.select(b.lt(lo, hi), b.add(more, one), zero);
+    lo = zero;
+  }
+  bounds.push_back(lo);
+  bounds.push_back(hi);
+}
+
 }  // namespace
 
 std::string exits_here(const Recording& r) {
@@ -51,15 +97,10 @@ std::string exits_here(const Recording& r) {
 
 void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
   Recording& r = recording(loc);
-  std::vector<ir::Value*> bounds;
-  for (int k = 0; k < spec.rank; k++) {
-    bounds.push_back(r.value(spec.lo[k], loc));
-    bounds.push_back(r.value(spec.hi[k], loc));
-  }
-  if (r.failed()) {
-    for (int k = 0; k < spec.rank; k++) index[k] = {};
-    return;
-  }
+  for (int k = 0; k < spec.rank; k++) index[k] = {};
+  std::vector<Axis> axes;
+  for (int k = 0; k < spec.rank; k++) axes.push_back(axis(r, spec, k, loc));
+  if (r.failed()) return;
   ir::Builder& b = r.at(loc);
   Frame frame{Block::loop, nullptr, r.last};
   frame.parallel = !r.function && !r.in_parallel() && !spec.serial;
@@ -76,6 +117,10 @@ void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
     return;
   }
   if (frame.parallel) {
+    bool stepped = false;
+    for (const Axis& axis : axes) stepped |= axis.step != nullptr;
+    std::vector<ir::Value*> bounds;
+    for (const Axis& axis : axes) domain(b, axis, stepped, bounds);
     std::vector<ir::Type> types(size_t(spec.rank), bounds[0]->type);
     frame.inst = b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds,
                         ir::parallel_imm(0, uint32_t(spec.block), spec.deterministic));
@@ -83,13 +128,19 @@ void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
     ir::Region* body = b.make_region(std::span<const ir::Type>(types));
     b.set_regions(frame.inst, {body});
     r.outer_variables.clear();
-    for (int k = 0; k < spec.rank; k++) index[k] = r.add(body->arg(size_t(k)));
-    return open(r, frame, body);
+    open(r, frame, body);
+    for (size_t k = 0; k < axes.size(); k++) {
+      auto [lo, hi, step] = axes[k];
+      ir::Value* i = body->arg(k);
+      if (step) i = b.add(b.convert(lo, i->type), b.mul(i, b.convert(step, i->type)));
+      index[k] = r.add(b.convert(i, lo->type));
+    }
+    return;
   }
   frame.loops = spec.rank;
   for (int k = 0; k < spec.rank; k++) {
-    ir::Value *lo = bounds[size_t(2 * k)], *hi = bounds[size_t(2 * k + 1)];
-    ir::Inst* loop = b.loop(lo, hi, b.integer(lo->type, 1));
+    auto [lo, hi, step] = axes[size_t(k)];
+    ir::Inst* loop = b.loop(lo, hi, step ? step : b.integer(lo->type, 1));
     if (k == 0) frame.inst = loop;
     index[k] = r.add(loop->region(0)->arg(0));
     b.at_end(loop->region(0));
@@ -191,7 +242,8 @@ Id guard(bool is_and, Id a, Id b, Position after_a, Loc loc) {
     return {};
   }
   ir::Builder& at = r.at(loc);
-  if (!first) return r.add(at.binary(is_and ? ir::Op::bit_and : ir::Op::bit_or, left, right));
+  if (!first)
+    return r.add(at.binary(is_and ? ir::Op::bit_and : ir::Op::bit_or, left, right), {a, b});
   for (ir::Inst* inst = first; inst; inst = inst->next)
     if (ir::has(inst->op, ir::flag::ends)) {
       r.fail(loc, "Break(), Continue() or Return() in an operand of && or ||");
@@ -210,7 +262,7 @@ Id guard(bool is_and, Id a, Id b, Position after_a, Loc loc) {
   inner.at_end(choice->region(is_and ? 1 : 0));
   ir::Value* decided = inner.boolean(!is_and);
   inner.yield({decided});
-  return r.add(choice->result());
+  return r.add(choice->result(), {a, b});
 }
 
 }  // namespace quern::detail

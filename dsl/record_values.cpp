@@ -1,4 +1,5 @@
 // Values and storage: quern/detail/record.h on the recording of this thread.
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -45,8 +46,15 @@ Placed::Placed(Loc loc) {
   r.placed = loc.line ? loc : r.last;
   recording_ = &r;
 }
+void Placed::made_of(const Evaluated* operands, int count, Loc loc) {
+  if (!recording_) return;
+  recording_->in_order({operands, size_t(count)}, loc);
+  recording_->placed_of = recording_->joined({operands, size_t(count)});
+}
 Placed::~Placed() {
-  if (recording_) recording_->placed = {};
+  if (!recording_) return;
+  recording_->placed = {};
+  recording_->placed_of = {};
 }
 
 // ---- values
@@ -88,13 +96,13 @@ Id convert(Id id, Scalar to, Loc loc) {
   ir::Value* v = r.value(id, loc);
   if (!v) return {};
   ir::Type type = type_of_scalar(to);
-  return v->type == type ? id : r.add(r.at(loc).convert(v, type));
+  return v->type == type ? id : r.add(r.at(loc).convert(v, type), {id});
 }
 
 Id bitcast(Id id, Scalar to, Loc loc) {
   Recording& r = recording(loc);
   ir::Value* v = r.value(id, loc);
-  return v ? r.add(r.at(loc).bitcast(v, type_of_scalar(to))) : Id{};
+  return v ? r.add(r.at(loc).bitcast(v, type_of_scalar(to)), {id}) : Id{};
 }
 
 void binary(Op op, Scalar compute, const Id* a, int a_count, const Id* b, int b_count, Id* out,
@@ -102,6 +110,7 @@ void binary(Op op, Scalar compute, const Id* a, int a_count, const Id* b, int b_
   Recording& r = recording(loc);
   ir::Type type = type_of_scalar(compute);
   int n = a_count > b_count ? a_count : b_count;
+  in_order(std::array{Evaluated{a, a_count}, Evaluated{b, b_count}}.data(), 2, loc);
   ir::Value *x = nullptr, *y = nullptr;
   for (int k = 0; k < n; k++) {
     if (k == 0 || a_count > 1) x = r.value(a[k], loc);
@@ -111,12 +120,13 @@ void binary(Op op, Scalar compute, const Id* a, int a_count, const Id* b, int b_
     ir::Builder& at = r.at(loc);
     x = at.convert(x, type);
     y = at.convert(y, type);
-    out[k] = r.add(at.binary(op_of(op), x, y));
+    out[k] = r.add(at.binary(op_of(op), x, y), {a[a_count > 1 ? k : 0], b[b_count > 1 ? k : 0]});
   }
 }
 
 void product(Scalar compute, const Id* a, const Id* b, int rows, int inner, int columns, Id* out,
              Loc loc) {
+  in_order(std::array{Evaluated{a, rows * inner}, Evaluated{b, inner * columns}}.data(), 2, loc);
   for (int r = 0; r < rows; r++)
     for (int c = 0; c < columns; c++) {
       Id sum;
@@ -135,22 +145,20 @@ void product(Scalar compute, const Id* a, const Id* b, int rows, int inner, int 
 Id unary(Op op, Id id, Loc loc) {
   Recording& r = recording(loc);
   ir::Value* v = r.value(id, loc);
-  return v ? r.add(r.at(loc).unary(op_of(op), v)) : Id{};
+  return v ? r.add(r.at(loc).unary(op_of(op), v), {id}) : Id{};
 }
 
 Id ternary(Op op, Id a, Id b, Id c, Loc loc) {
   Recording& r = recording(loc);
   ir::Value *x = r.value(a, loc), *y = r.value(b, loc), *z = r.value(c, loc);
   if (!x || !y || !z) return {};
-  return r.add(op == Op::select ? r.at(loc).select(x, y, z) : r.at(loc).fma(x, y, z));
+  return r.add(op == Op::select ? r.at(loc).select(x, y, z) : r.at(loc).fma(x, y, z), {a, b, c});
 }
 
-Id random_word(Loc loc, Id first) {
+Id random_word(Loc loc) {
   Recording& r = recording(loc);
   if (r.failed()) return {};
-  ir::Value* word = r.at(loc).make(ir::Op::random, {ir::Type::u32}, {})->result();
-  if (first.recording) r.effects.emplace(word, r.effects[r.value(first, loc)]);
-  return r.add(word);
+  return r.add(r.at(loc).make(ir::Op::random, {ir::Type::u32}, {})->result());
 }
 
 // ---- components chosen by the device
@@ -190,7 +198,7 @@ Id pick(const Id* parts, int count, bool slots, Id index, Loc loc) {
     ir::Value* at = r.value(index, loc);
     if (!at) return {};
     ir::Builder& b = r.at(loc);
-    Id here = r.add(b.binary(ir::Op::eq, at, b.integer(at->type, k)));
+    Id here = r.add(b.binary(ir::Op::eq, at, b.integer(at->type, k)), {index});
     chosen = ternary(Op::select, here, part(k), chosen, loc);
   }
   return chosen;
@@ -209,8 +217,11 @@ Id element(FieldObject* field, int component, const Id* index, int rank, Loc loc
   }
   auto binding = r.binding(field, loc);
   if (!binding) return {};
-  return r.add(
-      r.at(loc).load(*binding, uint32_t(component), scalar_of(field->type, component), at));
+  ir::Value* read =
+      r.at(loc).load(*binding, uint32_t(component), scalar_of(field->type, component), at);
+  Id id = r.add(read);
+  for (int k = 0; k < rank; k++) r.derive(id, index[k]);
+  return id;
 }
 
 namespace {

@@ -101,7 +101,7 @@ Id item(Id base, Id index, int stride, int offset, Loc loc) {
     at = b.add(b.convert(to.index, type), b.convert(at, type));
   }
   if (offset != 0) at = b.add(at, b.integer(at->type, offset));
-  return r.add(b.get(to.slot, at));
+  return r.add(b.get(to.slot, at), {base, index});
 }
 
 Id get(Id id, Loc loc) {
@@ -176,14 +176,21 @@ void update(Op op, Id id, Id v, Loc loc) {
   at.put(b, shift ? shifted(b, op_of(op), old, x) : b.binary(op_of(op), old, x));
 }
 
-void update(Atomic kind, Id id, Id v, Loc loc) {
+Id update(Atomic kind, Id id, Id v, Loc loc) {
   Recording& r = recording(loc);
-  ir::Value *s = r.value(id, loc), *x = r.value(v, loc);
-  if (!s || !x) return;
+  ir::Value *to = r.value(id, loc), *x = r.value(v, loc);
+  if (!to || !x) return {};
+  Place at(to);
+  if (races(r, at, loc)) return {};
   ir::AtomicOp op = ir::AtomicOp(uint8_t(kind));
-  if (r.crosses(s)) return reduce(r, op, s, x, loc);
+  if (r.crosses(at.slot)) {
+    reduce(r, op, at.slot, x, loc);
+    return r.add(nullptr);
+  }
   ir::Builder& b = r.at(loc);
-  b.put(s, b.binary(plain(op, x->type), b.get(s), x));
+  ir::Value* old = at.get(b);
+  at.put(b, b.binary(plain(op, x->type), old, x));
+  return r.add(old);
 }
 
 }  // namespace quern::detail

@@ -1,6 +1,5 @@
 #include "dsl/recording.h"
 
-#include <cstring>
 #include <exception>
 #include <mutex>
 
@@ -90,32 +89,6 @@ Recording::Recording(const void* function_handle, bool is_checked,
   frames.push_back({Block::body, nullptr, at});
 }
 
-Id Recording::add(ir::Value* v) {
-  values.push_back(v);
-  watch_order(v);
-  return {uint32_t(values.size() - 1), number};
-}
-
-void Recording::watch_order(ir::Value* v) {
-  const ir::Inst* inst = v->inst;
-  if (!inst) return;
-  if (inst->is(ir::Op::random) || inst->is(ir::Op::atomic)) effects.emplace(v, inst);
-  if (effects.empty() || !ir::is_pure(inst->op)) return;
-  for (const ir::Use& use : inst->operands) {
-    auto part = effects.find(use.value);
-    if (part == effects.end()) continue;
-    const ir::Inst* effect = part->second;
-    const ir::Inst* known = effects.emplace(v, effect).first->second;
-    if (known == effect || known->loc.line != effect->loc.line ||
-        std::strcmp(known->loc.file, effect->loc.file) != 0)
-      continue;
-    fail(known->loc,
-         "two operations with effects (random, atomics) in one expression: compilers evaluate them "
-         "in "
-         "different orders; give each a statement on a line of its own");
-  }
-}
-
 ir::Builder& Recording::at(Loc place_) {
   if (placed.line) place_ = placed;
   if (place_.line) last = place_;
@@ -141,6 +114,12 @@ ir::Value* Recording::value(Id id, Loc use) {
     return nullptr;
   }
   ir::Value* v = values[id.index];
+  if (!v) {
+    fail(use,
+         "the old value of a reduction is used here; iterations contribute in no order, so it has "
+         "none (an atomic on an element of a field yields one)");
+    return nullptr;
+  }
   const ir::Region* home = v->inst ? v->inst->parent : v->region;
   if (!home || !ir::encloses(home, b.region())) {
     Loc made = v->inst ? v->inst->loc : Loc{};
@@ -240,6 +219,10 @@ uint32_t Recording::import(FuncObject* f, Loc use) {
     }
     if (inst->site != ir::no_site) inst->site = sites[inst->site];
   });
+
+  bool effect = false;
+  ir::walk(body, [&](const ir::Inst* inst) { effect |= is_effect(inst); });
+  callee_effects.push_back(effect);
 
   uint32_t index = uint32_t(kernel->callees.size());
   ir::Function copy;

@@ -32,20 +32,37 @@ struct Outer {
   bool read = false;
 };
 
+/// An effect, and the id that was recorded with one in its place.
+struct Effect {
+  uint32_t id;
+  ir::Inst* inst;
+};
+/// What a value was made of.
+struct Made {
+  std::vector<ir::Inst*> effects;  ///< that reached it through temporaries
+  Loc read;  ///< where one reached it through a name: of those in a file the uppermost
+};
+
 struct Recording {
   Recording(const void* function_handle, bool is_checked, std::span<const ir::Type> results,
             Loc at);
 
   // ---- values
-  Id add(ir::Value* v);
+  /// The id of a value made of the parts.
+  Id add(ir::Value* v, std::initializer_list<Id> parts = {});
+  /// The value of `id` is made of that of `part`, too.
+  void derive(Id id, Id part);
   /// The value of `id`; poisons and yields null where it may not be used here.
   ir::Value* value(Id id, Loc loc);
   /// Places what is recorded next at `loc`, or where the last one was.
   ir::Builder& at(Loc loc);
 
-  /// Compilers evaluate the operands of an expression in different orders, so a value may not be
-  /// made of two effects (random, an atomic's old value) of one line. Learns what `v` is made of.
-  void watch_order(ir::Value* v);
+  /// The operands of one operation, whatever the order in which they were evaluated (record_order).
+  void in_order(std::span<const Evaluated> operands, Loc loc);
+  /// What those of them that are temporaries are made of.
+  Made joined(std::span<const Evaluated> operands) const;
+  /// Does the order of such instructions show: random, atomics, calls of functions with either?
+  bool is_effect(const ir::Inst* inst) const;
 
   // ---- errors
   void fail(Loc loc, const std::string& message);
@@ -76,17 +93,20 @@ struct Recording {
   uint32_t number;  ///< of this recording, unique in the process
   Loc loc, last;
   Loc placed;      ///< where everything recorded now is placed (Placed), if anywhere
+  Made placed_of;  ///< what it is made of
   int exceptions;  ///< in flight when it began
   std::unique_ptr<ir::Kernel> kernel;
   ir::Builder b;
   std::vector<ir::Value*> values;
-  std::unordered_map<const ir::Value*, const ir::Inst*> effects;  ///< that a value was made of
-  std::vector<Frame> frames;                                      ///< the first is the body itself
+  std::vector<Effect> effects;                 ///< in program order; their ids ascend
+  std::unordered_map<uint32_t, Made> origins;  ///< by the ids of values that effects reach
+  std::vector<Frame> frames;                   ///< the first is the body itself
   std::optional<Error> error;
   std::unordered_map<const ir::Value*, Outer> outer_variables;  ///< of the parallel loop open
   std::unordered_map<FieldObject*, uint32_t> captured_bindings;
   std::vector<Ref<FieldObject>> captured;
   std::unordered_map<FuncObject*, uint32_t> callees;
+  std::vector<bool> callee_effects;
   std::vector<Ref<FuncObject>> functions;  ///< in the order of kernel->callees
 };
 

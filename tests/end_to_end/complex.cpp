@@ -194,7 +194,7 @@ TEST_CASE("complex numbers are elements, members, variables, parameters and resu
     qn::Kernel k = [&](Complex64 first) {
       for (auto n : waves) {
         Var<complex64> a = first;
-        for ([[maybe_unused]] auto step : range(n)) a = a * complex64{0, 1};
+        for (auto step : range(n)) a = a * complex64{0, 1};
         a.re += 0;
         waves[n].amplitude = a;
         waves[n].phase = rotated(complex128{2, 0}, 0.5 * n);

@@ -113,7 +113,7 @@ TEST_CASE("norms, diagonals and the matrix of a cross product") {
     qn::Field<vec3> vectors{device, {2}};
     qn::Field<ivec2> integers{device, {1}};
     qn::Kernel k = [&](Val<qn::Mat<float, 2, 3>> a, Vec3 b, Vec3 c) {
-      for ([[maybe_unused]] auto i : range(1)) {
+      for (auto i : range(1)) {
         norms[0] = norm_1(a);
         norms[1] = norm_inf(a);
         norms[2] = norm_frobenius(a);

@@ -33,7 +33,7 @@ TEST_CASE("matrices of 9 and 16 numbers, and structures, are printed as a whole"
     constexpr int64_t most = std::numeric_limits<int64_t>::max();
     balls.set(0, Ball<>{vec3(1, 2, -3), {0.1, true}, {1, -2, most}, quat{0, 0, 0.5f, 1}});
     qn::Kernel k = [&](Mat3 a) {
-      for ([[maybe_unused]] auto i : range(1)) {
+      for (auto i : range(1)) {
         print("mat3 {}", a);
         print("mat4 {}", m[1]);
         print("ball {}", balls[0]);

@@ -192,7 +192,7 @@ TEST_CASE("quaternions are elements, members, variables, parameters and results"
     qn::Kernel k = [&](Quat by) {
       for (auto i : bodies) {
         Var<quat> q = bodies[i].turn;
-        for ([[maybe_unused]] auto step : range(i)) q = by * q;
+        for (auto step : range(i)) q = by * q;
         q.x += 0;
         bodies[i].turn = normalize(q);
         bodies[i].position = turned(q, bodies[i].position);

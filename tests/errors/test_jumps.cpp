@@ -162,7 +162,7 @@ TEST_CASE("a native jump in a C++ function that a kernel calls") {
   };
   auto by_loop = [](F32 v) {
     Var<float> out = v;
-    for ([[maybe_unused]] auto k : range(10)) {
+    for (auto k : range(10)) {
       If(out <= 2) { Break(); }
       out -= 1;
     }

@@ -302,18 +302,24 @@ TEST_CASE("the first error is the one thrown") {
 
 TEST_CASE("two effects in one expression") {
   const char* order = "two operations with effects (random, atomics) in one expression";
-  fails(__LINE__ + 1, order, [](Field<float> x) {
-    for (auto i : x) x[i] = random<float>() - random<float>();
+  fails(__LINE__ + 1, order, [](Field<int> x) {
+    for (auto i : x) x[i] = cast<int>(random<float>() * 9) - atomic_add(x[0], 1);
+  });
+  // Draws that cannot change places: under a guard, in a function, in a loop.
+  Func drawn = [](I32 n) { return n + random<int>(); };
+  fails(__LINE__ + 1, order, [&](Field<int> x) {
+    for (auto i : x) x[i] = drawn(i) - drawn(1);
   });
   fails(__LINE__ + 1, order, [](Field<int> x) {
     for (auto i : x) x[i] = max(atomic_add(x[0], 1), 2 * atomic_add(x[0], 1));
   });
-  // One effect used twice, one that takes two words, and two on lines of their own are in order.
+  // One effect used twice, one that takes two words, and statements on one line are in order.
   quern::test::record([](Field<double> x) {
     for (auto i : x) {
-      auto a = random<double>();
-      auto b = random<double>();
-      x[i] = a * a - b;
+      auto draw = [] { return random<double>(); };
+      auto a = draw(), b = draw();
+      auto old = atomic_add(x[0], 1), older = atomic_add(x[0], a);
+      x[i] = a * a - b + (old - older) * draw();
     }
   });
 }

@@ -1,6 +1,7 @@
 #pragma once
-// Atomic updates of elements, each indivisible and yielding the old value. On a kernel-level
-// variable inside a parallel loop they are reductions.
+// Atomic updates of elements, each indivisible and yielding the old value; of an iteration's own
+// variables and arrays, where nothing else meets, the same. On a kernel-level variable inside a
+// parallel loop they are reductions, whose old value nobody can know.
 #include "quern/elem.h"
 
 namespace quern {
@@ -24,24 +25,45 @@ Val<T> atomic_on(Atomic op, const Elem<T>& e, const Arg<T>& v) {
   static_assert(Compound<T, Numbers, Integers>::ok);
   return value<T>(atomic_all(op, e.quern_places(), v.ids, v.loc));
 }
+/// Of a variable, or of an element of a local array.
+template <class T, class Ids>
+Val<T> local_atomic(Atomic op, const Ids& places, const Arg<T>& v) {
+  detail::Ids<T> old;
+  for (int k = 0; k < count_of<T>; k++) old.v[k] = update(op, places.v[k], v.ids.v[k], v.loc);
+  return value<T>(old);
+}
+template <class T, bool Numbers, bool Integers>
+Val<T> atomic_on(Atomic op, const Var<T>& variable, const Arg<T>& v) {
+  static_assert(Compound<T, Numbers, Integers>::ok);
+  return local_atomic<T>(op, variable.quern_slots(), v);
+}
+template <class T, bool Numbers, bool Integers>
+Val<T> atomic_on(Atomic op, const Item<T>& item, const Arg<T>& v) {
+  static_assert(Compound<T, Numbers, Integers>::ok);
+  return local_atomic<T>(op, item.quern_items(), v);
+}
 }  // namespace detail
 
 namespace lang {
-#define QUERN_ATOMIC(name, op, numbers, integers)                                 \
-  template <class T>                                                              \
-  Val<T> name(Elem<T>&& e, Arg<std::type_identity_t<T>> v) {                      \
-    return detail::atomic_on<T, numbers, integers>(detail::Atomic::op, e, v);     \
-  }                                                                               \
-  template <class T>                                                              \
-  void name(Elem<T>&, Arg<std::type_identity_t<T>>) {                             \
-    detail::refuse_atomic_snapshot<T, void>();                                    \
-  }                                                                               \
-  template <class T>                                                              \
-  void name(Var<T>& variable, Arg<std::type_identity_t<T>> v) {                   \
-    static_assert(detail::Compound<T, numbers, integers>::ok);                    \
-    detail::update_all(detail::Atomic::op, variable.quern_slots(), v.ids, v.loc); \
+#define QUERN_ATOMIC(name, op, numbers, integers)                                    \
+  template <class T>                                                                 \
+  Val<T> name(Elem<T>&& e, Arg<std::type_identity_t<T>> v) {                         \
+    return detail::atomic_on<T, numbers, integers>(detail::Atomic::op, e, v);        \
+  }                                                                                  \
+  template <class T>                                                                 \
+  void name(Elem<T>&, Arg<std::type_identity_t<T>>) {                                \
+    detail::refuse_atomic_snapshot<T, void>();                                       \
+  }                                                                                  \
+  template <class T>                                                                 \
+  Val<T> name(Var<T>& variable, Arg<std::type_identity_t<T>> v) {                    \
+    return detail::atomic_on<T, numbers, integers>(detail::Atomic::op, variable, v); \
+  }                                                                                  \
+  template <class T>                                                                 \
+  Val<T> name(Item<T>&& item, Arg<std::type_identity_t<T>> v) {                      \
+    return detail::atomic_on<T, numbers, integers>(detail::Atomic::op, item, v);     \
   }
 QUERN_ATOMIC(atomic_add, add, true, false)
+QUERN_ATOMIC(atomic_mul, mul, true, false)
 QUERN_ATOMIC(atomic_min, min, true, false)
 QUERN_ATOMIC(atomic_max, max, true, false)
 QUERN_ATOMIC(atomic_and, bit_and, false, true)
@@ -91,6 +113,7 @@ using lang::atomic_exchange;
 using lang::atomic_load;
 using lang::atomic_max;
 using lang::atomic_min;
+using lang::atomic_mul;
 using lang::atomic_or;
 using lang::atomic_xor;
 }  // namespace quern

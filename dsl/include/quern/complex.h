@@ -45,16 +45,16 @@ concept DeviceComplex = Device<A> && is_complex<elem_t<A>>;
 // ---- making
 /// Of its parts.
 template <detail::ScalarLike X, detail::ScalarLike Y>
-constexpr auto complex(const X& re, const Y& im, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<X, Y> here(l);
+constexpr auto complex(X&& re, Y&& im, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<X, Y> here(l, std::forward<X>(re), std::forward<Y>(im));
   auto v = vec(re, im);
   using T = detail::scalar_t<detail::elem_t<decltype(v)>>;
   return detail::number<Complex<HostW, T>>(v.x, v.y);
 }
 /// r (cos θ + i sin θ).
 template <detail::ScalarLike R, detail::ScalarLike A>
-constexpr auto polar(const R& r, const A& theta, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<R, A> here(l);
+constexpr auto polar(R&& r, A&& theta, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<R, A> here(l, std::forward<R>(r), std::forward<A>(theta));
   auto v = vec(r, theta);
   return complex(v.x * cos(v.y), v.x * sin(v.y));
 }
@@ -62,8 +62,8 @@ constexpr auto polar(const R& r, const A& theta, Loc l = Loc::here()) {
 // ---- algebra
 template <detail::ComplexLike A, detail::ComplexLike B>
   requires detail::SameNumbers<A, B>
-constexpr auto operator*(const A& a, const B& b) {
-  [[maybe_unused]] detail::Here<A, B> here(Loc{});
+constexpr auto operator*(A&& a, B&& b) {
+  [[maybe_unused]] detail::Here<A, B> here(Loc{}, std::forward<A>(a), std::forward<B>(b));
   auto&& p = detail::once(a);
   auto&& q = detail::once(b);
   return detail::number<detail::elem_t<A>>(p.re * q.re - p.im * q.im, p.re * q.im + p.im * q.re);
@@ -73,8 +73,8 @@ constexpr auto operator*(const A& a, const B& b) {
 /// Division", CACM 5, 1962).
 template <detail::ComplexLike A, detail::ComplexLike B>
   requires detail::SameNumbers<A, B>
-constexpr auto operator/(const A& a, const B& b) {
-  [[maybe_unused]] detail::Here<A, B> here(Loc{});
+constexpr auto operator/(A&& a, B&& b) {
+  [[maybe_unused]] detail::Here<A, B> here(Loc{}, std::forward<A>(a), std::forward<B>(b));
   auto&& p = detail::once(a);
   auto&& q = detail::once(b);
   auto wide = abs(q.re) >= abs(q.im);
@@ -85,8 +85,8 @@ constexpr auto operator/(const A& a, const B& b) {
   return detail::number<detail::elem_t<A>>(re / divisor, im / divisor);
 }
 template <detail::ComplexLike A, detail::ScalarLike S>
-constexpr auto operator+(const A& a, const S& s) {
-  [[maybe_unused]] detail::Here<A, S> here(Loc{});
+constexpr auto operator+(A&& a, S&& s) {
+  [[maybe_unused]] detail::Here<A, S> here(Loc{}, std::forward<A>(a), std::forward<S>(s));
   auto&& z = detail::once(a);
   return detail::number<detail::elem_t<A>>(z.re + detail::beside<A>(s), z.im);
 }
@@ -95,39 +95,39 @@ constexpr auto operator+(const S& s, const A& a) {
   return a + s;
 }
 template <detail::ComplexLike A, detail::ScalarLike S>
-constexpr auto operator-(const A& a, const S& s) {
-  [[maybe_unused]] detail::Here<A, S> here(Loc{});
+constexpr auto operator-(A&& a, S&& s) {
+  [[maybe_unused]] detail::Here<A, S> here(Loc{}, std::forward<A>(a), std::forward<S>(s));
   auto&& z = detail::once(a);
   return detail::number<detail::elem_t<A>>(z.re - detail::beside<A>(s), z.im);
 }
 template <detail::ScalarLike S, detail::ComplexLike A>
-constexpr auto operator-(const S& s, const A& a) {
-  [[maybe_unused]] detail::Here<A, S> here(Loc{});
+constexpr auto operator-(S&& s, A&& a) {
+  [[maybe_unused]] detail::Here<A, S> here(Loc{}, std::forward<S>(s), std::forward<A>(a));
   auto&& z = detail::once(a);
   return detail::number<detail::elem_t<A>>(detail::beside<A>(s) - z.re, -z.im);
 }
 template <detail::ScalarLike S, detail::ComplexLike A>
-constexpr auto operator/(const S& s, const A& a) {
-  [[maybe_unused]] detail::Here<A, S> here(Loc{});
+constexpr auto operator/(S&& s, A&& a) {
+  [[maybe_unused]] detail::Here<A, S> here(Loc{}, std::forward<S>(s), std::forward<A>(a));
   return detail::number<detail::elem_t<A>>(detail::beside<A>(s), detail::part_t<A>(0)) / a;
 }
 template <detail::ComplexLike A>
-constexpr auto conj(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto conj(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   auto&& z = detail::once(a);
   return detail::number<detail::elem_t<A>>(z.re, -z.im);
 }
 /// re² + im², as std::norm.
 template <detail::ComplexLike A>
-constexpr auto norm(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto norm(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   auto&& z = detail::once(a);
   return z.re * z.re + z.im * z.im;
 }
 /// atan2(im, re), from -π to π; cut along the negative axis.
 template <detail::ComplexLike A>
-constexpr auto arg(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto arg(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   auto&& z = detail::once(a);
   return atan2(z.im, z.re);
 }
@@ -291,8 +291,8 @@ constexpr auto complex_atan(const Z& z) {
     return detail::complex_##name(a);               \
   }                                                 \
   template <detail::DeviceComplex A>                \
-  auto name(const A& a, Loc l = Loc::here()) {      \
-    detail::Placed here(l);                         \
+  auto name(A&& a, Loc l = Loc::here()) {           \
+    detail::Placed here(l, std::forward<A>(a));     \
     return detail::complex_##name(detail::once(a)); \
   }
 QUERN_COMPLEX(abs)
@@ -317,8 +317,8 @@ QUERN_COMPLEX(atanh)
 /// 0 is 1.
 template <detail::ComplexLike A, detail::ComplexLike B>
   requires detail::SameNumbers<A, B>
-constexpr auto pow(const A& a, const B& b, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A, B> here(l);
+constexpr auto pow(A&& a, B&& b, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(a), std::forward<B>(b));
   using T = detail::part_t<A>;
   constexpr detail::elem_t<A> origin{};
   auto&& z = detail::once(a);
@@ -330,8 +330,8 @@ constexpr auto pow(const A& a, const B& b, Loc l = Loc::here()) {
                                            select(zero | none, T(0), w.im));
 }
 template <detail::ComplexLike A, detail::ScalarLike S>
-constexpr auto pow(const A& a, const S& exponent, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A, S> here(l);
+constexpr auto pow(A&& a, S&& exponent, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A, S> here(l, std::forward<A>(a), std::forward<S>(exponent));
   using T = detail::part_t<A>;
   return pow(a, detail::number<detail::elem_t<A>>(detail::beside<A>(exponent), T(0)));
 }

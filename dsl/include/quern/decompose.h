@@ -187,9 +187,9 @@ namespace lang {
 
 /// Singular values in falling order, none negative; u and v may be reflections.
 template <detail::SquareLike M>
-auto svd(const M& a, Loc l = Loc::here()) {
+auto svd(M&& a, Loc l = Loc::here()) {
   static_assert(detail::Decomposable<M>::ok);
-  [[maybe_unused]] detail::Here<M> here(l);
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
   using S = detail::element_t<M>;
   constexpr int n = detail::Decomposable<M>::n;
   detail::JacobiState<n, S> state(detail::once(a));
@@ -214,8 +214,8 @@ auto svd(const M& a, Loc l = Loc::here()) {
 
 /// The same with rotations u and v; the last singular value has the sign of a's determinant.
 template <detail::SquareLike M>
-auto svd_rotations(const M& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<M> here(l);
+auto svd_rotations(M&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
   using S = detail::element_t<M>;
   constexpr int n = detail::Decomposable<M>::n;
   auto [u, s, v] = svd(a, l);
@@ -230,8 +230,8 @@ auto svd_rotations(const M& a, Loc l = Loc::here()) {
 
 /// a = r · s; r is a reflection where a's determinant is negative.
 template <detail::SquareLike M>
-auto polar(const M& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<M> here(l);
+auto polar(M&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
   constexpr int n = detail::Decomposable<M>::n;
   auto [u, values, v] = svd(a, l);
   const auto &left = u, &right = v;
@@ -246,9 +246,9 @@ auto polar(const M& a, Loc l = Loc::here()) {
 /// Eigenvalues in rising order, and eigenvectors as columns, of a symmetric matrix: of `a` the
 /// upper triangle is read.
 template <detail::SquareLike M>
-auto sym_eig(const M& a, Loc l = Loc::here()) {
+auto sym_eig(M&& a, Loc l = Loc::here()) {
   static_assert(detail::Decomposable<M>::ok);
-  [[maybe_unused]] detail::Here<M> here(l);
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
   using S = detail::element_t<M>;
   constexpr int n = detail::Decomposable<M>::n;
   auto&& m = detail::once(a);

@@ -89,7 +89,8 @@ class Elem : public detail::Ops<T>, public detail::Parts<Elem, T> {
 
   /// The reads; they also name the places.
   detail::Ids<T> quern_places() const { return detail::leaves<quern::Elem, T>(*this); }
-  detail::Ids<T> quern_ids(Loc) const { return quern_places(); }
+  detail::Ids<T> quern_ids(Loc) const& { return detail::named(quern_places()); }
+  detail::Ids<T> quern_ids(Loc) && { return quern_places(); }
 };
 #undef QUERN_ELEMENT
 #undef QUERN_SNAPSHOT

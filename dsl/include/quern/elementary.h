@@ -6,23 +6,23 @@
 
 namespace quern::lang {
 
-#define QUERN_ELEMENTARY(name)                                  \
-  template <detail::Device U>                                   \
-  auto name(const U& u, Loc l = Loc::here()) {                  \
-    using T = detail::elem_t<U>;                                \
-    static_assert(detail::Takes<T, true>::ok);                  \
-    return detail::map<T>(detail::Op::name, u.quern_ids(l), l); \
-  }                                                             \
-  template <detail::HostFloat U>                                \
-  constexpr auto name(const U& u) {                             \
-    return detail::host_map(                                    \
-        [](auto v) {                                            \
-          if constexpr (sizeof v == 4)                          \
-            return __builtin_##name##f(v);                      \
-          else                                                  \
-            return __builtin_##name(v);                         \
-        },                                                      \
-        u);                                                     \
+#define QUERN_ELEMENTARY(name)                                                   \
+  template <detail::DeviceUniform U>                                             \
+  auto name(U&& u, Loc l = Loc::here()) {                                        \
+    using T = detail::elem_t<U>;                                                 \
+    static_assert(detail::Takes<T, true>::ok);                                   \
+    return detail::map<T>(detail::Op::name, std::forward<U>(u).quern_ids(l), l); \
+  }                                                                              \
+  template <detail::HostFloat U>                                                 \
+  constexpr auto name(const U& u) {                                              \
+    return detail::host_map(                                                     \
+        [](auto v) {                                                             \
+          if constexpr (sizeof v == 4)                                           \
+            return __builtin_##name##f(v);                                       \
+          else                                                                   \
+            return __builtin_##name(v);                                          \
+        },                                                                       \
+        u);                                                                      \
   }
 QUERN_ELEMENTARY(sin)
 QUERN_ELEMENTARY(cos)
@@ -51,38 +51,39 @@ QUERN_ELEMENTARY(lgamma)
 #undef QUERN_ELEMENTARY
 
 /// 1 / √u, where a GPU has an instruction for it.
-template <detail::Device U>
-auto rsqrt(const U& u, Loc l = Loc::here()) {
+template <detail::DeviceUniform U>
+auto rsqrt(U&& u, Loc l = Loc::here()) {
   using T = detail::elem_t<U>;
   static_assert(detail::Takes<T, true>::ok);
-  return detail::map<T>(detail::Op::rsqrt, u.quern_ids(l), l);
+  return detail::map<T>(detail::Op::rsqrt, std::forward<U>(u).quern_ids(l), l);
 }
 template <detail::HostFloat U>
 constexpr auto rsqrt(const U& u) {
   return 1 / sqrt(u);
 }
 
-#define QUERN_ELEMENTARY(name)                                       \
-  template <class A, class B>                                        \
-    requires detail::OneDevice<A, B>                                 \
-  auto name(const A& a, const B& b, Loc l = Loc::here()) {           \
-    using T = detail::meet_t<A, B>;                                  \
-    static_assert(detail::Takes<T, true>::ok);                       \
-    auto x = detail::meeting<T>(a, l), y = detail::meeting<T>(b, l); \
-    return detail::map<T>(detail::Op::name, x, y, l);                \
-  }                                                                  \
-  template <class A, class B>                                        \
-    requires detail::HostPair<A, B>                                  \
-  constexpr auto name(const A& a, const B& b) {                      \
-    using S = detail::scalar_t<detail::host_meet_t<A, B>>;           \
-    return detail::host_map(                                         \
-        [](S x, S y) -> S {                                          \
-          if constexpr (sizeof x == 4)                               \
-            return S(__builtin_##name##f(float(x), float(y)));       \
-          else                                                       \
-            return S(__builtin_##name(double(x), double(y)));        \
-        },                                                           \
-        a, b);                                                       \
+#define QUERN_ELEMENTARY(name)                                 \
+  template <class A, class B>                                  \
+    requires detail::OneDevice<A, B>                           \
+  auto name(A&& a, B&& b, Loc l = Loc::here()) {               \
+    using T = detail::meet_t<A, B>;                            \
+    static_assert(detail::Takes<T, true>::ok);                 \
+    auto x = detail::meeting<T>(std::forward<A>(a), l);        \
+    auto y = detail::meeting<T>(std::forward<B>(b), l);        \
+    return detail::map<T>(detail::Op::name, x, y, l);          \
+  }                                                            \
+  template <class A, class B>                                  \
+    requires detail::HostPair<A, B>                            \
+  constexpr auto name(const A& a, const B& b) {                \
+    using S = detail::scalar_t<detail::host_meet_t<A, B>>;     \
+    return detail::host_map(                                   \
+        [](S x, S y) -> S {                                    \
+          if constexpr (sizeof x == 4)                         \
+            return S(__builtin_##name##f(float(x), float(y))); \
+          else                                                 \
+            return S(__builtin_##name(double(x), double(y)));  \
+        },                                                     \
+        a, b);                                                 \
   }
 QUERN_ELEMENTARY(pow)
 QUERN_ELEMENTARY(atan2)

@@ -61,6 +61,7 @@ class Func<R(A...)> {
       for (detail::Id id : list.v) *next++ = id;
     };
     (append(a.ids), ...);
+    if constexpr (sizeof...(A) > 1) detail::in_order(l, a.ids...);
     return finish(arguments, count, l, typename detail::ResultOf<R>::types{});
   }
 

@@ -66,12 +66,12 @@ struct Meets<T, U> : Initialises<T, U> {};
 
 /// An operand in the type T it meets another at.
 template <class T, Operand U>
-Ids<T> meeting(const U& u, Loc loc) {
+Ids<T> meeting(U&& u, Loc loc) {
   if constexpr (!Meets<T, U>::ok || is_structure<T>)
-    return converted<T>(u, loc);
+    return converted<T>(std::forward<U>(u), loc);
   else {
     constexpr int n = count_of<elem_t<U>>;
-    auto from = operand_ids<scalar_t<T>>(u, loc);
+    auto from = operand_ids<scalar_t<T>>(std::forward<U>(u), loc);
     Ids<T> out;
     for (int k = 0; k < count_of<T>; k++)
       out.v[k] = n == 1 && k > 0 ? out.v[0] : convert(from.v[n == 1 ? 0 : k], type_of<T>, loc);
@@ -149,11 +149,11 @@ namespace lang {
 /// Converts, also where it narrows: floating to integer rounds toward zero and saturates, NaN
 /// becomes 0; wide to narrow truncates.
 template <class S, detail::Device U>
-auto cast(const U& u, Loc l = Loc::here()) {
+auto cast(U&& u, Loc l = Loc::here()) {
   static_assert(detail::DeviceScalar<S>, "quern: cast<T> takes a scalar type");
   static_assert(detail::Uniform<U>, "quern: cast<T> converts numbers, not structures");
   using T = detail::rebind_t<detail::elem_t<U>, S>;
-  auto from = u.quern_ids(l);
+  auto from = std::forward<U>(u).quern_ids(l);
   detail::Ids<T> out;
   for (int k = 0; k < detail::count_of<T>; k++)
     out.v[k] = detail::convert(from.v[k], detail::type_of<T>, l);
@@ -166,19 +166,22 @@ constexpr auto cast(const U& u) {
 
 /// The same bits as another type of the same width.
 template <class S, detail::Device U>
-Val<S> bitcast(const U& u, Loc l = Loc::here()) {
+Val<S> bitcast(U&& u, Loc l = Loc::here()) {
   using F = detail::elem_t<U>;
   static_assert(detail::is_scalar<F> && sizeof(S) == sizeof(F) && !std::is_same_v<S, bool> &&
                     !std::is_same_v<F, bool>,
                 "quern: bitcast<T> takes a number of the same width");
-  return detail::value<S>(detail::bitcast(u.quern_ids(l).v[0], detail::scalar_of<S>(), l));
+  return detail::value<S>(
+      detail::bitcast(std::forward<U>(u).quern_ids(l).v[0], detail::scalar_of<S>(), l));
 }
 
 /// `c ? a : b`, with both recorded.
 template <detail::Operand A, detail::Operand B>
-auto select(Arg<bool> c, const A& a, const B& b) {
+auto select(Arg<bool> c, A&& a, B&& b) {
   using T = detail::meet_t<A, B>;
-  detail::Ids<T> x = detail::meeting<T>(a, c.loc), y = detail::meeting<T>(b, c.loc), out;
+  detail::Ids<T> x = detail::meeting<T>(std::forward<A>(a), c.loc),
+                 y = detail::meeting<T>(std::forward<B>(b), c.loc), out;
+  detail::in_order(c.loc, c.ids, x, y);
   for (int k = 0; k < detail::count_of<T>; k++)
     out.v[k] = detail::ternary(detail::Op::select, c.id(), x.v[k], y.v[k], c.loc);
   return detail::value<T>(out);
@@ -187,45 +190,47 @@ auto select(Arg<bool> c, const A& a, const B& b) {
 /// Component by component: `c[k] ? a[k] : b[k]`.
 template <detail::Device C, detail::Uniform A, detail::Uniform B>
   requires(detail::is_vector<detail::elem_t<C>>)
-auto select(const C& c, const A& a, const B& b, Loc l = Loc::here()) {
+auto select(C&& c, A&& a, B&& b, Loc l = Loc::here()) {
   using M = detail::meet_t<A, B>;
   using T = detail::rebind_t<detail::elem_t<C>, detail::scalar_t<M>>;
   static_assert(std::is_same_v<detail::scalar_t<detail::elem_t<C>>, bool>,
                 "quern: the condition of select is a bool or a vector of them");
-  detail::Ids<T> x = detail::meeting<T>(a, l), y = detail::meeting<T>(b, l), out;
-  auto chosen = c.quern_ids(l);
+  detail::Ids<T> x = detail::meeting<T>(std::forward<A>(a), l),
+                 y = detail::meeting<T>(std::forward<B>(b), l), out;
+  auto chosen = std::forward<C>(c).quern_ids(l);
+  detail::in_order(l, chosen, x, y);
   for (int k = 0; k < detail::count_of<T>; k++)
     out.v[k] = detail::ternary(detail::Op::select, chosen.v[k], x.v[k], y.v[k], l);
   return detail::value<T>(out);
 }
 template <class A, class B>
   requires detail::HostPair<A, B>
-constexpr auto select(bool c, const A& a, const B& b) {
+constexpr auto select(bool c, A&& a, B&& b) {
   return detail::host_map([c](auto x, auto y) { return c ? x : y; }, a, b);
 }
 template <int N, detail::HostUniform A, detail::HostUniform B>
-constexpr auto select(const Vec<bool, N>& c, const A& a, const B& b) {
+constexpr auto select(const Vec<bool, N>& c, A&& a, B&& b) {
   return detail::host_map([](bool w, auto x, auto y) { return w ? x : y; }, c, a, b);
 }
 
 // `host` is the C library's function, without its suffix.
-#define QUERN_FLOAT_FUNCTION(name, op, host)                  \
-  template <detail::Device U>                                 \
-  auto name(const U& u, Loc l = Loc::here()) {                \
-    using T = detail::elem_t<U>;                              \
-    static_assert(detail::Takes<T, true>::ok);                \
-    return detail::map<T>(detail::Op::op, u.quern_ids(l), l); \
-  }                                                           \
-  template <detail::HostFloat U>                              \
-  constexpr auto name(const U& u) {                           \
-    return detail::host_map(                                  \
-        [](auto v) {                                          \
-          if constexpr (sizeof v == 4)                        \
-            return __builtin_##host##f(v);                    \
-          else                                                \
-            return __builtin_##host(v);                       \
-        },                                                    \
-        u);                                                   \
+#define QUERN_FLOAT_FUNCTION(name, op, host)                                   \
+  template <detail::DeviceUniform U>                                           \
+  auto name(U&& u, Loc l = Loc::here()) {                                      \
+    using T = detail::elem_t<U>;                                               \
+    static_assert(detail::Takes<T, true>::ok);                                 \
+    return detail::map<T>(detail::Op::op, std::forward<U>(u).quern_ids(l), l); \
+  }                                                                            \
+  template <detail::HostFloat U>                                               \
+  constexpr auto name(const U& u) {                                            \
+    return detail::host_map(                                                   \
+        [](auto v) {                                                           \
+          if constexpr (sizeof v == 4)                                         \
+            return __builtin_##host##f(v);                                     \
+          else                                                                 \
+            return __builtin_##host(v);                                        \
+        },                                                                     \
+        u);                                                                    \
   }
 QUERN_FLOAT_FUNCTION(sqrt, sqrt, sqrt)
 QUERN_FLOAT_FUNCTION(floor, floor, floor)
@@ -234,14 +239,15 @@ QUERN_FLOAT_FUNCTION(trunc, trunc, trunc)
 QUERN_FLOAT_FUNCTION(round, round, rint)  // to nearest, ties to even
 #undef QUERN_FLOAT_FUNCTION
 
-#define QUERN_FUNCTION_OF_TWO(name, op, floats)                      \
-  template <class A, class B>                                        \
-    requires detail::OneDevice<A, B>                                 \
-  auto name(const A& a, const B& b, Loc l = Loc::here()) {           \
-    using T = detail::meet_t<A, B>;                                  \
-    static_assert(detail::Takes<T, floats>::ok);                     \
-    auto x = detail::meeting<T>(a, l), y = detail::meeting<T>(b, l); \
-    return detail::map<T>(detail::Op::op, x, y, l);                  \
+#define QUERN_FUNCTION_OF_TWO(name, op, floats)         \
+  template <class A, class B>                           \
+    requires detail::OneDevice<A, B>                    \
+  auto name(A&& a, B&& b, Loc l = Loc::here()) {        \
+    using T = detail::meet_t<A, B>;                     \
+    static_assert(detail::Takes<T, floats>::ok);        \
+    auto x = detail::meeting<T>(std::forward<A>(a), l); \
+    auto y = detail::meeting<T>(std::forward<B>(b), l); \
+    return detail::map<T>(detail::Op::op, x, y, l);     \
   }
 QUERN_FUNCTION_OF_TWO(min, min, false)   // b < a ? b : a
 QUERN_FUNCTION_OF_TWO(max, max, false)   // a < b ? b : a
@@ -275,15 +281,15 @@ constexpr auto abs(const U& u) {
       },
       u);
 }
-template <detail::Device U>
-auto abs(const U& u, Loc l = Loc::here()) {
+template <detail::DeviceUniform U>
+auto abs(U&& u, Loc l = Loc::here()) {
   using T = detail::elem_t<U>;
   static_assert(detail::Takes<T, false>::ok);
-  return detail::map<T>(detail::Op::abs, u.quern_ids(l), l);
+  return detail::map<T>(detail::Op::abs, std::forward<U>(u).quern_ids(l), l);
 }
 template <detail::Device A, detail::Operand L, detail::Operand H>
-auto clamp(const A& a, const L& low, const H& high, Loc l = Loc::here()) {
-  return min(max(a, low, l), high, l);
+auto clamp(A&& a, L&& low, H&& high, Loc l = Loc::here()) {
+  return min(max(std::forward<A>(a), std::forward<L>(low), l), std::forward<H>(high), l);
 }
 template <detail::HostUniform A, detail::HostUniform L, detail::HostUniform H>
 constexpr auto clamp(const A& a, const L& low, const H& high) {
@@ -291,26 +297,28 @@ constexpr auto clamp(const A& a, const L& low, const H& high) {
 }
 /// a · b + c, rounded once.
 template <detail::Device A, detail::Operand B, detail::Operand C>
-auto fma(const A& a, const B& b, const C& c, Loc l = Loc::here()) {
+auto fma(A&& a, B&& b, C&& c, Loc l = Loc::here()) {
   using T = detail::elem_t<A>;
   static_assert(detail::Takes<T, true>::ok);
-  detail::Ids<T> x = a.quern_ids(l), y = detail::converted<T>(b, l), z = detail::converted<T>(c, l),
-                 out;
+  detail::Ids<T> x = std::forward<A>(a).quern_ids(l),
+                 y = detail::converted<T>(std::forward<B>(b), l),
+                 z = detail::converted<T>(std::forward<C>(c), l), out;
+  detail::in_order(l, x, y, z);
   for (int k = 0; k < detail::count_of<T>; k++)
     out.v[k] = detail::ternary(detail::Op::fma, x.v[k], y.v[k], z.v[k], l);
   return detail::value<T>(out);
 }
 /// How many bits are 1, in the type of the operand.
 template <detail::Device U>
-auto popcount(const U& u, Loc l = Loc::here()) {
+auto popcount(U&& u, Loc l = Loc::here()) {
   using T = detail::elem_t<U>;
   static_assert(detail::Integer<detail::scalar_t<T>>, "quern: popcount takes integers");
-  return detail::map<T>(detail::Op::popcount, u.quern_ids(l), l);
+  return detail::map<T>(detail::Op::popcount, std::forward<U>(u).quern_ids(l), l);
 }
 /// The integer below or equal.
 template <detail::Device U>
-auto ifloor(const U& u, Loc l = Loc::here()) {
-  return cast<int32_t>(floor(u, l), l);
+auto ifloor(U&& u, Loc l = Loc::here()) {
+  return cast<int32_t>(floor(std::forward<U>(u), l), l);
 }
 template <detail::HostFloat U>
 constexpr auto ifloor(const U& u) {
@@ -319,21 +327,23 @@ constexpr auto ifloor(const U& u) {
 /// Components one beside the other, as in vec(i, j + 1).
 template <class A, class B>
   requires detail::SomeDevice<A, B>
-auto vec(const A& a, const B& b, Loc l = Loc::here()) {
+auto vec(A&& a, B&& b, Loc l = Loc::here()) {
   using S = detail::meet_t<A, B>;
-  return Val<Vec<S, 2>>{Arg<S>(a, l), Arg<S>(b, l)};
+  return Val<Vec<S, 2>>{Arg<S>(std::forward<A>(a), l), Arg<S>(std::forward<B>(b), l)};
 }
 template <class A, class B, class C>
   requires detail::SomeDevice<A, B, C>
-auto vec(const A& a, const B& b, const C& c, Loc l = Loc::here()) {
+auto vec(A&& a, B&& b, C&& c, Loc l = Loc::here()) {
   using S = detail::meet_t<detail::Met<A, B>, C>;
-  return Val<Vec<S, 3>>{Arg<S>(a, l), Arg<S>(b, l), Arg<S>(c, l)};
+  return Val<Vec<S, 3>>{Arg<S>(std::forward<A>(a), l), Arg<S>(std::forward<B>(b), l),
+                        Arg<S>(std::forward<C>(c), l)};
 }
 template <class A, class B, class C, class D>
   requires detail::SomeDevice<A, B, C, D>
-auto vec(const A& a, const B& b, const C& c, const D& d, Loc l = Loc::here()) {
+auto vec(A&& a, B&& b, C&& c, D&& d, Loc l = Loc::here()) {
   using S = detail::meet_t<detail::Met<detail::Met<A, B>, C>, D>;
-  return Val<Vec<S, 4>>{Arg<S>(a, l), Arg<S>(b, l), Arg<S>(c, l), Arg<S>(d, l)};
+  return Val<Vec<S, 4>>{Arg<S>(std::forward<A>(a), l), Arg<S>(std::forward<B>(b), l),
+                        Arg<S>(std::forward<C>(c), l), Arg<S>(std::forward<D>(d), l)};
 }
 template <detail::HostNumber A, detail::HostNumber... U>
   requires(sizeof...(U) >= 1 && sizeof...(U) <= 3)
@@ -350,22 +360,22 @@ Val<T> random(Loc l = Loc::here()) {
   static_assert(!detail::is_half<T>,
                 "quern: random<T> has too few numbers to be uniform in half; write "
                 "cast<half>(random<float>())");
-  detail::Id first = detail::random_word(l);
-  Val<uint32_t> word = detail::value<uint32_t>(first);
+  Val<uint32_t> word = detail::value<uint32_t>(detail::random_word(l));
   if constexpr (std::is_same_v<T, bool>)
-    return word >= 0x80000000u;
+    return std::move(word) >= 0x80000000u;
   else if constexpr (sizeof(T) < 8) {
     if constexpr (std::is_floating_point_v<T>)
-      return cast<float>(word >> 8, l) * 0x1p-24f;
+      return cast<float>(std::move(word) >> 8, l) * 0x1p-24f;
     else
-      return cast<T>(word, l);
+      return cast<T>(std::move(word), l);
   } else {
-    Val<uint32_t> low = detail::value<uint32_t>(detail::random_word(l, first));
-    Val<uint64_t> both = cast<uint64_t>(word, l) << 32 | cast<uint64_t>(low, l);
+    Val<uint32_t> low = detail::value<uint32_t>(detail::random_word(l));
+    Val<uint64_t> both =
+        cast<uint64_t>(std::move(word), l) << 32 | cast<uint64_t>(std::move(low), l);
     if constexpr (std::is_floating_point_v<T>)
-      return cast<double>(both >> 11, l) * 0x1p-53;
+      return cast<double>(std::move(both) >> 11, l) * 0x1p-53;
     else
-      return cast<T>(both, l);
+      return cast<T>(std::move(both), l);
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What `a[i]` of a local array yields: the element's value, read at once; assignable only as a
-// temporary.
+// What `a[i]` of a local array yields, and `v.xy()` of a variable: the value of these parts, read at
+// once; assignable only as a temporary.
 #include "quern/var.h"
 
 namespace quern {
@@ -8,8 +8,9 @@ namespace detail {
 template <class U>
 void refuse_item() {
   static_assert(never<U>,
-                "quern: this names the value of an array's element, so assigning to it would not "
-                "reach the array; write `a[i] = v`, or `Var v = a[i];` for a copy to change");
+                "quern: this names the value of an array's element (or of a swizzle), so assigning "
+                "to it would not reach the array; write `a[i] = v`, or `Var v = a[i];` for a copy "
+                "to change");
 }
 template <class T>
 [[gnu::cold, gnu::noinline]] void put_items(const Ids<T>& items, const Ids<T>& v, Loc loc) {
@@ -59,7 +60,8 @@ class Item : public detail::Ops<T>, public detail::Parts<Item, T> {
 
   /// The reads; they also name the places.
   detail::Ids<T> quern_items() const { return detail::leaves<quern::Item, T>(*this); }
-  detail::Ids<T> quern_ids(Loc) const { return quern_items(); }
+  detail::Ids<T> quern_ids(Loc) const& { return detail::named(quern_items()); }
+  detail::Ids<T> quern_ids(Loc) && { return quern_items(); }
 };
 #undef QUERN_ITEMS
 #undef QUERN_ITEM

@@ -8,7 +8,8 @@ namespace detail {
 
 /// On the host there is nothing to place.
 struct NotPlaced {
-  constexpr explicit NotPlaced(Loc) {}
+  template <class... A>
+  constexpr explicit NotPlaced(Loc, A&&...) {}
 };
 /// Places what a function of these operands records at its caller's line.
 template <class... A>
@@ -102,44 +103,44 @@ constexpr auto minor2(const M& m, int r0, int r1, int c0, int c1) {
 namespace lang {
 
 template <detail::VectorLike A, detail::VectorLike B>
-constexpr auto dot(const A& a, const B& b, Loc l = Loc::here()) {
+constexpr auto dot(A&& a, B&& b, Loc l = Loc::here()) {
   static_assert(detail::SameSize<A, B>::ok);
-  [[maybe_unused]] detail::Here<A, B> here(l);
+  [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(a), std::forward<B>(b));
   auto&& x = detail::once(a);
   auto&& y = detail::once(b);
   return detail::sum_of<detail::count_of<detail::elem_t<A>>>([&](int k) { return x[k] * y[k]; });
 }
 template <detail::VectorLike A>
-constexpr auto length_squared(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto length_squared(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   auto&& x = detail::once(a);
   return dot(x, x, l);
 }
 template <detail::VectorLike A>
-constexpr auto length(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto length(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   return sqrt(length_squared(a, l));
 }
 template <detail::VectorLike A, detail::VectorLike B>
-constexpr auto distance(const A& a, const B& b, Loc l = Loc::here()) {
+constexpr auto distance(A&& a, B&& b, Loc l = Loc::here()) {
   static_assert(detail::SameSize<A, B>::ok);
-  [[maybe_unused]] detail::Here<A, B> here(l);
+  [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(a), std::forward<B>(b));
   return length(detail::once(a) - detail::once(b), l);
 }
 /// a / length(a).
 template <detail::VectorLike A>
-constexpr auto normalize(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto normalize(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   auto&& x = detail::once(a);
   return x / length(x, l);
 }
 /// Of two vectors in space a vector, in the plane its third component.
 template <detail::VectorLike A, detail::VectorLike B>
-constexpr auto cross(const A& a, const B& b, Loc l = Loc::here()) {
+constexpr auto cross(A&& a, B&& b, Loc l = Loc::here()) {
   static_assert(detail::SameSize<A, B>::ok);
   constexpr int n = detail::count_of<detail::elem_t<A>>;
   static_assert(n < 4, "quern: cross takes vectors of two or three components");
-  [[maybe_unused]] detail::Here<A, B> here(l);
+  [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(a), std::forward<B>(b));
   auto&& x = detail::once(a);
   auto&& y = detail::once(b);
   if constexpr (n == 2)
@@ -152,16 +153,17 @@ constexpr auto cross(const A& a, const B& b, Loc l = Loc::here()) {
 }
 /// i mirrored at the plane with unit normal n.
 template <detail::VectorLike A, detail::VectorLike B>
-constexpr auto reflect(const A& i, const B& n, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A, B> here(l);
+constexpr auto reflect(A&& i, B&& n, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(i), std::forward<B>(n));
   auto&& x = detail::once(i);
   auto&& y = detail::once(n);
   return x - 2 * dot(x, y, l) * y;
 }
 /// a (1 - t) + b t.
 template <detail::Uniform A, detail::Uniform B, detail::Uniform T>
-constexpr auto mix(const A& a, const B& b, const T& t, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A, B, T> here(l);
+constexpr auto mix(A&& a, B&& b, T&& t, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A, B, T> here(l, std::forward<A>(a), std::forward<B>(b),
+                                              std::forward<T>(t));
   auto&& w = detail::once(t);
   return detail::once(a) * (1 - w) + detail::once(b) * w;
 }
@@ -172,8 +174,8 @@ constexpr auto lerp(const A& a, const B& b, const T& t, Loc l = Loc::here()) {
 
 /// The matrix a bᵀ.
 template <detail::VectorLike A, detail::VectorLike B>
-constexpr auto outer(const A& a, const B& b, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A, B> here(l);
+constexpr auto outer(A&& a, B&& b, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(a), std::forward<B>(b));
   auto&& x = detail::once(a);
   auto&& y = detail::once(b);
   return detail::matrix_from<detail::count_of<detail::elem_t<A>>,
@@ -181,22 +183,22 @@ constexpr auto outer(const A& a, const B& b, Loc l = Loc::here()) {
       [&](int r, int c) { return x[r] * y[c]; });
 }
 template <detail::MatrixLike M>
-constexpr auto transpose(const M& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<M> here(l);
+constexpr auto transpose(M&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
   using T = detail::Traits<detail::elem_t<M>>;
   auto&& m = detail::once(a);
   return detail::matrix_from<T::columns, T::rows>([&](int r, int c) { return m(c, r); });
 }
 template <detail::SquareLike M>
-constexpr auto trace(const M& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<M> here(l);
+constexpr auto trace(M&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
   auto&& m = detail::once(a);
   return detail::sum_of<detail::Traits<detail::elem_t<M>>::rows>([&](int k) { return m(k, k); });
 }
 /// By expansion along the first two rows (Laplace).
 template <detail::SquareLike M>
-constexpr auto determinant(const M& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<M> here(l);
+constexpr auto determinant(M&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
   constexpr int n = detail::Traits<detail::elem_t<M>>::rows;
   auto&& m = detail::once(a);
   using detail::minor2;
@@ -215,9 +217,9 @@ constexpr auto determinant(const M& a, Loc l = Loc::here()) {
 }
 /// The adjugate over the determinant; not finite where that is zero.
 template <detail::SquareLike M>
-constexpr auto inverse(const M& a, Loc l = Loc::here()) {
+constexpr auto inverse(M&& a, Loc l = Loc::here()) {
   static_assert(detail::Takes<detail::elem_t<M>, true>::ok);
-  [[maybe_unused]] detail::Here<M> here(l);
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
   constexpr int n = detail::Traits<detail::elem_t<M>>::rows;
   auto&& m = detail::once(a);
   // The cofactor of (r, c), found at (c, r) of the adjugate; others of a row wrap round, which
@@ -244,14 +246,14 @@ constexpr auto inverse(const M& a, Loc l = Loc::here()) {
 
 /// Do all components hold?
 template <detail::BoolLike A>
-constexpr auto all(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto all(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   return detail::fold_bools(detail::once(a), [](const auto& p, const auto& q) { return p & q; });
 }
 /// Does one?
 template <detail::BoolLike A>
-constexpr auto any(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto any(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   return detail::fold_bools(detail::once(a), [](const auto& p, const auto& q) { return p | q; });
 }
 

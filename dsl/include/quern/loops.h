@@ -8,6 +8,14 @@ namespace detail {
 
 struct End {};
 
+/// What a loop counts: a value that may go unused, for its destructor is not trivial.
+template <class T>
+struct LoopIndex : Val<T> {
+  using Val<T>::Val;
+  LoopIndex(const LoopIndex&) = default;
+  ~LoopIndex() {}
+};
+
 /// Its destructor sees a native break, return or goto.
 template <class I, int N>
 class LoopIterator {
@@ -24,7 +32,7 @@ class LoopIterator {
     Ids<T> index;
     loop_begin(spec_, index.v, loc_);
     open_ = true;
-    return Val<T>(index);
+    return LoopIndex<T>(index);
   }
   void operator++() {
     done_ = true;
@@ -73,6 +81,48 @@ Id bound(const U& u, Loc loc) {
     return {};
 }
 
+/// An axis of a grid: a number of indices from 0 on, or a range of one axis.
+template <class X>
+struct AxisOf {
+  static_assert(Bound<X>::ok);
+  using index = index_t<X>;
+  template <class I>
+  static void write(LoopSpec& spec, int k, const X& n, Id zero, Loc loc) {
+    spec.lo[k] = zero;
+    spec.hi[k] = bound<I>(n, loc);
+  }
+};
+template <class J>
+struct AxisOf<Range<J, 1>> {
+  using index = J;
+  template <class I>
+  static void write(LoopSpec& spec, int k, const Range<J, 1>& range, Id, Loc loc) {
+    if (range.spec.serial || range.spec.deterministic || range.spec.has_block)
+      fail(range.loc,
+           "serial(), deterministic() and block_size() take the whole grid, not an axis");
+    spec.lo[k] = convert(range.spec.lo[0], scalar_of<I>(), loc);
+    spec.hi[k] = convert(range.spec.hi[0], scalar_of<I>(), loc);
+    if (range.spec.step[0].recording)
+      spec.step[k] = convert(range.spec.step[0], scalar_of<I>(), loc);
+  }
+};
+template <class X>
+inline constexpr bool is_range = false;
+template <class J>
+inline constexpr bool is_range<Range<J, 1>> = true;
+template <class X>
+concept Axis = Operand<X> || is_range<X>;
+
+template <Axis... X>
+auto grid_of(Loc loc, const X&... axes) {
+  constexpr bool wide = (std::is_same_v<typename AxisOf<X>::index, int64_t> || ...);
+  using I = std::conditional_t<wide, int64_t, int32_t>;
+  Range<I, int(sizeof...(X))> out{{}, loc};
+  const Id zero = host_constant<I>(0, loc);
+  (AxisOf<X>::template write<I>(out.spec, out.spec.rank++, axes, zero, loc), ...);
+  return out;
+}
+
 }  // namespace detail
 
 namespace lang {
@@ -80,13 +130,7 @@ namespace lang {
 /// 0 … n-1.
 template <detail::Operand U>
 auto range(const U& n, Loc l = Loc::here()) {
-  static_assert(detail::Bound<U>::ok);
-  using I = detail::index_t<U>;
-  detail::Range<I, 1> r{{}, l};
-  r.spec.rank = 1;
-  r.spec.lo[0] = detail::host_constant<I>(0, l);
-  r.spec.hi[0] = detail::bound<I>(n, l);
-  return r;
+  return detail::grid_of(l, n);
 }
 /// a … b-1.
 template <detail::Operand A, detail::Operand B>
@@ -99,44 +143,32 @@ auto range(const A& a, const B& b, Loc l = Loc::here()) {
   r.spec.hi[0] = detail::bound<I>(b, l);
   return r;
 }
+/// a, a + step … below b; step is 1 or more.
+template <detail::Operand A, detail::Operand B, detail::Operand S>
+auto range(const A& a, const B& b, const S& step, Loc l = Loc::here()) {
+  static_assert(detail::Bound<A>::ok && detail::Bound<B>::ok && detail::Bound<S>::ok);
+  using I = detail::index_t<A, B, S>;
+  detail::Range<I, 1> r{{}, l};
+  r.spec.rank = 1;
+  r.spec.lo[0] = detail::bound<I>(a, l);
+  r.spec.hi[0] = detail::bound<I>(b, l);
+  r.spec.step[0] = detail::bound<I>(step, l);
+  return r;
+}
 
-/// All index pairs below (n, m), the last axis innermost.
-template <detail::Operand A, detail::Operand B>
-auto grid(const A& n, const B& m, Loc l = Loc::here()) {
-  static_assert(detail::Bound<A>::ok && detail::Bound<B>::ok);
-  using I = detail::index_t<A, B>;
-  detail::Id z = detail::host_constant<I>(0, l);
-  detail::Range<I, 2> r{{}, l};
-  r.spec = {2, false, false, {z, z}, {detail::bound<I>(n, l), detail::bound<I>(m, l)}};
-  return r;
+/// All index tuples, the last axis innermost. An axis is a number n, for 0 … n-1, or a range, as
+/// in grid(n, range(1, m - 1)).
+template <detail::Axis A, detail::Axis B>
+auto grid(const A& a, const B& b, Loc l = Loc::here()) {
+  return detail::grid_of(l, a, b);
 }
-template <detail::Operand A, detail::Operand B, detail::Operand C>
-auto grid(const A& n, const B& m, const C& p, Loc l = Loc::here()) {
-  static_assert(detail::Bound<A>::ok && detail::Bound<B>::ok && detail::Bound<C>::ok);
-  using I = detail::index_t<A, B, C>;
-  detail::Id z = detail::host_constant<I>(0, l);
-  detail::Range<I, 3> r{{}, l};
-  r.spec = {3,
-            false,
-            false,
-            {z, z, z},
-            {detail::bound<I>(n, l), detail::bound<I>(m, l), detail::bound<I>(p, l)}};
-  return r;
+template <detail::Axis A, detail::Axis B, detail::Axis C>
+auto grid(const A& a, const B& b, const C& c, Loc l = Loc::here()) {
+  return detail::grid_of(l, a, b, c);
 }
-template <detail::Operand A, detail::Operand B, detail::Operand C, detail::Operand D>
-auto grid(const A& n, const B& m, const C& p, const D& q, Loc l = Loc::here()) {
-  static_assert(detail::Bound<A>::ok && detail::Bound<B>::ok && detail::Bound<C>::ok &&
-                detail::Bound<D>::ok);
-  using I = detail::index_t<A, B, C, D>;
-  detail::Id z = detail::host_constant<I>(0, l);
-  detail::Range<I, 4> r{{}, l};
-  r.spec = {4,
-            false,
-            false,
-            {z, z, z, z},
-            {detail::bound<I>(n, l), detail::bound<I>(m, l), detail::bound<I>(p, l),
-             detail::bound<I>(q, l)}};
-  return r;
+template <detail::Axis A, detail::Axis B, detail::Axis C, detail::Axis D>
+auto grid(const A& a, const B& b, const C& c, const D& d, Loc l = Loc::here()) {
+  return detail::grid_of(l, a, b, c, d);
 }
 
 /// One iteration after another; loops inside may be parallel.
@@ -162,3 +194,11 @@ detail::Range<I, N> deterministic(detail::Range<I, N> r) {
 
 }  // namespace lang
 }  // namespace quern
+
+template <class T, int N>
+struct std::tuple_size<quern::detail::LoopIndex<quern::Vec<T, N>>>
+    : std::integral_constant<std::size_t, N> {};
+template <std::size_t K, class T, int N>
+struct std::tuple_element<K, quern::detail::LoopIndex<quern::Vec<T, N>>> {
+  using type = quern::Val<T>;
+};

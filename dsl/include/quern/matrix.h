@@ -70,8 +70,8 @@ namespace lang {
 /// Of a vector Σ |v[k]|; of a matrix the largest of its columns'. A NaN may be passed over.
 template <class A>
   requires detail::VectorLike<A> || detail::MatrixLike<A>
-constexpr auto norm_1(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto norm_1(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   using T = detail::Traits<detail::elem_t<A>>;
   auto&& m = detail::once(a);
   return detail::largest_of<T::columns>([&](int c) {
@@ -81,8 +81,8 @@ constexpr auto norm_1(const A& a, Loc l = Loc::here()) {
 /// Of a vector the largest |v[k]|; of a matrix the largest sum of a row. A NaN may be passed over.
 template <class A>
   requires detail::VectorLike<A> || detail::MatrixLike<A>
-constexpr auto norm_inf(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto norm_inf(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   using T = detail::Traits<detail::elem_t<A>>;
   auto&& m = detail::once(a);
   return detail::largest_of<T::rows>([&](int r) {
@@ -91,9 +91,9 @@ constexpr auto norm_inf(const A& a, Loc l = Loc::here()) {
 }
 /// √ Σ m(r, c)²: a matrix's length as a vector.
 template <detail::MatrixLike M>
-constexpr auto norm_frobenius(const M& a, Loc l = Loc::here()) {
+constexpr auto norm_frobenius(M&& a, Loc l = Loc::here()) {
   static_assert(detail::Takes<detail::elem_t<M>, true>::ok);
-  [[maybe_unused]] detail::Here<M> here(l);
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
   using T = detail::Traits<detail::elem_t<M>>;
   auto&& m = detail::once(a);
   return sqrt(detail::sum_of<T::count>([&](int k) {
@@ -104,8 +104,8 @@ constexpr auto norm_frobenius(const M& a, Loc l = Loc::here()) {
 
 /// The square matrix with this diagonal, zero elsewhere.
 template <detail::VectorLike A>
-constexpr auto diagonal(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto diagonal(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   using S = detail::element_t<A>;
   constexpr int n = detail::count_of<detail::elem_t<A>>;
   auto&& v = detail::once(a);
@@ -113,8 +113,8 @@ constexpr auto diagonal(const A& a, Loc l = Loc::here()) {
 }
 /// The vector m(0, 0), m(1, 1) ….
 template <detail::MatrixLike M>
-constexpr auto diagonal(const M& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<M> here(l);
+constexpr auto diagonal(M&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
   using T = detail::Traits<detail::elem_t<M>>;
   auto&& m = detail::once(a);
   constexpr int n = T::rows < T::columns ? T::rows : T::columns;
@@ -122,9 +122,9 @@ constexpr auto diagonal(const M& a, Loc l = Loc::here()) {
 }
 /// The matrix of the cross product: skew(v) * w is cross(v, w).
 template <detail::VectorLike A>
-constexpr auto skew(const A& a, Loc l = Loc::here()) {
+constexpr auto skew(A&& a, Loc l = Loc::here()) {
   static_assert(detail::count_of<detail::elem_t<A>> == 3, "quern: skew takes three components");
-  [[maybe_unused]] detail::Here<A> here(l);
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   using S = detail::element_t<A>;
   auto&& v = detail::once(a);
   return detail::matrix_from<3, 3>([&](int r, int c) {
@@ -140,14 +140,14 @@ constexpr auto skew(const A& a, Loc l = Loc::here()) {
 /// inverse(a) * b does not promise. Not finite where a pivot is zero.
 template <detail::SquareLike A, class B>
   requires detail::VectorLike<B> || detail::MatrixLike<B>
-auto solve(const A& a, const B& b, Loc l = Loc::here()) {
+auto solve(A&& a, B&& b, Loc l = Loc::here()) {
   using T = detail::scalar_t<detail::elem_t<A>>;
   using R = detail::Traits<detail::elem_t<B>>;
   static_assert(detail::Takes<detail::elem_t<A>, true>::ok);
   static_assert(std::is_same_v<T, typename R::scalar>, "quern: solve takes operands of one type");
   constexpr int n = detail::Traits<detail::elem_t<A>>::rows;
   static_assert(R::rows == n, "quern: the number of components differs");
-  [[maybe_unused]] detail::Here<A, B> here(l);
+  [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(a), std::forward<B>(b));
   using S = std::conditional_t<detail::Device<A> || detail::Device<B>, Val<T>, T>;
   const detail::Elimination<n, R::columns, S> system(detail::once(a), detail::once(b));
   if constexpr (detail::is_vector<detail::elem_t<B>>)

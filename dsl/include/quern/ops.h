@@ -103,11 +103,11 @@ Val<typename R::type> apply(Op op, const Ids<A>& a, const Ids<B>& b, Loc loc) {
 
 /// A device operand on the left.
 template <Rule K, class T, Operand U>
-[[gnu::cold, gnu::noinline]] auto bin(Op op, const At<T>& a, const U& b) {
+[[gnu::cold, gnu::noinline]] auto bin(Op op, const At<T>& a, U&& b) {
   using B = operand_t<T, U>;
   using R = Outcome<K, T, B>;
   if constexpr (Judge<R>::ok)
-    return apply<R, T, B>(op, a.ids, operand_ids<scalar_t<B>>(b, a.loc), a.loc);
+    return apply<R, T, B>(op, a.ids, operand_ids<scalar_t<B>>(std::forward<U>(b), a.loc), a.loc);
   else
     return value<typename R::type>(Ids<typename R::type>{});
 }
@@ -173,14 +173,14 @@ struct Common {
 #endif
 };
 
-#define QUERN_BINARY(symbol, rule, op)               \
-  template <Uniform U>                               \
-  friend auto operator symbol(At<T> a, const U& b) { \
-    return bin<Rule::rule, T, U>(Op::op, a, b);      \
-  }                                                  \
-  template <HostUniform U>                           \
-  friend auto operator symbol(const U& a, At<T> b) { \
-    return nib<Rule::rule, T, U>(Op::op, a, b);      \
+#define QUERN_BINARY(symbol, rule, op)                        \
+  template <Uniform U>                                        \
+  friend auto operator symbol(At<T> a, U&& b) {               \
+    return bin<Rule::rule, T>(Op::op, a, std::forward<U>(b)); \
+  }                                                           \
+  template <HostUniform U>                                    \
+  friend auto operator symbol(const U& a, At<T> b) {          \
+    return nib<Rule::rule, T, U>(Op::op, a, b);               \
   }
 // C++20 also tries `b == a`: two device operands of one type need an exact overload.
 #define QUERN_EQUALITY(symbol, op)                                                  \
@@ -189,7 +189,7 @@ struct Common {
   }                                                                                 \
   template <HostUniform U>                                                          \
   friend auto operator symbol(At<T> a, const U& b) {                                \
-    return bin<Rule::equality, T, U>(Op::op, a, b);                                 \
+    return bin<Rule::equality, T>(Op::op, a, b);                                    \
   }                                                                                 \
   template <HostUniform U>                                                          \
   friend auto operator symbol(const U& a, At<T> b) {                                \
@@ -241,14 +241,14 @@ struct BoolOps : Common<T> {
   // Left: At remembers where recording stood, so all that the right operand records is known.
   // Right: the exact type, so that the built-in && never ties.
   template <DeviceBool U>
-  friend auto operator&&(At<T> a, const U& b) {
-    return value<typename Dependent<U, T>::type>(
-        guard(true, a.ids.v[0], b.quern_ids(a.loc).v[0], a.recorded.position, a.loc));
+  friend auto operator&&(At<T> a, U&& b) {
+    return value<typename Dependent<U, T>::type>(guard(
+        true, a.ids.v[0], std::forward<U>(b).quern_ids(a.loc).v[0], a.recorded.position, a.loc));
   }
   template <DeviceBool U>
-  friend auto operator||(At<T> a, const U& b) {
-    return value<typename Dependent<U, T>::type>(
-        guard(false, a.ids.v[0], b.quern_ids(a.loc).v[0], a.recorded.position, a.loc));
+  friend auto operator||(At<T> a, U&& b) {
+    return value<typename Dependent<U, T>::type>(guard(
+        false, a.ids.v[0], std::forward<U>(b).quern_ids(a.loc).v[0], a.recorded.position, a.loc));
   }
 };
 template <>
@@ -271,9 +271,9 @@ concept MixedDevice =
 
 // Of the exact type, for the built-in ! not to tie; pure, so it takes the line recorded last.
 template <detail::DeviceBool A>
-auto operator!(const A& a) {
+auto operator!(A&& a) {
   return detail::value<detail::elem_t<A>>(
-      detail::unary(detail::Op::bit_not, a.quern_ids(Loc{}).v[0], Loc{}));
+      detail::unary(detail::Op::bit_not, std::forward<A>(a).quern_ids(Loc{}).v[0], Loc{}));
 }
 
 // A host bool beside a device one: the host decides at once.
@@ -298,13 +298,13 @@ template <class A, class B>
   requires detail::MixedDevice<A, B>
 auto operator==(const A& a, const B& b) {
   using T = detail::elem_t<A>;
-  return detail::bin<detail::Rule::equality, T, B>(detail::Op::eq, At<T>(a, Loc{}), b);
+  return detail::bin<detail::Rule::equality, T>(detail::Op::eq, At<T>(a, Loc{}), b);
 }
 template <class A, class B>
   requires detail::MixedDevice<A, B>
 auto operator!=(const A& a, const B& b) {
   using T = detail::elem_t<A>;
-  return detail::bin<detail::Rule::equality, T, B>(detail::Op::ne, At<T>(a, Loc{}), b);
+  return detail::bin<detail::Rule::equality, T>(detail::Op::ne, At<T>(a, Loc{}), b);
 }
 
 // Refusals that say what to write instead.

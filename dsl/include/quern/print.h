@@ -75,14 +75,17 @@ struct Reports {
   static constexpr int count = int(sizeof...(U));
   Id ids[size_t((count_of<elem_t<U>> + ... + 1))];
   Reported values[size_t(count + 1)];
-  explicit Reports([[maybe_unused]] Loc loc, const U&... u) {
+  explicit Reports([[maybe_unused]] Loc loc, U&&... u) {
     [[maybe_unused]] Id* next = ids;
     [[maybe_unused]] Reported* value = values;
     [[maybe_unused]] auto append = [&](const char* form, const auto& list, int n) {
       *value++ = {form, next, n};
       for (Id id : list.v) *next++ = id;
     };
-    (append(form_of<elem_t<U>>(), result_ids(u, loc), count_of<elem_t<U>>), ...);
+    (append(form_of<elem_t<U>>(), result_ids(std::forward<U>(u), loc), count_of<elem_t<U>>), ...);
+    Evaluated operands[size_t(count + 1)];
+    for (int k = 0; k < count; k++) operands[k] = {values[k].scalars, values[k].count};
+    in_order(operands, count, loc);
   }
 };
 }  // namespace detail
@@ -92,14 +95,14 @@ namespace lang {
 /// its rows, a structure's by its members; the line appears at the next host wait. At most 16
 /// scalars.
 template <detail::Operand... A>
-void print(detail::Format format, const A&... a) {
-  detail::Reports<A...> all(format.loc, a...);
+void print(detail::Format format, A&&... a) {
+  detail::Reports<A...> all(format.loc, std::forward<A>(a)...);
   detail::print(format.text, all.values, all.count, format.loc);
 }
 /// An error, thrown at the next host wait, where `c` is false.
 template <detail::Operand... A>
-void check(Arg<bool> c, const char* message, const A&... a) {
-  detail::Reports<A...> all(c.loc, a...);
+void check(Arg<bool> c, const char* message, A&&... a) {
+  detail::Reports<A...> all(c.loc, std::forward<A>(a)...);
   detail::check(c.id(), message, all.values, all.count, c.loc);
 }
 }  // namespace lang

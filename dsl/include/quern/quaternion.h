@@ -76,17 +76,18 @@ constexpr auto quaternion_log(const Q& q) {
 // ---- making
 /// Of its parts.
 template <detail::ScalarLike X, detail::ScalarLike Y, detail::ScalarLike Z, detail::ScalarLike R>
-constexpr auto quaternion(const X& x, const Y& y, const Z& z, const R& w, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<X, Y, Z, R> here(l);
+constexpr auto quaternion(X&& x, Y&& y, Z&& z, R&& w, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<X, Y, Z, R> here(l, std::forward<X>(x), std::forward<Y>(y),
+                                                 std::forward<Z>(z), std::forward<R>(w));
   auto v = vec(x, y, z, w);
   using T = detail::scalar_t<detail::elem_t<decltype(v)>>;
   return detail::number<Quaternion<HostW, T>>(v.x, v.y, v.z, v.w);
 }
 /// The turn about an axis of length 1 by an angle in radians.
 template <detail::VectorLike N, detail::ScalarLike A>
-constexpr auto quaternion(const N& axis, const A& angle, Loc l = Loc::here()) {
+constexpr auto quaternion(N&& axis, A&& angle, Loc l = Loc::here()) {
   static_assert(detail::count_of<detail::elem_t<N>> == 3, "quern: an axis has three components");
-  [[maybe_unused]] detail::Here<N, A> here(l);
+  [[maybe_unused]] detail::Here<N, A> here(l, std::forward<N>(axis), std::forward<A>(angle));
   using T = detail::scalar_t<detail::elem_t<N>>;
   auto&& n = detail::once(axis);
   auto half = detail::beside<Quaternion<HostW, T>>(angle) * T(0.5);
@@ -96,9 +97,9 @@ constexpr auto quaternion(const N& axis, const A& angle, Loc l = Loc::here()) {
 /// The turn by a rotation matrix, up to the sign; from its largest part, so that nothing cancels
 /// (Shepperd, "Quaternion from Rotation Matrix", Journal of Guidance and Control 1, 1978).
 template <detail::SquareLike M>
-constexpr auto quaternion(const M& rotation, Loc l = Loc::here()) {
+constexpr auto quaternion(M&& rotation, Loc l = Loc::here()) {
   static_assert(detail::Traits<detail::elem_t<M>>::rows == 3, "quern: a rotation matrix is 3×3");
-  [[maybe_unused]] detail::Here<M> here(l);
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(rotation));
   using T = detail::scalar_t<detail::elem_t<M>>;
   auto&& m = detail::once(rotation);
   // 4 q qᵀ: four times the products of the parts.
@@ -119,8 +120,8 @@ constexpr auto quaternion(const M& rotation, Loc l = Loc::here()) {
 /// Hamilton's product.
 template <detail::QuaternionLike A, detail::QuaternionLike B>
   requires detail::SameNumbers<A, B>
-constexpr auto operator*(const A& a, const B& b) {
-  [[maybe_unused]] detail::Here<A, B> here(Loc{});
+constexpr auto operator*(A&& a, B&& b) {
+  [[maybe_unused]] detail::Here<A, B> here(Loc{}, std::forward<A>(a), std::forward<B>(b));
   auto&& p = detail::once(a);
   auto&& q = detail::once(b);
   return detail::number<detail::elem_t<A>>(
@@ -129,8 +130,8 @@ constexpr auto operator*(const A& a, const B& b) {
 }
 template <detail::QuaternionLike A, detail::QuaternionLike B>
   requires detail::SameNumbers<A, B>
-constexpr auto dot(const A& a, const B& b, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A, B> here(l);
+constexpr auto dot(A&& a, B&& b, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(a), std::forward<B>(b));
   auto&& p = detail::once(a);
   auto&& q = detail::once(b);
   return p.x * q.x + p.y * q.y + p.z * q.z + p.w * q.w;
@@ -142,27 +143,27 @@ constexpr auto length_squared(const A& a, Loc l = Loc::here()) {
 }
 /// The norm, √(x² + y² + z² + w²).
 template <detail::QuaternionLike A>
-constexpr auto length(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto length(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   return sqrt(length_squared(a));
 }
 template <detail::QuaternionLike A>
-constexpr auto normalize(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto normalize(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   auto&& q = detail::once(a);
   return q / length(q);
 }
 /// w - x i - y j - z k: of a turn the turn back.
 template <detail::QuaternionLike A>
-constexpr auto conjugate(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto conjugate(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   auto&& q = detail::once(a);
   return detail::number<detail::elem_t<A>>(-q.x, -q.y, -q.z, q.w);
 }
 /// conjugate(q) / length_squared(q); not finite where that is zero.
 template <detail::QuaternionLike A>
-constexpr auto inverse(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto inverse(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   auto&& q = detail::once(a);
   return conjugate(q) / length_squared(q);
 }
@@ -173,8 +174,8 @@ constexpr auto exp(const A& a) {
   return detail::quaternion_exp(a);
 }
 template <detail::DeviceQuaternion A>
-auto exp(const A& a, Loc l = Loc::here()) {
-  detail::Placed here(l);
+auto exp(A&& a, Loc l = Loc::here()) {
+  detail::Placed here(l, std::forward<A>(a));
   return detail::quaternion_exp(detail::once(a));
 }
 /// log |q| + v/|v| atan2(|v|, w); of a negative real number the axis is i.
@@ -183,17 +184,17 @@ constexpr auto log(const A& a) {
   return detail::quaternion_log(a);
 }
 template <detail::DeviceQuaternion A>
-auto log(const A& a, Loc l = Loc::here()) {
-  detail::Placed here(l);
+auto log(A&& a, Loc l = Loc::here()) {
+  detail::Placed here(l, std::forward<A>(a));
   return detail::quaternion_log(detail::once(a));
 }
 
 // ---- turning; quaternions of length 1
 /// The vector turned: q v q⁻¹, as v + w t + u × t with u the parts i, j, k and t = 2 u × v.
 template <detail::QuaternionLike A, detail::VectorLike V>
-constexpr auto rotate(const A& a, const V& v, Loc l = Loc::here()) {
+constexpr auto rotate(A&& a, V&& v, Loc l = Loc::here()) {
   static_assert(detail::count_of<detail::elem_t<V>> == 3, "quern: rotate takes three components");
-  [[maybe_unused]] detail::Here<A, V> here(l);
+  [[maybe_unused]] detail::Here<A, V> here(l, std::forward<A>(a), std::forward<V>(v));
   auto&& q = detail::once(a);
   auto&& p = detail::once(v);
   auto u = detail::vector_part(q);
@@ -202,8 +203,8 @@ constexpr auto rotate(const A& a, const V& v, Loc l = Loc::here()) {
 }
 /// The matrix that turns likewise: rotation_matrix(q) * v is rotate(q, v).
 template <detail::QuaternionLike A>
-constexpr auto rotation_matrix(const A& a, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A> here(l);
+constexpr auto rotation_matrix(A&& a, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A> here(l, std::forward<A>(a));
   auto&& q = detail::once(a);
   auto x = 2 * q.x, y = 2 * q.y, z = 2 * q.z;
   auto xx = x * q.x, yy = y * q.y, zz = z * q.z, xy = x * q.y, xz = x * q.z, yz = y * q.z;
@@ -218,8 +219,9 @@ constexpr auto rotation_matrix(const A& a, Loc l = Loc::here()) {
 /// the result, as of nlerp, is normalized.
 template <detail::QuaternionLike A, detail::QuaternionLike B, detail::ScalarLike S>
   requires detail::SameNumbers<A, B>
-constexpr auto slerp(const A& a, const B& b, const S& t, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A, B, S> here(l);
+constexpr auto slerp(A&& a, B&& b, S&& t, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A, B, S> here(l, std::forward<A>(a), std::forward<B>(b),
+                                              std::forward<S>(t));
   using T = detail::part_t<A>;
   auto&& p = detail::once(a);
   auto&& q = detail::once(b);
@@ -236,8 +238,9 @@ constexpr auto slerp(const A& a, const B& b, const S& t, Loc l = Loc::here()) {
 /// normalize(a (1 - t) ± b t), the shorter way: cheaper than slerp, at a rate not quite constant.
 template <detail::QuaternionLike A, detail::QuaternionLike B, detail::ScalarLike S>
   requires detail::SameNumbers<A, B>
-constexpr auto nlerp(const A& a, const B& b, const S& t, Loc l = Loc::here()) {
-  [[maybe_unused]] detail::Here<A, B, S> here(l);
+constexpr auto nlerp(A&& a, B&& b, S&& t, Loc l = Loc::here()) {
+  [[maybe_unused]] detail::Here<A, B, S> here(l, std::forward<A>(a), std::forward<B>(b),
+                                              std::forward<S>(t));
   using T = detail::part_t<A>;
   auto&& p = detail::once(a);
   auto&& q = detail::once(b);

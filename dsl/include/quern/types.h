@@ -333,6 +333,8 @@ using elem_t = typename ElemOf<bare<X>>::type;
 template <class X>
 concept Uniform = Operand<X> && !is_structure<elem_t<X>>;
 template <class X>
+concept DeviceUniform = Device<X> && Uniform<X>;
+template <class X>
 concept HostUniform = Host<X> && !is_structure<bare<X>>;
 
 template <class X>

@@ -35,6 +35,22 @@ Ids<T> joined(const A&... parts) {
   return out;
 }
 
+template <class T, class First, class... A>
+[[gnu::cold]] Ids<T> rows(const First& first, const A&... more) {
+  in_order(first.loc, first.ids, more.ids...);
+  return joined<T>(first.ids, more.ids...);
+}
+/// An array of its elements.
+template <class T, class E, class... A>
+[[gnu::cold]] Ids<T> elements(const Arg<E>& first, A&&... more) {
+  constexpr bool as_many = count_of<T> == int(sizeof...(A) + 1) * count_of<E>;
+  static_assert(as_many, "quern: an array takes as many values as it has elements");
+  if constexpr (as_many)
+    return rows<T>(first, Arg<E>(std::forward<A>(more), first.loc)...);
+  else
+    return {};
+}
+
 }  // namespace detail
 
 #define QUERN_UNCHANGING                         \
@@ -71,22 +87,30 @@ class Val : public detail::Ops<T>, public detail::Parts<Val, T> {
   Val(const Val&) = default;
   Val(const Val& u_, Loc) : Val(u_) {}  // generic code says where it converts
   template <detail::Operand U>
-    requires(!std::is_same_v<U, Val>)
-  Val(const U& u_, Loc l_ = Loc::here()) : Val(detail::converted<T>(u_, l_)) {}
+    requires(!std::is_same_v<detail::bare<U>, Val>)
+  Val(U&& u_, Loc l_ = Loc::here()) : Val(detail::converted<T>(std::forward<U>(u_), l_)) {}
   /// A vector of its components, a matrix of its rows.
   Val(Row a_, Row b_)
     requires(detail::rows_of<T> == 2)
-      : Val(detail::joined<T>(a_.ids, b_.ids)) {}
+      : Val(detail::rows<T>(a_, b_)) {}
   Val(Row a_, Row b_, Row c_)
     requires(detail::rows_of<T> == 3)
-      : Val(detail::joined<T>(a_.ids, b_.ids, c_.ids)) {}
+      : Val(detail::rows<T>(a_, b_, c_)) {}
   Val(Row a_, Row b_, Row c_, Row d_)
     requires(detail::rows_of<T> == 4)
-      : Val(detail::joined<T>(a_.ids, b_.ids, c_.ids, d_.ids)) {}
+      : Val(detail::rows<T>(a_, b_, c_, d_)) {}
   /// A matrix of its numbers, row by row.
   template <detail::Operand... A>
     requires(detail::is_matrix<T> && int(sizeof...(A)) == detail::count_of<T>)
-  Val(const A&... a_) : Val(detail::joined<T>(Arg<detail::scalar_t<T>>(a_, Loc{}).ids...)) {}
+  Val(A&&... a_) : Val(detail::rows<T>(Arg<detail::scalar_t<T>>(std::forward<A>(a_), Loc{})...)) {}
+  /// An array of its elements, as in `{1, 2, 3}`, or of those of a std::array.
+  template <detail::Operand... A>
+    requires(detail::is_array<T> && sizeof...(A) >= 1)
+  Val(Arg<typename detail::ArrayElement<T>::type> first_, A&&... more_)
+      : Val(detail::elements<T>(first_, std::forward<A>(more_)...)) {}
+  template <detail::StandardArray C>
+    requires detail::is_array<T>
+  Val(const C& c_, Loc l_ = Loc::here()) : Val(detail::own_array(c_), l_) {}
   template <class U = T>
   Val() : Base(detail::Ids<T>{}) {
     static_assert(detail::never<U>,
@@ -97,7 +121,10 @@ class Val : public detail::Ops<T>, public detail::Parts<Val, T> {
     requires(sizeof(T) == 0);
   QUERN_UNCHANGING
 
-  detail::Ids<T> quern_ids(Loc) const { return detail::leaves<quern::Val, T>(*this); }
+  detail::Ids<T> quern_ids(Loc) const& {
+    return detail::named(detail::leaves<quern::Val, T>(*this));
+  }
+  detail::Ids<T> quern_ids(Loc) && { return detail::leaves<quern::Val, T>(*this); }
   /// For structured bindings of a vector.
   template <int K>
   auto get() const {

@@ -114,6 +114,15 @@ class Var : public detail::Ops<T>, public detail::Parts<Var, T> {
     requires(!std::is_same_v<U, Var>)
   Var(const U& u_, Loc l_ = Loc::here())
       : Var(detail::new_slots<T>(detail::converted<T>(u_, l_), l_)) {}
+  /// An array of its elements, as in `{1, 2, 3}`, or of those of a std::array.
+  template <detail::Operand... A>
+    requires(detail::is_array<T> && sizeof...(A) >= 1)
+  Var(Arg<typename detail::ArrayElement<T>::type> first_, A&&... more_)
+      : Var(detail::new_slots<T>(detail::elements<T>(first_, std::forward<A>(more_)...),
+                                 first_.loc)) {}
+  template <detail::StandardArray C>
+    requires detail::is_array<T>
+  Var(const C& c_, Loc l_ = Loc::here()) : Var(detail::own_array(c_), l_) {}
   Var(const Var& other_, Loc l_ = Loc::here())
       : Var(detail::new_slots<T>(other_.quern_ids(l_), l_)) {}
   explicit Var(const detail::SlotIds<T>& slots_) : Base(slots_) {}
@@ -198,5 +207,7 @@ template <detail::Device U>
 Var(const U&) -> Var<detail::elem_t<U>>;
 template <detail::Host U>
 Var(const U&) -> Var<U>;
+template <detail::StandardArray C>
+Var(const C&) -> Var<detail::own_array_t<C>>;
 
 }  // namespace quern

@@ -158,7 +158,7 @@ void each_of(const Field<T, N>& x, const Val<int64_t>& lo, const Val<int64_t>& h
   } else {
     Val<int64_t> row = x.template dim<int64_t>(N - 1);
     Var<int64_t> at = lo;
-    for ([[maybe_unused]] auto _ : repeat_while([&] { return at < hi; })) {
+    for (auto _ : repeat_while([&] { return at < hi; })) {
       Val<int64_t> end = min(hi, at + (row - at % row));
       Var<Vec<int64_t, N>> index = index_of(x, at);
       Val<int64_t> shift = index[N - 1] - at;

@@ -44,11 +44,10 @@ void write_kept(const Field<T>& in, const Field<F>& flags, const Field<int64_t>&
                           Val<int64_t> lo = c * chunk_length;
                           Val<int64_t> hi = min(lo + chunk_length, length_of(from));
                           Var<int64_t> end = kept;
-                          for ([[maybe_unused]] auto _ : when(c + 1 < chunks))
-                            end = nth(starts, c + 1);
+                          for (auto _ : when(c + 1 < chunks)) end = nth(starts, c + 1);
                           Var<int64_t> at = nth(starts, c);
                           for (auto i : range(lo, hi)) {
-                            for ([[maybe_unused]] auto _ : when(at < end)) {
+                            for (auto _ : when(at < end)) {
                               nth(to, Val<int64_t>(at)) = nth(from, i);
                               at += cast<int64_t>(K{}(Val<F>(nth(test, i))));
                             }

@@ -57,7 +57,7 @@ Result<int64_t> count_in_tables(const Field<T, N>& values, const Field<B>& bins,
                       };
                       for (auto b : range(end)) {
                         Val<uint32_t> here = total(b);
-                        for ([[maybe_unused]] auto _ : when(here != 0)) nth(to, b) += cast<B>(here);
+                        for (auto _ : when(here != 0)) nth(to, b) += cast<B>(here);
                       }
                       outside += cast<int64_t>(total(end));
                     }
@@ -78,8 +78,8 @@ Result<int64_t> count_in_place(const Field<T, N>& values, const Field<B>& bins, 
                     Var<int64_t> outside;
                     all_of(from, false, [&](const auto& v, const auto&) {
                       Val<int64_t> bin = O::template bin<T>(v, length_of(to), low, high, factor);
-                      for ([[maybe_unused]] auto _ : when(bin < length_of(to))) nth(to, bin) += 1;
-                      for ([[maybe_unused]] auto _ : otherwise()) outside += 1;
+                      for (auto _ : when(bin < length_of(to))) nth(to, bin) += 1;
+                      for (auto _ : otherwise()) outside += 1;
                     });
                     return outside;
                   },

@@ -68,7 +68,7 @@ Result<U> scan_serially(const Field<T>& in, const Field<U>& out, U init, bool ch
                         if constexpr (kind == Scan::exclusive) {
                           scan_from<kind, O>(from, to, made, 0, size);
                         } else {
-                          for ([[maybe_unused]] auto _ : when(size > 0)) {
+                          for (auto _ : when(size > 0)) {
                             made = element_as<U>(nth(from, 0));
                             nth(to, 0) = made;
                             scan_from<kind, O>(from, to, made, 1, size);
@@ -113,12 +113,12 @@ Result<U> scan_chunks(const Field<T>& in, const Field<U>& total, const Field<U>&
                           Val<int64_t> hi = min(lo + chunk_length, length_of(from));
                           Var<U> made = first;
                           if constexpr (kind == Scan::exclusive) {
-                            for ([[maybe_unused]] auto _ : when(c > 0))
+                            for (auto _ : when(c > 0))
                               made = applied<O, U>(first, nth(totals, c - 1));
                             scan_from<kind, O>(from, to, made, lo, hi);
                           } else {
                             made = element_as<U>(nth(from, lo));
-                            for ([[maybe_unused]] auto _ : when(c > 0))
+                            for (auto _ : when(c > 0))
                               made = applied<O, U>(nth(totals, c - 1), made);
                             nth(to, lo) = made;
                             scan_from<kind, O>(from, to, made, lo + 1, hi);

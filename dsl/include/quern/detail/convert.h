@@ -19,14 +19,14 @@ Id host_constant(H v, Loc loc) {
 /// The scalars of operand `u`: of a device value as they are, of a host value as S (of a structure,
 /// as its own).
 template <class S, Operand U>
-auto operand_ids(const U& u, Loc loc) {
+auto operand_ids(U&& u, Loc loc) {
   if constexpr (Device<U>)
-    return u.quern_ids(loc);
+    return std::forward<U>(u).quern_ids(loc);
   else {
-    using T = rebind_t<U, S>;
+    using T = rebind_t<bare<U>, S>;
     Ids<T> out;
     int k = 0;
-    Traits<U>::each(u, [&](const auto& v) {
+    Traits<bare<U>>::each(u, [&](const auto& v) {
       if constexpr (is_structure<T>)
         out.v[k++] = host_constant<bare<decltype(v)>>(v, loc);
       else
@@ -38,8 +38,8 @@ auto operand_ids(const U& u, Loc loc) {
 
 /// The scalars of a result or argument, of a host value in its own types.
 template <Operand U>
-auto result_ids(const U& u, Loc loc) {
-  return operand_ids<scalar_t<canonical_t<elem_t<U>>>>(u, loc);
+auto result_ids(U&& u, Loc loc) {
+  return operand_ids<scalar_t<canonical_t<elem_t<U>>>>(std::forward<U>(u), loc);
 }
 
 /// May a U initialise a T whose scalars are of one type?
@@ -83,17 +83,17 @@ struct Initialises<T, U> {
 
 /// Initialises or assigns a T: no narrowing; a scalar fills a vector or matrix.
 template <class T, Operand U>
-Ids<T> converted(const U& u, Loc loc) {
+Ids<T> converted(U&& u, Loc loc) {
   if constexpr (is_structure<T> || is_structure<elem_t<U>>) {
     if constexpr (std::is_same_v<T, elem_t<U>>)
-      return operand_ids<void>(u, loc);
+      return operand_ids<void>(std::forward<U>(u), loc);
     else
       return static_cast<void>(Initialises<T, U>::ok), Ids<T>{};
   } else if constexpr (!Initialises<T, U>::ok) {
     return Ids<T>{};
   } else {
     Ids<T> out;
-    auto from = operand_ids<scalar_t<T>>(u, loc);
+    auto from = operand_ids<scalar_t<T>>(std::forward<U>(u), loc);
     constexpr int n = count_of<elem_t<U>>;
     for (int k = 0; k < count_of<T>; k++) {
       out.v[k] = n == 1 && k > 0 ? out.v[0] : from.v[n == 1 ? 0 : k];
@@ -123,9 +123,12 @@ struct At {
   Loc loc;
   [[no_unique_address]] detail::Recorded<T> recorded = {};
   QUERN_RECORDS At(const Val<T>& v, Loc l = Loc::here()) : ids(v.quern_ids(l)), loc(l) {}
+  QUERN_RECORDS At(Val<T>&& v, Loc l = Loc::here()) : ids(std::move(v).quern_ids(l)), loc(l) {}
   QUERN_RECORDS At(const Var<T>& v, Loc l = Loc::here()) : ids(v.quern_ids(l)), loc(l) {}
   QUERN_RECORDS At(const Elem<T>& v, Loc l = Loc::here()) : ids(v.quern_ids(l)), loc(l) {}
+  QUERN_RECORDS At(Elem<T>&& v, Loc l = Loc::here()) : ids(std::move(v).quern_ids(l)), loc(l) {}
   QUERN_RECORDS At(const Item<T>& v, Loc l = Loc::here()) : ids(v.quern_ids(l)), loc(l) {}
+  QUERN_RECORDS At(Item<T>&& v, Loc l = Loc::here()) : ids(std::move(v).quern_ids(l)), loc(l) {}
 };
 
 /// Anything that may initialise a T, and where it was written.
@@ -134,7 +137,9 @@ struct Arg {
   detail::Ids<T> ids;
   Loc loc;
   template <detail::Operand U>
-  QUERN_RECORDS Arg(const U& u, Loc l = Loc::here()) : ids(detail::converted<T>(u, l)), loc(l) {}
+    requires(!std::is_same_v<detail::bare<U>, Arg>)
+  QUERN_RECORDS Arg(U&& u, Loc l = Loc::here())
+      : ids(detail::converted<T>(std::forward<U>(u), l)), loc(l) {}
   detail::Id id() const { return ids.v[0]; }
 };
 
@@ -145,7 +150,7 @@ struct Index {
   Id id;
   Loc loc;
   template <Operand U>
-  Index(const U& u, Loc l = Loc::here()) : loc(l) {
+  Index(U&& u, Loc l = Loc::here()) : loc(l) {
     using S = scalar_t<elem_t<U>>;
     constexpr bool scalar = is_scalar<elem_t<U>>, integer = Integer<S>;
     static_assert(scalar,
@@ -159,7 +164,7 @@ struct Index {
       id = narrow ? host_constant<int32_t>(u, l) : host_constant<int64_t>(u, l);
     } else {
       constexpr bool wide = sizeof(S) == 8 || std::is_same_v<S, uint32_t>;
-      id = convert(u.quern_ids(l).v[0], wide ? Scalar::i64 : Scalar::i32, l);
+      id = convert(std::forward<U>(u).quern_ids(l).v[0], wide ? Scalar::i64 : Scalar::i32, l);
     }
   }
 };
@@ -171,12 +176,12 @@ struct IndexVector {
   Loc loc;
   template <Operand U>
     requires(!is_scalar<elem_t<U>>)
-  QUERN_RECORDS IndexVector(const U& u, Loc l = Loc::here()) : loc(l) {
+  QUERN_RECORDS IndexVector(U&& u, Loc l = Loc::here()) : loc(l) {
     using S = scalar_t<elem_t<U>>;
     constexpr bool integer = Integer<S>, matches = count_of<elem_t<U>> == N;
     static_assert(integer, "quern: an index is a vector of integers; write cast<int>(value)");
     static_assert(matches, "quern: the index has not one component per axis");
-    auto from = operand_ids<canonical_t<S>>(u, l);
+    auto from = operand_ids<canonical_t<S>>(std::forward<U>(u), l);
     constexpr bool wide = sizeof(S) == 8 || std::is_same_v<S, uint32_t>;
     for (int k = 0; k < N; k++) id[k] = convert(from.v[k], wide ? Scalar::i64 : Scalar::i32, l);
   }

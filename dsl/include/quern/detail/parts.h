@@ -68,6 +68,23 @@ auto& part_at(V& v, int k, int count, Loc loc) {
   return v.quern_part(k < 0 || k >= count ? 0 : k);
 }
 
+/// Are the components of a swizzle different ones?
+constexpr bool distinct(auto... components) {
+  unsigned seen = 0;
+  bool all = true;
+  ((all &= !(seen >> components & 1), seen |= 1u << components), ...);
+  return all;
+}
+/// A swizzle yields a value; one of a variable can be assigned where no component comes twice.
+template <template <class> class K, class V, bool distinct>
+struct Swizzled {
+  using type = Val<V>;
+};
+template <class V>
+struct Swizzled<Var, V, true> {
+  using type = Item<V>;
+};
+
 /// Scalars x, y … of a vector.
 template <template <class> class K, class S, int N>
 struct Named;
@@ -107,9 +124,10 @@ struct Parts<K, Vec<S, N>> : Named<K, S, N>, Swizzles<Parts<K, Vec<S, N>>, N> {
     return Component<K, S>::of(leaves<K, T>(*this), in_range(k.id, N, k.loc), k.loc);
   }
   template <int... I>
-  Val<Vec<S, int(sizeof...(I))>> swizzle(Loc l) const {
-    return Val<Vec<S, int(sizeof...(I))>>(
-        Ids<Vec<S, int(sizeof...(I))>>{{quern_part(I).quern_ids(l).v[0]...}});
+  auto swizzle(Loc l) const {
+    using V = Vec<S, int(sizeof...(I))>;
+    return
+        typename Swizzled<K, V, distinct(I...)>::type(Ids<V>{{quern_part(I).quern_ids(l).v[0]...}});
   }
 };
 

@@ -21,6 +21,7 @@ enum class Atomic : uint8_t { add, mul, min, max, bit_and, bit_or, bit_xor, exch
 struct Id {
   uint32_t index = 0;
   uint32_t recording = 0;  ///< 0: none
+  bool named = false;      ///< read from an object with a name: of an earlier statement
 };
 
 /// The ids of a value's scalars.
@@ -37,6 +38,13 @@ auto part_of(const Ids<T, N>& ids, int at) {
   Ids<M, N == count_of<T> ? count_of<M> : slots_of<M>.slots> out;
   for (Id& id : out.v) id = ids.v[at++];
   return out;
+}
+
+/// The ids as read from an object with a name.
+template <class T, int N>
+constexpr Ids<T, N> named(Ids<T, N> ids) {
+  for (Id& id : ids.v) id.named = true;
+  return ids;
 }
 
 struct FieldObject;
@@ -59,8 +67,21 @@ QUERN_RECORDS void product(Scalar compute, const Id* a, const Id* b, int rows, i
                            int columns, Id* out, Loc loc);
 QUERN_RECORDS Id unary(Op op, Id a, Loc loc);
 QUERN_RECORDS Id ternary(Op op, Id a, Id b, Id c, Loc loc);  ///< select, fma
-/// 32 random bits; `first` is the word they continue, where a number takes two.
-QUERN_RECORDS Id random_word(Loc loc, Id first = {});
+/// 32 random bits.
+QUERN_RECORDS Id random_word(Loc loc);
+
+/// The operands of one operation, from the left. Compilers evaluate them in different orders: puts
+/// their random numbers into that of the operands, or poisons where effects cannot be.
+struct Evaluated {
+  const Id* ids;
+  int count;
+};
+QUERN_RECORDS void in_order(const Evaluated* operands, int count, Loc loc);
+template <class... T>
+void in_order(Loc loc, const T&... ids) {
+  const Evaluated all[] = {{ids.v, int(sizeof ids.v / sizeof(Id))}...};
+  in_order(all, int(sizeof...(T)), loc);
+}
 
 /// `index`; checked: an error unless it is one of 0 … count-1 of `what`.
 QUERN_RECORDS Id in_range(Id index, int count, Loc loc, const char* what = "a component");
@@ -82,8 +103,8 @@ QUERN_RECORDS Id item(Id base, Id index, int stride, int offset, Loc loc);
 QUERN_RECORDS void put_at(const Id* slots, int count, Id index, Id v, Loc loc);
 /// `slot op= v`; across a parallel loop a reduction where `op` is one.
 QUERN_RECORDS void update(Op op, Id slot, Id v, Loc loc);
-/// atomic_min(slot, v) and its like.
-QUERN_RECORDS void update(Atomic op, Id slot, Id v, Loc loc);
+/// atomic_min(slot, v) and its like. Yields the old value; of a reduction one that cannot be used.
+QUERN_RECORDS Id update(Atomic op, Id slot, Id v, Loc loc);
 
 // ---- storage
 /// Records the read of an element; the id also names the place for what follows.
@@ -101,6 +122,7 @@ struct LoopSpec {
   int rank = 0;
   bool serial = false, deterministic = false;
   Id lo[4], hi[4];
+  Id step[4];  ///< none: 1
   bool has_block = false;
   int64_t block = 0;  ///< iterations kept together
 };
@@ -143,10 +165,33 @@ QUERN_RECORDS void check(Id condition, const char* format, const Reported* value
 class Placed {
  public:
   explicit Placed(Loc loc);
+  /// Of a function with these operands: what is recorded is made of those that are temporaries.
+  template <class... U>
+    requires(sizeof...(U) > 0)
+  Placed(Loc loc, U&&... operands) : Placed(loc) {
+    made_of(loc, temporary_ids<U>(operands)...);
+  }
   Placed(const Placed&) = delete;
   ~Placed();
 
  private:
+  static constexpr Ids<bool> none = {{{0, 0, true}}};
+  /// A variable's value is no temporary's.
+  template <class U>
+  static auto temporary_ids(std::remove_reference_t<U>& operand) {
+    if constexpr (Device<U> && !std::is_lvalue_reference_v<U> &&
+                  !requires { operand.quern_slots(); })
+      return std::move(operand).quern_ids(Loc{});
+    else
+      return none;
+  }
+  template <class... T>
+  void made_of(Loc loc, const T&... ids) {
+    const Evaluated all[] = {{ids.v, int(sizeof ids.v / sizeof(Id))}...};
+    made_of(all, int(sizeof...(T)), loc);
+  }
+  QUERN_RECORDS void made_of(const Evaluated* operands, int count, Loc loc);
+
   Recording* recording_ = nullptr;
 };
 
