@@ -11,6 +11,13 @@ namespace quern::vulkan {
 
 namespace {
 
+/// Mesa's software driver keeps the conditions of 79 ifs, and the state of 80 loops, inside each
+/// other; it runs what is deeper as if it stood outside. Ifs and loops of the code generator's own
+/// stand around and inside those of a task.
+constexpr uint32_t mesa_nesting = 64;
+/// SPIR-V's universal limit is 1,023 constructs, ifs and loops together.
+constexpr uint32_t spirv_nesting = 500;
+
 /// The feature structures in one chain, for asking and for enabling.
 struct Features {
   VkPhysicalDeviceFeatures2 base =
@@ -150,6 +157,8 @@ runtime::Target Adapter::target() const {
   t.traits.narrow_atomics = false;
   t.traits.block_reductions = abilities.int64_atomics;  // atomics on all types
   t.traits.half_conversions = false;
+  t.traits.if_nesting = t.traits.loop_nesting =
+      abilities.mesa_software ? mesa_nesting : spirv_nesting;
   t.workers = is_cpu ? 64 : 4096;  // a chunk is one invocation: a GPU wants many
   t.max_allocation = max_allocation;
   return t;

@@ -17,6 +17,7 @@
 #include "ir/passes/inline_calls.h"
 #include "ir/passes/interleave_walks.h"
 #include "ir/passes/legalise.h"
+#include "ir/passes/limit_nesting.h"
 #include "ir/passes/lower_access.h"
 #include "ir/passes/lower_checks.h"
 #include "ir/passes/lower_loops.h"
@@ -135,6 +136,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("interleave_walks", [&](Kernel& k) { interleave_walks(k, target); });
   run.may("replay_rare_branches", [&](Kernel& k) { replay_rare_branches(k, target); });
   run.may("defer_rare_branches", [&](Kernel& k) { defer_rare_branches(k, target); });
+  run.must("limit_nesting", limit_nesting, target);
   run.may("simplify", simplify);
   run.may("hoist", hoist);
 }

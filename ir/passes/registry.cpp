@@ -15,6 +15,7 @@
 #include "ir/passes/inline_calls.h"
 #include "ir/passes/interleave_walks.h"
 #include "ir/passes/legalise.h"
+#include "ir/passes/limit_nesting.h"
 #include "ir/passes/lower_access.h"
 #include "ir/passes/lower_checks.h"
 #include "ir/passes/lower_loops.h"
@@ -69,6 +70,12 @@ TargetTraits four_lanes() {
   return t;
 }
 
+TargetTraits two_deep() {
+  TargetTraits t;
+  t.if_nesting = t.loop_nesting = 2;
+  return t;
+}
+
 /// A target that has nothing but integers of 32 and 64 bits.
 TargetTraits bare_traits() {
   TargetTraits t = element_traits();
@@ -110,6 +117,7 @@ constexpr NamedPass all[] = {
     {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, four_lanes()); }},
     {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, four_lanes()); }},
     {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, four_lanes()); }},
+    {"limit_nesting.2", [](Kernel& k) { limit_nesting(k, two_deep()); }},
     {"widen_halves", [](Kernel& k) { widen_halves(k, {}); }},
     {"widen_halves.bare", [](Kernel& k) { widen_halves(k, bare_traits()); }},
     {"legalise", [](Kernel& k) { legalise(k, {}); }},

@@ -57,6 +57,7 @@ void check_way(const Kernel& source, const Way& way, uint64_t seed,
   traits.walk = way.walk;
   traits.block_reductions = seed % 2 == 0;
   traits.narrow_atomics = false;
+  traits.if_nesting = uint32_t(seed % 4);
   traits.lanes = seed % 3 == 0 ? 4 : 0;
   lower(*kernel, signature_of(*kernel), traits);
   test::Report report;

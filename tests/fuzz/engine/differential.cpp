@@ -19,6 +19,7 @@ TargetTraits traits_of(uint64_t seed) {
   t.float_atomic_min_max[0] = t.float_atomic_min_max[1] = seed % 5 == 0;
   t.narrow_atomics = seed % 4 != 1;
   t.half_conversions = seed % 7 < 4;
+  t.if_nesting = uint32_t(seed % 5);
   t.lanes = seed % 5 < 3 ? 0 : 4;
   return t;
 }

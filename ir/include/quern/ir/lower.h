@@ -21,6 +21,7 @@ struct TargetTraits {
   bool narrow_atomics = true;     ///< 8- and 16-bit read-modify-write; else on the 32-bit word
   uint32_t lanes = 0;            ///< iterations to take through inner loops together; 0: one by one
   bool half_conversions = true;  ///< f16 with its conversions from and to f32; else kept as u16
+  uint32_t if_nesting = 0, loop_nesting = 0;  ///< how many may stand inside each other; 0: any
   /// Argument blocks of so many bytes at most are parameters of the tasks, in kernels of so many
   /// tasks at most. Others lie in memory, once for all tasks: there a batch that repeats stays the
   /// same.
