@@ -40,8 +40,10 @@ std::string must_run(const std::string& command) {
 }
 
 /// Configures and builds the outside project in `build` and runs its programs: on every device that
-/// the build has, and that is present, results are right.
-void expect_working(const std::string& build, const std::string& options) {
+/// the build has, and that is present, results are right. `holder` is the shared library that Quern
+/// is in: it stays when it is closed.
+void expect_working(const std::string& build, const std::string& options,
+                    const std::string& holder = "libplugin.so") {
   must_run("cmake -S " QUERN_TESTS "/outside -B " + build + " -G Ninja " + options);
   must_run("cmake --build " + build);
   for (const std::string& out : {must_run(build + "/sums " QUERN_BUILT),
@@ -52,6 +54,7 @@ void expect_working(const std::string& build, const std::string& options) {
     CHECK(out.find("wrong") == std::string::npos);
     if (out.find("absent") != std::string::npos) WARN(out);
   }
+  CHECK_THAT(must_run("readelf -d " + build + "/" + holder), contains("NODELETE"));
 }
 
 }  // namespace
@@ -126,7 +129,8 @@ TEST_CASE("an outside project adds Quern's sources, in Release", "[.long]") {
   SECTION("with clang, shared") {
     if (!has_clang()) return;
     expect_working(folder / "build",
-                   sources + " -DBUILD_SHARED_LIBS=ON -DCMAKE_CXX_COMPILER=" + clang);
+                   sources + " -DBUILD_SHARED_LIBS=ON -DCMAKE_CXX_COMPILER=" + clang,
+                   "quern/libquern.so");
     // Nothing of the libraries inside is shown to others of the process.
     std::string shown = must_run("nm -DC --defined-only " + (folder / "build/quern/libquern.so"));
     CHECK_THAT(shown, contains("quern::"));
