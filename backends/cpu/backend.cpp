@@ -81,6 +81,10 @@ class Driver : public runtime::Driver {
       task(args, int64_t(k), int64_t(begin),
            int64_t(std::min(launch.iterations, begin + launch.grain)));
     };
+    if (target_.workers == 1) {  // the code counts on one thread
+      for (uint64_t k = 0; k < launch.chunks; k++) chunk(k);
+      return;
+    }
     parallel_for(launch.chunks,
                  launch.operations < long_operations ? Waking::late : Waking::at_once, chunk);
   }

@@ -39,6 +39,7 @@ struct Machine {
   std::function<llvm::Attribute(llvm::LLVMContext&, llvm::Type*)> by_value;
   unsigned slot_space = 0;   ///< … of slots
   std::string atomic_scope;  ///< LLVM's name of the scope of all threads; empty: system
+  bool one_thread = false;   ///< tasks run on one thread: atomics on fields are plain updates
   /// The calling thread's place; null: a task function is called once a chunk.
   std::function<Grid(llvm::IRBuilderBase&)> grid;
   /// The i32 that the thread `distance` places on has, of those whose number in the block has the

@@ -141,6 +141,29 @@ Value* Memory::loop_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* add
   return old;
 }
 
+/// Where nothing comes between the read and the write. Loops with one are not marked as parallel,
+/// so LLVM keeps the order of those that may meet.
+Value* Memory::plain_update(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
+                            std::span<Value* const> values) {
+  const AtomicOp op = inst.atomic();
+  const llvm::Align align(ir::byte_size(inst.elem));
+  auto* old = b.CreateAlignedLoad(stored(inst.elem), address, align);
+  annotate(old, inst.imm);
+  if (op == AtomicOp::load) return old;
+  Value* updated = nullptr;
+  if (op == AtomicOp::exchange) {
+    updated = values[0];
+  } else if (op == AtomicOp::cas) {
+    auto* bits = b.getIntNTy(ir::bit_width(inst.elem));
+    Value* same = b.CreateICmpEQ(b.CreateBitCast(old, bits), b.CreateBitCast(values[0], bits));
+    updated = b.CreateSelect(same, values[1], old);
+  } else {
+    updated = emit_combine(b, op, inst.elem, old, values[0]);
+  }
+  annotate(b.CreateAlignedStore(updated, address, align), inst.imm);
+  return old;
+}
+
 Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
                    std::span<Value* const> values) {
   AtomicOp op = inst.atomic();
@@ -150,6 +173,9 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
   if (type == ir::Type::b1 || type == ir::Type::address)
     throw InternalError("an atomic of type " + std::string(ir::name(type)) +
                         " reached the code generator");
+  // The host's threads may look at what is not a field: the error record, the ring of prints.
+  if (machine_.one_thread && inst.imm < ir::abi::frame_class)
+    return plain_update(b, inst, address, values);
   if (op == AtomicOp::load) {
     auto* load = b.CreateAlignedLoad(stored(type), address, align);
     load->setAtomic(llvm::AtomicOrdering::Monotonic, scope());

@@ -39,6 +39,8 @@ class Memory {
                                 llvm::Value* expected, llvm::Value* desired);
   llvm::Value* loop_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
                         llvm::Value* v);
+  llvm::Value* plain_update(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
+                            std::span<llvm::Value* const> values);
   llvm::SyncScope::ID scope();
 
   llvm::LLVMContext& context_;

@@ -179,8 +179,9 @@ void with_module(const Toolchain& tools, const ir::Kernel& kernel, const runtime
   guarded("compiling kernel '" + kernel.name + "'", [&] {
     llvm::LLVMContext context;
     context.setDiagnosticHandlerCallBack(on_diagnostic, &errors, true);
-    auto module =
-        generate(context, kernel, tools.describe(Isa::parse(isa), *in_use), target.traits);
+    Machine description = tools.describe(Isa::parse(isa), *in_use);
+    description.one_thread = target.workers == 1;
+    auto module = generate(context, kernel, description, target.traits);
     use(*module, *in_use);
   });
   pool().give(isa, std::unique_ptr<llvm::TargetMachine>(in_use));

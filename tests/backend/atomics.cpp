@@ -10,12 +10,29 @@
 using namespace quern;
 using namespace quern::ir;
 using test::Buffer;
-using test::OnEachLowering;
 using test::Program;
 
 namespace {
 
 constexpr size_t count = 4000;
+
+/// Those that take lowered kernels, and once more the CPU with one thread, on which atomics are
+/// plain updates.
+std::vector<runtime::Driver*> drivers_with_atomics() {
+  std::vector<runtime::Driver*> all = test::lowering_drivers();
+  std::string why;
+  for (const runtime::Backend& backend : runtime::backends()) {
+    if (backend.name != "cpu") continue;
+    runtime::Target target = backend.probe(why).at(0);
+    target.workers = 1;
+    static runtime::Driver* const one_thread = backend.open(target).release();
+    all.push_back(one_thread);
+  }
+  return all;
+}
+struct OnEachWithAtomics : test::OnDriver {
+  OnEachWithAtomics() : OnDriver(*GENERATE(from_range(drivers_with_atomics()))) {}
+};
 
 Program legalised(runtime::Driver& driver, const std::string& text) {
   auto kernel = parse(text);
@@ -109,7 +126,7 @@ void check_floats(runtime::Driver& driver, Type t) {
 
 }  // namespace
 
-TEST_CASE_METHOD(OnEachLowering, "integer atomics of colliding iterations") {
+TEST_CASE_METHOD(OnEachWithAtomics, "integer atomics of colliding iterations") {
   check_integers<int8_t>(driver, Type::i8);
   check_integers<uint8_t>(driver, Type::u8);
   check_integers<int16_t>(driver, Type::i16);
@@ -120,12 +137,12 @@ TEST_CASE_METHOD(OnEachLowering, "integer atomics of colliding iterations") {
   check_integers<uint64_t>(driver, Type::u64);
 }
 
-TEST_CASE_METHOD(OnEachLowering, "float atomics of colliding iterations") {
+TEST_CASE_METHOD(OnEachWithAtomics, "float atomics of colliding iterations") {
   check_floats<float>(driver, Type::f32);
   check_floats<double>(driver, Type::f64);
 }
 
-TEST_CASE_METHOD(OnEachLowering, "float atomic min and max skip NaN and order the zeros") {
+TEST_CASE_METHOD(OnEachWithAtomics, "float atomic min and max skip NaN and order the zeros") {
   auto program = [&](const std::string& op) {
     return legalised(driver,
                      test::serial("%p = arg<64> : address\n%v = arg<72> : f32\n%old = rmw." + op +
@@ -147,7 +164,7 @@ TEST_CASE_METHOD(OnEachLowering, "float atomic min and max skip NaN and order th
   CHECK_FALSE(std::signbit(run(high, 0.0f, -0.0f)));
 }
 
-TEST_CASE_METHOD(OnEachLowering, "compare and swap, and atomic load, of floats") {
+TEST_CASE_METHOD(OnEachWithAtomics, "compare and swap, and atomic load, of floats") {
   Program p = legalised(driver, test::serial(R"(
     %p = arg<64> : address
     %e = arg<72> : f32
@@ -167,7 +184,7 @@ TEST_CASE_METHOD(OnEachLowering, "compare and swap, and atomic load, of floats")
   CHECK(x.read<float>() == std::vector<float>{5, 5, 5});
 }
 
-TEST_CASE_METHOD(OnEachLowering, "one of many compare-and-swaps wins, and all see it") {
+TEST_CASE_METHOD(OnEachWithAtomics, "one of many compare-and-swaps wins, and all see it") {
   Program p(driver, test::each(driver, R"(
     %at = arg<64> : address
     %out = arg<72> : address
