@@ -63,10 +63,10 @@ TEST_CASE("an outside project finds the installed Quern, wherever it was moved")
   Folder folder;
   must_run("cmake --install " QUERN_BUILD " --prefix " + (folder / "first"));
   fs::rename(folder / "first", folder / "moved");
-  expect_working(folder / "build", "-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=" QUERN_CXX
-                                   " -DCMAKE_PREFIX_PATH=" +
-                                       (folder / "moved") +
-                                       " -DEXPECTED_PREFIX=" + (folder / "moved"));
+  expect_working(folder / "build",
+                 "-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=" QUERN_CXX
+                 " -DCMAKE_CXX_FLAGS=" QUERN_SANITIZE_FLAGS " -DCMAKE_PREFIX_PATH=" +
+                     (folder / "moved") + " -DEXPECTED_PREFIX=" + (folder / "moved"));
 }
 
 TEST_CASE("find_package refuses another version and back ends that are not there") {
