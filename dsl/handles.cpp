@@ -270,6 +270,10 @@ void set_modes(KernelObject* kernel, const Options& options, bool checked) {
   auto chosen = [](Choice c, bool otherwise) { return c.state < 0 ? otherwise : c.state == 1; };
   ir::Modes& modes = kernel->modes;
   modes.strict = chosen(options.strict, environment("QUERN_STRICT", false));
+  if (modes.strict && kernel->reassociated.line)
+    throw Error(kernel->reassociated,
+                "reassociate() in a strict kernel, whose sums and products keep their order; leave "
+                "out the one or the other");
   modes.checked = checked;
   modes.contract = !modes.strict && chosen(options.contract, true);
 }

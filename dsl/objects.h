@@ -29,6 +29,7 @@ struct FieldObject : Counted<FieldObject> {
 struct KernelObject : Counted<KernelObject> {
   std::unique_ptr<runtime::Program> program;
   ir::Modes modes;
+  Loc reassociated;                        ///< where reassociate() was written, if anywhere
   std::vector<Ref<FieldObject>> captured;  ///< bindings after the parameters
 };
 
@@ -39,7 +40,7 @@ struct LaunchObject : Counted<LaunchObject> {
 /// A recorded function: the body of `kernel`, in terms of its own bindings, sites and callees.
 struct FuncObject : Counted<FuncObject> {
   std::unique_ptr<ir::Kernel> kernel;
-  Loc loc;
+  Loc loc, reassociated;
   std::vector<Ref<FieldObject>> captured;  ///< its bindings
   std::vector<Ref<FuncObject>> callees;    ///< in the order of kernel->callees
 };

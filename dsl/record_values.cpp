@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "dsl/recording.h"
 
@@ -120,7 +121,7 @@ void binary(Op op, Scalar compute, const Id* a, int a_count, const Id* b, int b_
     ir::Builder& at = r.at(loc);
     x = at.convert(x, type);
     y = at.convert(y, type);
-    out[k] = r.add(at.binary(op_of(op), x, y), {a[a_count > 1 ? k : 0], b[b_count > 1 ? k : 0]});
+    out[k] = r.add(r.arithmetic(op_of(op), x, y), {a[a_count > 1 ? k : 0], b[b_count > 1 ? k : 0]});
   }
 }
 
@@ -140,6 +141,12 @@ void product(Scalar compute, const Id* a, const Id* b, int rows, int inner, int 
       }
       out[r * columns + c] = sum;
     }
+}
+
+bool reassociation(bool allowed, Loc loc) {
+  Recording& r = recording(loc);
+  if (allowed && !r.reassociated.line) r.reassociated = loc;
+  return std::exchange(r.reassociates, allowed);
 }
 
 Id unary(Op op, Id id, Loc loc) {

@@ -173,7 +173,7 @@ void update(Op op, Id id, Id v, Loc loc) {
   }
   ir::Value* old = at.get(b);
   bool shift = op == Op::shl || op == Op::shr;
-  at.put(b, shift ? shifted(b, op_of(op), old, x) : b.binary(op_of(op), old, x));
+  at.put(b, shift ? shifted(b, op_of(op), old, x) : r.arithmetic(op_of(op), old, x));
 }
 
 Id update(Atomic kind, Id id, Id v, Loc loc) {
@@ -189,7 +189,7 @@ Id update(Atomic kind, Id id, Id v, Loc loc) {
   }
   ir::Builder& b = r.at(loc);
   ir::Value* old = at.get(b);
-  at.put(b, b.binary(plain(op, x->type), old, x));
+  at.put(b, r.arithmetic(plain(op, x->type), old, x));
   return r.add(old);
 }
 

@@ -75,6 +75,7 @@ KernelObject* make_kernel(Recording* owned, const char* name) {
   std::unique_ptr<Recording> r(owned);
   if (name) r->kernel->name = name;
   auto kernel = std::make_unique<KernelObject>();
+  kernel->reassociated = r->reassociated;
   kernel->captured = std::move(r->captured);
   kernel->program = std::make_unique<runtime::Program>(std::move(r->kernel));
   return kernel.release();
@@ -84,6 +85,7 @@ FuncObject* make_function(Recording* owned) {
   std::unique_ptr<Recording> r(owned);
   auto function = std::make_unique<FuncObject>();
   function->loc = r->loc;
+  function->reassociated = r->reassociated;
   function->captured = std::move(r->captured);
   function->callees = std::move(r->functions);
   function->kernel = std::move(r->kernel);

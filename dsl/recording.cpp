@@ -130,6 +130,14 @@ ir::Value* Recording::value(Id id, Loc use) {
   return v;
 }
 
+ir::Value* Recording::arithmetic(ir::Op op, ir::Value* x, ir::Value* y) {
+  ir::Value* v = b.binary(op, x, y);
+  const bool regroups = op == ir::Op::add || op == ir::Op::sub || op == ir::Op::mul;
+  if (reassociates && regroups && (v->type == ir::Type::f32 || v->type == ir::Type::f64))
+    v->inst->kind |= ir::reassociate;
+  return v;
+}
+
 void Recording::close_region() {
   ir::Inst*& first_exit = frames.back().exit;
   if (!first_exit) {
@@ -220,6 +228,7 @@ uint32_t Recording::import(FuncObject* f, Loc use) {
     if (inst->site != ir::no_site) inst->site = sites[inst->site];
   });
 
+  if (f->reassociated.line && !reassociated.line) reassociated = f->reassociated;
   bool effect = false;
   ir::walk(body, [&](const ir::Inst* inst) { effect |= is_effect(inst); });
   callee_effects.push_back(effect);

@@ -64,6 +64,9 @@ struct Recording {
   /// Does the order of such instructions show: random, atomics, calls of functions with either?
   bool is_effect(const ir::Inst* inst) const;
 
+  /// Of two values of one type, reassociable where it may be.
+  ir::Value* arithmetic(ir::Op op, ir::Value* x, ir::Value* y);
+
   // ---- errors
   void fail(Loc loc, const std::string& message);
   bool failed() const { return error.has_value(); }
@@ -92,9 +95,11 @@ struct Recording {
   bool function, checked;
   uint32_t number;  ///< of this recording, unique in the process
   Loc loc, last;
-  Loc placed;      ///< where everything recorded now is placed (Placed), if anywhere
-  Made placed_of;  ///< what it is made of
-  int exceptions;  ///< in flight when it began
+  Loc placed;                 ///< where everything recorded now is placed (Placed), if anywhere
+  Made placed_of;             ///< what it is made of
+  bool reassociates = false;  ///< float sums and products recorded now
+  Loc reassociated;           ///< where that was first allowed, if anywhere
+  int exceptions;             ///< in flight when it began
   std::unique_ptr<ir::Kernel> kernel;
   ir::Builder b;
   std::vector<ir::Value*> values;

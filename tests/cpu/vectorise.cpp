@@ -315,3 +315,43 @@ TEST_CASE("a chain of comparisons does not keep a loop from vectors") {
   const std::string text = neighbours_in_row(both_sides, chain);
   CHECK(count_compiled(text, widened) >= 2);
 }
+
+TEST_CASE("a serial sum becomes wide where it may be reassociated, and only there") {
+  if (!has("+avx2")) return;
+  auto dot = [](const std::string& flag) {
+    return R"(quern 1
+  kernel @dot level=lowered modes=contract
+  task range rank=1 walk=chunked domain { yield } {
+    %x = arg<64> : address
+    %y = arg<72> : address
+    %n = arg<80> : i64
+    %lo = builtin.begin : i64
+    %hi = builtin.end : i64
+    %none = constant<0> : i64
+    %one = constant<1> : i64
+    %four = constant<4> : i64
+    %zero = constant<0> : f32
+    loop %lo, %hi, %one {(%i: i64)
+      %first = mul %i, %n : i64
+      %sum = loop %none, %n, %one, %zero : f32 {(%j: i64, %s: f32)
+        %at = add %first, %j : i64
+        %o = mul %at, %four : i64
+        %px = offset %x, %o : address
+        %vx = read<1> %px : f32
+        %square = mul %vx, %vx : f32
+        %more = add)" +
+           flag + R"( %s, %square : f32
+        yield %more
+      }
+      %or = mul %i, %four : i64
+      %q = offset %y, %or : address
+      write<2> %q, %sum
+      yield
+    }
+    yield
+  })";
+  };
+  const std::string sums = "v(fmadd\\w+|add)ps[^\n]*[yz]mm";
+  CHECK(count(dot(".reassociate"), sums) >= 1);
+  CHECK(count(dot(""), sums) == 0);
+}

@@ -256,3 +256,25 @@ TEST_CASE("recorded: random numbers are made of words") {
   CHECK(records([] { (void)random<uint32_t>(); }, "%0 = random : u32"));
   CHECK(records([] { (void)random<float>(); }, "%4 = constant<5.9604645e-08> : f32"));
 }
+
+TEST_CASE("recorded: what reassociate() frees") {
+  const std::string text = recorded([](Field<float> x, Field<int> n) {
+    for (auto i : x) {
+      Var<float> sum = x[i] + 1;
+      for (auto _ : reassociate()) {
+        sum += x[i] * 2 / 3;
+        n[i] = i + 4;
+      }
+      sum -= 5;
+      x[i] = sum;
+    }
+  });
+  auto count = [&](const std::string& word) {
+    size_t n = 0;
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at++) n++;
+    return n;
+  };
+  CHECK(count("= add.reassociate") == 1);
+  CHECK(count("= mul.reassociate") == 1);
+  CHECK(count(".reassociate") == 2);  // no division, no integer, nothing outside
+}

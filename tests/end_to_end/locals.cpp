@@ -113,3 +113,40 @@ TEST_CASE("atomic_mul on elements") {
     REQUIRE(z.at({}) == 1024);
   });
 }
+
+TEST_CASE("sums that may be reassociated") {
+  on_every_device([](qn::Device& device) {
+    constexpr int n = 13, m = 1000;
+    qn::Field<float, 2> a{device, {n, m}};
+    qn::Field<float> sums{device, {n}}, products{device, {n}};
+    qn::Field<double> dots{device, {n}};
+    qn::Kernel k = [&] {
+      for (auto [i, j] : a) a(i, j) = cast<float>((i * 31 + j * 7) % 16) - 5;
+      for (auto i : sums) {
+        Var<float> sum = 0, product = 1;
+        Var<double> dot = 0;
+        for (auto _ : reassociate()) {
+          for (auto j : range(m)) {
+            sum += a(i, j);
+            dot += a(i, j) * a(n - 1 - i, j);
+          }
+          for (auto j : range(20)) product *= select(a(i, j) < 0, -2.0f, 0.5f);
+        }
+        sums[i] = sum;
+        products[i] = product;
+        dots[i] = dot;
+      }
+    };
+    k();
+    auto at = [](int i, int j) { return float((i * 31 + j * 7) % 16) - 5; };
+    for (int i = 0; i < n; i++) {  // exact in any order
+      float sum = 0, product = 1;
+      double dot = 0;
+      for (int j = 0; j < m; j++) sum += at(i, j), dot += at(i, j) * at(n - 1 - i, j);
+      for (int j = 0; j < 20; j++) product *= at(i, j) < 0 ? -2.0f : 0.5f;
+      REQUIRE(sums.at(i) == sum);
+      REQUIRE(products.at(i) == product);
+      REQUIRE(dots.at(i) == dot);
+    }
+  });
+}

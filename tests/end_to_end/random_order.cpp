@@ -118,6 +118,20 @@ TEST_CASE("draws of a helper's own variables stay before those right of its call
         [](const Words& w) { return (w[1] - 3 * w[0]) * w[2]; });
 }
 
+TEST_CASE("a helper's own variables right of a fresh draw: from the left, or refused") {
+  auto difference = [] {
+    auto x = rnd();
+    auto y = rnd();
+    return y - 3u * x;
+  };
+  try {
+    draws([&] { return rnd() - difference(); },
+          [](const Words& w) { return w[0] - (w[2] - 3 * w[1]); });
+  } catch (const qn::Error& e) {
+    REQUIRE_THAT(e.message(), Catch::Matchers::Contains("two operations with effects"));
+  }
+}
+
 TEST_CASE("arguments of a Func are numbered from the left") {
   qn::Func first = [](U32 a, U32 b) { return a - 5u * b; };
   draws([&] { return first(rnd(), rnd()); }, [](const Words& w) { return w[0] - 5 * w[1]; });

@@ -336,3 +336,38 @@ TEST_CASE("blocks of iterations") {
       for (auto j : block_size(range(4), 2)) x[i] = x[j];
   });
 }
+
+TEST_CASE("the old value of a reduction") {
+  fails(__LINE__ + 4, "the old value of a reduction is used here", [](Field<int> x) {
+    Var<int> sum = 0;
+    for (auto i : x) {
+      auto old = atomic_add(sum, 1);
+      x[i] = old;
+    }
+  });
+}
+
+TEST_CASE("reassociate() in a strict kernel") {
+  Func sum = [](F32 a, F32 b, F32 c) {
+    Var<float> s = 0;
+    for (auto _ : reassociate()) s = a + b + c;
+    return s;
+  };
+  const int function_line = __LINE__ - 3;
+  auto refused_at = [](int line, auto body) {
+    try {
+      quern::Kernel k{body, {.strict = true}};
+      FAIL("no error");
+    } catch (const Error& e) {
+      CHECK(e.loc().line == line);
+      CHECK(e.message().find("reassociate() in a strict kernel") != std::string::npos);
+    }
+  };
+  refused_at(__LINE__ + 2, [](Field<float> x) {
+    for (auto i : x)
+      for (auto _ : reassociate()) x[i] = x[i] + 1 + 2;
+  });
+  refused_at(function_line, [&](Field<float> x) {
+    for (auto i : x) x[i] = sum(x[i], 1, 2);
+  });
+}

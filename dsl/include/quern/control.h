@@ -97,9 +97,32 @@ inline OnceBlock while_block(Loc l = Loc::here()) {
   return {Block::while_, l};
 }
 
+/// A scope that is walked once, whose end restores what held before it.
+class Reassociation {
+ public:
+  QUERN_RECORDS explicit Reassociation(Loc loc) : before_(reassociation(true, loc)) {}
+  Reassociation(const Reassociation&) = delete;
+  QUERN_RECORDS ~Reassociation() { reassociation(before_, Loc{}); }
+  struct Iterator {
+    bool done = false;
+    bool operator!=(End) const { return !done; }
+    Token operator*() const { return {}; }
+    void operator++() { done = true; }
+  };
+  Iterator begin() const { return {}; }
+  End end() const { return {}; }
+
+ private:
+  bool before_;
+};
+
 }  // namespace detail
 
 namespace lang {
+
+/// `for (auto _ : reassociate()) {…}`: float sums and products recorded in the block may be
+/// reassociated, so that serial sums become wide instructions.
+inline detail::Reassociation reassociate(Loc l = Loc::here()) { return detail::Reassociation(l); }
 
 inline detail::OnceRange when(detail::Condition c) {
   detail::if_begin(c.id, c.loc);

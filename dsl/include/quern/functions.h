@@ -89,6 +89,12 @@ struct Takes {
 };
 
 template <class T>
+struct TakesIntegers {
+  static constexpr bool ok = Integer<scalar_t<T>>;
+  static_assert(ok, "quern: this function takes integers");
+};
+
+template <class T>
 [[gnu::cold, gnu::noinline]] Val<T> map(Op op, Ids<T> a, Loc loc) {
   for (Id& id : a.v) id = unary(op, id, loc);
   return value<T>(a);
@@ -309,11 +315,18 @@ auto fma(A&& a, B&& b, C&& c, Loc l = Loc::here()) {
   return detail::value<T>(out);
 }
 /// How many bits are 1, in the type of the operand.
-template <detail::Device U>
+template <detail::DeviceUniform U>
 auto popcount(U&& u, Loc l = Loc::here()) {
   using T = detail::elem_t<U>;
-  static_assert(detail::Integer<detail::scalar_t<T>>, "quern: popcount takes integers");
+  static_assert(detail::TakesIntegers<T>::ok);
   return detail::map<T>(detail::Op::popcount, std::forward<U>(u).quern_ids(l), l);
+}
+template <detail::HostUniform U>
+  requires detail::Integer<detail::scalar_t<U>>
+constexpr auto popcount(const U& u) {
+  using S = detail::scalar_t<U>;
+  return detail::host_map([](S v) { return S(__builtin_popcountll(std::make_unsigned_t<S>(v))); },
+                          u);
 }
 /// The integer below or equal.
 template <detail::Device U>

@@ -33,6 +33,7 @@
 #include "quern/print.h"
 #include "quern/loops.h"
 #include "quern/control.h"
+#include "quern/integers.h"
 #include "quern/detail/objects.h"
 #include "quern/device.h"
 #include "quern/layout.h"

@@ -148,6 +148,9 @@ QUERN_RECORDS Position position();
 /// `a && b` (or `a || b`): everything recorded since `after_a` runs only where `a` does not decide.
 QUERN_RECORDS Id guard(bool is_and, Id a, Id b, Position after_a, Loc loc);
 
+/// From here on float + - × may be reassociated, or may not. Yields what held before.
+QUERN_RECORDS bool reassociation(bool allowed, Loc loc);
+
 // ---- effects that reach the host
 /// A value for a place {} of a text: `form` has a {} for each of its scalars.
 struct Reported {

@@ -1,0 +1,134 @@
+// Bits and powers of integers, against counting and repeated multiplication.
+#include <cstdint>
+#include <limits>
+
+#include "tests/end_to_end/devices.h"
+
+using namespace qn::lang;
+
+namespace {
+
+template <class T>
+int ones(T v) {
+  int n = 0;
+  for (int k = 0; k < 8 * int(sizeof(T)); k++) n += int(uint64_t(v) >> k & 1);
+  return n;
+}
+/// By repeated multiplication, modulo 2^width; by its definition below 0.
+template <class S>
+S power(S base, int64_t exponent) {
+  using Bits = std::make_unsigned_t<S>;
+  if (exponent < 0) {
+    if (base == S(1)) return 1;
+    if (std::is_signed_v<S> && base == S(-1)) return exponent % 2 == 0 ? S(1) : S(-1);
+    return 0;
+  }
+  Bits out = 1;
+  for (int64_t k = 0; k < exponent; k++) out = Bits(out * Bits(base));
+  return S(out);
+}
+
+template <class T>
+std::vector<T> numbers() {
+  std::vector<T> out = {0,
+                        1,
+                        2,
+                        3,
+                        7,
+                        T(-1),
+                        T(-2),
+                        T(-3),
+                        std::numeric_limits<T>::max(),
+                        std::numeric_limits<T>::min()};
+  for (int k = 0; k < 8 * int(sizeof(T)); k += 3) {
+    out.push_back(T(uint64_t(1) << k));
+    out.push_back(T((uint64_t(5) << k) - 1));
+  }
+  return out;
+}
+
+template <class T>
+void counts() {
+  const std::vector<T> in = numbers<T>();
+  const int n = int(in.size());
+  on_every_device([&](qn::Device& device) {
+    qn::Field<T> x{device, {n}}, pops{device, {n}};
+    x.copy_from(in);
+    qn::Kernel k = [&] {
+      for (auto i : x) pops[i] = popcount(x[i]);
+    };
+    k();
+    for (int i = 0; i < n; i++) {
+      const T v = in[size_t(i)];
+      INFO(int64_t(v));
+      REQUIRE(pops.at(i) == T(ones(v)));
+      REQUIRE(popcount(v) == T(ones(v)));
+    }
+  });
+}
+
+template <class S>
+void powers() {
+  const std::vector<S> bases = numbers<S>();
+  const std::vector<int> exponents = {0, 1, 2, 3, 5, 31, 32, 63, 64, 100, -1, -2, -7};
+  const int n = int(bases.size()), m = int(exponents.size());
+  on_every_device([&](qn::Device& device) {
+    qn::Field<S> base{device, {n}};
+    qn::Field<int> exponent{device, {m}};
+    qn::Field<S, 2> out{device, {n, m}}, fixed{device, {n, m}};
+    base.copy_from(bases);
+    exponent.copy_from(exponents);
+    qn::Kernel k = [&] {
+      for (auto [i, j] : out) out(i, j) = pow(base[i], exponent[j]);
+      for (auto i : base)
+        for (int j = 0; j < m; j++) fixed(i, j) = pow(base[i], exponents[size_t(j)]);
+    };
+    k();
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < m; j++) {
+        const S expected = power(bases[size_t(i)], exponents[size_t(j)]);
+        INFO(int64_t(bases[size_t(i)]) << " to the power " << exponents[size_t(j)]);
+        REQUIRE(out.at(i, j) == expected);
+        REQUIRE(fixed.at(i, j) == expected);
+        REQUIRE(pow(bases[size_t(i)], exponents[size_t(j)]) == expected);
+      }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("the ones of an integer") {
+  counts<int8_t>();
+  counts<uint16_t>();
+  counts<int32_t>();
+  counts<uint32_t>();
+  counts<int64_t>();
+  counts<uint64_t>();
+}
+
+TEST_CASE("powers of integers") {
+  powers<int32_t>();
+  powers<uint32_t>();
+  powers<int64_t>();
+  powers<uint64_t>();
+}
+
+TEST_CASE("integer powers of narrow types, vectors and host bases") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {7}};
+    qn::Field<ivec2> y{device, {7}};
+    qn::Kernel k = [&](I8 small, U64 large) {
+      for (auto i : x) {
+        static_assert(std::is_same_v<decltype(pow(small, i)), I32>);
+        static_assert(std::is_same_v<decltype(pow(i, large)), I32>);
+        x[i] = pow(small, i) + 1000 * pow(2, i) + pow(i, large);
+        y[i] = pow(vec(i, 3), ivec2(2, 3)) + pow(ivec2(2, 3), i);
+      }
+    };
+    k(-3, 3);
+    for (int i = 0; i < 7; i++) {
+      REQUIRE(x.at(i) == power(-3, i) + 1000 * power(2, i) + i * i * i);
+      REQUIRE(y.at(i) == ivec2(i * i + power(2, i), 27 + power(3, i)));
+    }
+  });
+}
