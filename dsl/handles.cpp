@@ -47,9 +47,15 @@ DeviceObject* open_device(const char* name, Loc loc) {
   return device_object(name ? runtime::Device::open(name, loc) : runtime::Device::standard(loc));
 }
 DeviceObject* best_device() { return device_object(runtime::Device::best()); }
-void synchronize(DeviceObject* device) { device->device->synchronize(); }
+void synchronize(DeviceObject* device, Loc loc) {
+  expect_no_recording("waiting for a device", loc);
+  device->device->synchronize();
+}
 const char* device_name(DeviceObject* device) { return device->device->name().c_str(); }
-void set_seed(DeviceObject* device, uint32_t seed) { device->device->set_random_seed(seed); }
+void set_seed(DeviceObject* device, uint32_t seed, Loc loc) {
+  expect_no_recording("seeding a device", loc);
+  device->device->seed(seed);
+}
 
 DeviceObject* join_device(const char* name, void* context, void* stream, Loc loc) {
   return device_object(runtime::Device::join(name, context, stream, loc));
@@ -59,9 +65,11 @@ NativeHandles native_handles(DeviceObject* device, Loc loc) {
   return {h.device, h.context, h.stream};
 }
 void run_after(DeviceObject* device, void* stream, Loc loc) {
+  expect_no_recording("ordering a stream", loc);
   device->device->native(loc).run_after(stream);
 }
 void run_before(DeviceObject* device, void* stream, Loc loc) {
+  expect_no_recording("ordering a stream", loc);
   device->device->native(loc).run_before(stream);
 }
 
@@ -75,6 +83,14 @@ runtime::Storage& storage_of(FieldObject* field, Loc loc) {
                 "a field parameter has no shape and no elements while its kernel is recorded; "
                 "dim(k) is its extent on the device");
   return *field->storage;
+}
+
+/// Of a field whose elements the host is about to touch.
+runtime::Storage& host_access(FieldObject* field, Loc loc) {
+  expect_no_recording("host access to a field", loc);
+  runtime::Storage& storage = storage_of(field, loc);
+  storage.expect_alive(loc);
+  return storage;
 }
 
 /// The first element meant.
@@ -157,9 +173,11 @@ FieldObject* wrap_field(DeviceObject* device, FieldType type, void* memory, cons
 }
 
 void synchronize_field(FieldObject* field, Loc loc) {
+  expect_no_recording("waiting for a field", loc);
   storage_of(field, loc).device().synchronize();
 }
 void run_field_before(FieldObject* field, void* stream, Loc loc) {
+  expect_no_recording("ordering a stream", loc);
   storage_of(field, loc).device().native(loc).run_before(stream);
 }
 
@@ -212,27 +230,23 @@ int64_t field_first(FieldObject* field, int axis, Loc loc) {
 int64_t field_size(FieldObject* field, Loc loc) { return storage_of(field, loc).size(); }
 
 void swap_fields(FieldObject* a, FieldObject* b, Loc loc) {
-  storage_of(a, loc).swap(storage_of(b, loc), loc);
+  host_access(a, loc).swap(host_access(b, loc), loc);
 }
 
-void release_field(FieldObject* field, Loc loc) { storage_of(field, loc).release(loc); }
+void release_field(FieldObject* field, Loc loc) { host_access(field, loc).release(loc); }
 
 void write_field(FieldObject* field, const void* from, int64_t first, int64_t count, Loc loc) {
-  runtime::Storage& storage = storage_of(field, loc);
-  storage.expect_alive(loc);
+  runtime::Storage& storage = host_access(field, loc);
   storage.write(from, first_of(field, first, count, loc), count);
 }
 
 void read_field(FieldObject* field, void* to, int64_t first, int64_t count, Loc loc) {
-  runtime::Storage& storage = storage_of(field, loc);
-  storage.expect_alive(loc);
+  runtime::Storage& storage = host_access(field, loc);
   storage.read(to, first_of(field, first, count, loc), count);
 }
 
 void fill_field(FieldObject* field, const void* value, Loc loc) {
-  runtime::Storage& storage = storage_of(field, loc);
-  storage.expect_alive(loc);
-  storage.fill(value);
+  host_access(field, loc).fill(value);
 }
 
 int64_t field_position(FieldObject* field, const int64_t* index, Loc loc) {
@@ -283,6 +297,7 @@ LaunchObject* launch(KernelObject* kernel, const Argument* arguments, int count,
     throw Error(loc, "a kernel is called while another kernel or function is recorded (begun at " +
                          place(r->loc) +
                          "); kernels are launched by the host; a Func can be called");
+  if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
   std::vector<runtime::Argument> all;
   all.reserve(size_t(count) + kernel->captured.size());
   for (int k = 0; k < count; k++) {
@@ -337,6 +352,10 @@ void expect_holds(Scalar scalar, double v, Loc loc) {
     expect_holds(scalar, uint64_t(v), loc);
 }
 
-uint64_t launch_result(LaunchObject* launch, int k) { return launch->outcome->result(size_t(k)); }
+uint64_t launch_result(LaunchObject* launch, int k, Loc loc) {
+  expect_no_recording("reading the result of a launch", loc);
+  if (!launch) throw Error(loc, "this Result holds no result: it was moved from");
+  return launch->outcome->result(size_t(k));
+}
 
 }  // namespace quern::detail

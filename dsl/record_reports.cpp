@@ -16,6 +16,10 @@ struct Report {
 Report expanded(Recording& r, const char* format, const Reported* values, int count, Loc loc) {
   constexpr size_t most = ir::abi::reported_values;
   Report out;
+  if (!format) {
+    r.fail(loc, "the text of print or check is null");
+    return out;
+  }
   int places = 0;
   for (const char* p = format; *p; p++) {
     bool place = p[0] == '{' && p[1] == '}';

@@ -190,13 +190,18 @@ void block_end(Block kind, bool complete, Loc loc) noexcept {
   if (!active) return;
   Recording& r = *active;
   if (r.failed()) return;
-  if (!complete) {
-    if (std::uncaught_exceptions() > r.exceptions) return;  // of the user's: drops the recording
+  Frame frame = r.frames.back();
+  const bool thrown = !complete && std::uncaught_exceptions() > frame.exceptions;
+  if (!complete && !thrown)
     return r.fail(loc, std::string("a native break, return or goto left this recorded ") +
                            spoken(kind) + exits_here(r));
+  if (frame.condition) {  // thrown while it was recorded: there is no loop without it
+    r.frames.pop_back();
+    r.b.at_end(frame.inst->parent);
+    frame.inst->erase();
+    return;
   }
-  Frame frame = r.frames.back();
-  if (kind == Block::then && r.b.region()->empty())
+  if (kind == Block::then && !thrown && r.b.region()->empty())
     return r.fail(loc, "this If is empty, as a native continue in it leaves it" + exits_here(r));
   ir::Region* region = r.b.region();
   r.at(frame.loc);

@@ -1,6 +1,5 @@
 #include "dsl/recording.h"
 
-#include <exception>
 #include <mutex>
 
 namespace quern::detail {
@@ -48,6 +47,16 @@ Recording& recording(Loc loc) {
   return *stack.back();
 }
 
+void expect_no_recording(const char* access, Loc loc) {
+  const Recording* r = active_recording();
+  if (!r) return;
+  const std::string spoken = r->function ? "function" : "kernel";
+  throw Error(loc.line ? loc : r->last,
+              std::string(access) + " happens once, while the " + spoken +
+                  " is recorded (begun at " + place(r->loc) +
+                  "), and not when it runs: write it before or behind the " + spoken);
+}
+
 void push_recording(std::unique_ptr<Recording> r) {
   constexpr size_t deepest = 64;
   if (stack.size() == deepest)
@@ -79,7 +88,6 @@ Recording::Recording(const void* function_handle, bool is_checked,
       number(new_number(at)),
       loc(at),
       last(at),
-      exceptions(std::uncaught_exceptions()),
       kernel(std::make_unique<ir::Kernel>()),
       b(*kernel) {
   kernel->loc = at;

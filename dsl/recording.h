@@ -2,6 +2,7 @@
 // One recording: the kernel or function being built, and what has to be known to judge the next
 // instruction. Recordings of a thread form a stack; the interface of quern/detail/record.h works on
 // the top.
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,9 +21,10 @@ struct Frame {
   ir::Inst* inst = nullptr;  ///< the if, while or outermost loop
   Loc loc;
   bool parallel = false;
-  bool condition = false;    ///< while: the condition is being recorded
-  int loops = 1;             ///< instructions that a Break() leaves
-  ir::Inst* exit = nullptr;  ///< the first exit in it: what follows never runs
+  bool condition = false;                       ///< while: the condition is being recorded
+  int loops = 1;                                ///< instructions that a Break() leaves
+  ir::Inst* exit = nullptr;                     ///< the first exit in it: what follows never runs
+  int exceptions = std::uncaught_exceptions();  ///< in flight when it began
 };
 
 /// What a parallel loop does with a variable from outside it.
@@ -99,7 +101,6 @@ struct Recording {
   Made placed_of;             ///< what it is made of
   bool reassociates = false;  ///< float sums and products recorded now
   Loc reassociated;           ///< where that was first allowed, if anywhere
-  int exceptions;             ///< in flight when it began
   std::unique_ptr<ir::Kernel> kernel;
   ir::Builder b;
   std::vector<ir::Value*> values;
@@ -119,6 +120,9 @@ struct Recording {
 Recording& recording(Loc loc);
 /// The same, or null.
 Recording* active_recording();
+/// Throws Error with `loc` while a kernel or function is recorded: what the host does there, it
+/// does once. `access` says what it does, as in "host access to a field".
+void expect_no_recording(const char* access, Loc loc);
 void push_recording(std::unique_ptr<Recording> r);
 std::unique_ptr<Recording> pop_recording();
 /// Where a recording of any thread began.

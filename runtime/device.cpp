@@ -204,7 +204,7 @@ uint64_t Device::allocated() const {
 
 void Device::keep(const Error& error) {
   std::lock_guard lock(mutex_);
-  if (!kept_) kept_ = std::make_unique<Error>(error);
+  if (!kept_) kept_ = error;
   unread_ = true;
 }
 
@@ -241,24 +241,41 @@ Native& Device::native(Loc loc) {
       loc, "device " + name_ + " has no streams or contexts of a vendor's; CUDA's and ROCm's have");
 }
 
-uint32_t Device::begin_launch(const std::shared_ptr<const Reporter>& reporter) {
+std::shared_ptr<LaunchRecord> Device::begin_launch(
+    const std::shared_ptr<const Reporter>& reporter) {
   std::unique_lock lock(mutex_);
-  if (!reporter->sites.empty() && launched_.size() >= max_launched) {
+  if (launched_.size() >= max_launched) {
     lock.unlock();
     synchronize();
     lock.lock();
   }
-  uint32_t number = next_launch_++;
-  if (reporter->sites.empty()) return number;
-  launched_.push_back({number, false, reporter});
-  unread_ = true;
-  return number;
+  auto launch = std::make_shared<LaunchRecord>();
+  launch->number = next_launch_++;
+  launch->seed = seed_;
+  launch->since_seed = since_seed_++;
+  launch->reporter = reporter;
+  launch->begun = ++now_;
+  launched_.push_back(launch);
+  if (!reporter->sites.empty()) unread_ = true;
+  return launch;
 }
 
-void Device::end_launch(uint32_t number) {
+void Device::end_launch(LaunchRecord& launch) {
   std::lock_guard lock(mutex_);
-  for (auto l = launched_.rbegin(); l != launched_.rend() && l->number >= number; ++l)
-    if (l->number == number) l->submitted = true;
+  launch.submitted = ++now_;
+  // Where nothing was launched that can fail, nothing has kept this launch from running.
+  if (!unread_) std::erase_if(launched_, [&](const auto& l) { return l.get() == &launch; });
+}
+
+void Device::expect_success(const LaunchRecord& launch) {
+  std::lock_guard lock(mutex_);
+  if (launch.error) throw Error(*launch.error);
+}
+
+void Device::seed(uint32_t seed) {
+  std::lock_guard lock(mutex_);
+  seed_ = seed;
+  since_seed_ = 0;
 }
 
 Ticket Device::submit(std::span<const Command> commands) {
@@ -266,10 +283,16 @@ Ticket Device::submit(std::span<const Command> commands) {
   return driver_->submit(commands);
 }
 
-std::shared_ptr<const Reporter> Device::reporter_of(uint32_t launch) const {
-  for (const Launched& l : launched_)
-    if (l.number == launch) return l.reporter;
+const LaunchRecord* Device::known(uint32_t launch) const {
+  for (const auto& l : launched_)
+    if (l->number == launch) return l.get();
   return nullptr;
+}
+
+/// May a launch have failed or printed that the host has not asked about?
+bool Device::expects_reports() const {
+  return kept_ ||
+         std::ranges::any_of(launched_, [](const auto& l) { return !l->reporter->sites.empty(); });
 }
 
 void Device::print_lines() {
@@ -282,9 +305,9 @@ void Device::print_lines() {
   driver_->download(std::as_writable_bytes(std::span(entries)),
                     ring_ + offsetof(PrintRing, entries));
   for (const PrintEntry& e : entries) {
-    auto reporter = reporter_of(e.launch);
-    if (!reporter || e.site >= reporter->sites.size()) continue;
-    const ir::Site& site = reporter->sites[e.site];
+    const LaunchRecord* launch = known(e.launch);
+    if (!launch || e.site >= launch->reporter->sites.size()) continue;
+    const ir::Site& site = launch->reporter->sites[e.site];
     std::string line =
         format_values(site.text, site.values, {e.values, std::min(e.count, reported_values)});
     std::fwrite(line.data(), 1, line.size(), stdout);
@@ -298,36 +321,44 @@ void Device::print_lines() {
   driver_->upload(ring_, std::as_bytes(std::span(zero)));
 }
 
-std::unique_ptr<Error> Device::take_error() {
+/// Of the record; the launch that failed keeps it, and so do those that may have come too late.
+std::optional<Error> Device::take_error() {
   ir::abi::ErrorRecord record;
   driver_->download(bytes_of(record), error_);
-  if (record.state == 0) return nullptr;
+  if (record.state == 0) return std::nullopt;
   ir::abi::ErrorRecord none;
   driver_->upload(error_, std::as_bytes(std::span(&none, 1)));
-  auto reporter = reporter_of(record.launch);
-  if (!reporter || record.site >= reporter->sites.size())
-    return std::make_unique<Error>("a check failed in a kernel that is not known any more");
-  const ir::Site& site = reporter->sites[record.site];
-  std::string text = format_values(
-      site.text, site.values, {record.values, std::min(record.count, ir::abi::reported_values)});
-  return std::make_unique<Error>(
-      site.loc,
-      text + " (iteration " + std::to_string(record.iteration) + " of " + reporter->kernel + ")");
+  const LaunchRecord* failed = known(record.launch);
+  std::optional<Error> error;
+  if (!failed || record.site >= failed->reporter->sites.size()) {
+    error.emplace("a check failed in a kernel that is not known any more");
+  } else {
+    const ir::Site& site = failed->reporter->sites[record.site];
+    std::string text = format_values(
+        site.text, site.values, {record.values, std::min(record.count, ir::abi::reported_values)});
+    error.emplace(site.loc, text + " (iteration " + std::to_string(record.iteration) + " of " +
+                                failed->reporter->kernel + ")");
+  }
+  // What was submitted before the launch that failed began ran before it.
+  for (const auto& l : launched_)
+    if (!failed || !l->submitted || l->submitted > failed->begun)
+      if (!l->error) l->error = error;
+  return error;
 }
 
 void Device::collect() {
   if (!unread_) return;
-  std::unique_ptr<Error> error;
+  std::optional<Error> error;
   {
     std::lock_guard lock(mutex_);
     if (!unread_) return;
     print_lines();
     error = take_error();
-    if (!error) error = std::move(kept_);
-    std::erase_if(launched_, [](const Launched& l) { return l.submitted; });
-    unread_ = !launched_.empty() || kept_;
+    if (!error) error = std::exchange(kept_, std::nullopt);
+    std::erase_if(launched_, [](const auto& l) { return l->submitted != 0; });
+    unread_ = expects_reports();
   }
-  if (error) throw *error;
+  if (error) throw Error(*error);
 }
 
 void Device::synchronize() {

@@ -212,15 +212,16 @@ class Run {
 
 }  // namespace
 
-void execute(Variant& variant, Block& block, uint32_t launch_number) {
+void execute(Variant& variant, Block& block, const LaunchRecord& launch) {
   Device& device = *variant.device;
   std::byte* args = block.args();
   put(args, abi::frame_address, variant.frame(block));
   put(args, abi::scratch_address, block.scratch);
   put(args, abi::error_address, device.error_record());
   put(args, abi::print_address, device.print_ring());
-  put(args, abi::random_seed, device.random_seed());
-  put(args, abi::launch_number, launch_number);
+  put(args, abi::launch_number, launch.number);
+  put(args, abi::random_seed, launch.seed);
+  put(args, abi::random_launch, launch.since_seed);
   std::memset(args + variant.frame_offset, 0, variant.block_bytes - variant.frame_offset);
   Run run(variant, block);
   if (variant.takes_value)

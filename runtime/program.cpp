@@ -79,16 +79,22 @@ void fill_arguments(const Variant& variant, std::span<const Argument> arguments,
 }
 }  // namespace
 
-Outcome::Outcome(std::shared_ptr<Device> device, std::shared_ptr<Block> block, size_t count)
-    : device_(std::move(device)), block_(std::move(block)), values_(count) {}
+Outcome::Outcome(std::shared_ptr<Device> device, std::shared_ptr<const LaunchRecord> launch,
+                 std::shared_ptr<Block> block, size_t count)
+    : device_(std::move(device)),
+      launch_(std::move(launch)),
+      block_(std::move(block)),
+      values_(count) {}
 Outcome::~Outcome() = default;
 
 uint64_t Outcome::result(size_t k) {
+  std::lock_guard lock(mutex_);
   if (!read_) {
     device_->download(std::as_writable_bytes(std::span(values_)), block_->variant->frame(*block_));
     read_ = true;
     block_.reset();
   }
+  device_->expect_success(*launch_);
   return values_.at(k);
 }
 
@@ -178,12 +184,13 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> arguments, Mo
   fill_arguments(*v, arguments, block->args());
   struct Launched {
     Device& device;
-    uint32_t number;
-    ~Launched() { device.end_launch(number); }
+    std::shared_ptr<LaunchRecord> record;
+    ~Launched() { device.end_launch(*record); }
   } launched{*device, device->begin_launch(v->reporter)};
-  execute(*v, *block, launched.number);
+  execute(*v, *block, *launched.record);
   if (kernel_->results.empty()) return nullptr;
-  return std::make_shared<Outcome>(device, std::move(block), kernel_->results.size());
+  return std::make_shared<Outcome>(device, launched.record, std::move(block),
+                                   kernel_->results.size());
 }
 
 std::string Program::listing(Device& device, Modes modes, std::string_view kind) {

@@ -150,7 +150,7 @@ void Storage::swap(Storage& other, Loc loc) {
 
 void Storage::release(Loc loc) {
   if (is_view_) throw Error(loc, "this is a view: the field it was made from gives memory back");
-  if (released()) return;
+  expect_alive(loc);
   memory_->free();
   memory_->released = loc.line ? loc : Loc{"?", 1};
 }

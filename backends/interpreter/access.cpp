@@ -205,7 +205,7 @@ Bits Machine::random() {
   uint32_t& calls = in_iteration_ ? calls_ : serial_calls;
   const uint32_t counter[4] = {uint32_t(iteration_), uint32_t(iteration_ >> 32), calls++, ordinal_};
   const uint32_t key[2] = {read_at<uint32_t>(args_, abi::random_seed),
-                           read_at<uint32_t>(args_, abi::launch_number)};
+                           read_at<uint32_t>(args_, abi::random_launch)};
   return philox(counter, key);
 }
 

@@ -221,7 +221,11 @@ class Emitter {
       case Op::builtin: return builtin(inst.builtin());
       case Op::offset:
         return w.op(Spv::OpIAdd, word, {value(inst.operand(0)), value(inst.operand(1))});
-      case Op::read: return load(value(inst.operand(0)), inst.elem, ir::byte_size(inst.elem));
+      case Op::read: {
+        // Others write to the error record while a loop asks.
+        const bool is_volatile = inst.imm == ir::abi::error_class;
+        return load(value(inst.operand(0)), inst.elem, ir::byte_size(inst.elem), is_volatile);
+      }
       case Op::rmw: return rmw(inst);
       case Op::block_reduce:
         return block_.reduce(inst.atomic(), inst.type(), value(inst.operand(0)));
@@ -247,10 +251,12 @@ class Emitter {
                 {address});
   }
 
-  Id load(Id address, Type t, uint32_t alignment) {
+  Id load(Id address, Type t, uint32_t alignment, bool is_volatile = false) {
     Type in_memory = stored(t);
+    uint32_t access = uint32_t(spv::MemoryAccessMask::Aligned);
+    if (is_volatile) access |= uint32_t(spv::MemoryAccessMask::Volatile);
     Id v = w.op(Spv::OpLoad, scalar_.type(in_memory),
-                {pointer(address, in_memory), uint32_t(spv::MemoryAccessMask::Aligned), alignment});
+                {pointer(address, in_memory), access, alignment});
     return scalar_.convert(in_memory, t, v);
   }
 

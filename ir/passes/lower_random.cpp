@@ -60,7 +60,7 @@ void lower(Kernel& kernel, Task& task, std::span<Inst* const> calls, uint32_t se
     Value* counter[4] = {b.convert(linear, Type::u32), b.convert(upper, Type::u32), number,
                          word(b, task.ordinal)};
     Value* seed = b.arg(abi::random_seed, Type::u32);
-    Value* launch = b.arg(abi::launch_number, Type::u32);
+    Value* launch = b.arg(abi::random_launch, Type::u32);
     inst->result()->replace_with(philox(b, seed, launch, counter));
     inst->erase();
   }

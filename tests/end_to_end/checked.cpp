@@ -151,6 +151,36 @@ TEST_CASE("a While whose end depends on a failed read still ends") {
   });
 }
 
+/// The check fails long after the other iterations have begun to turn. llvmpipe, which cuts all
+/// loops short, may do so first.
+TEST_CASE("a failed check ends an endless While beside it") {
+  on_every_device([](qn::Device& device) {
+    const std::string name = device.name();
+    qn::Field<int> x{device, {name == "interpreter" ? 1000 : 100'000}};
+    int line = 0;
+    qn::Kernel k{[&](I32 delay, I32 step) {
+                   line = __LINE__ + 4;
+                   for (auto i : x) {
+                     Var<int> busy = 0;
+                     If(i == 0) for (auto r : range(delay)) busy = (busy * 3 + r) % 1001;
+                     check(i != 0, "the first, after {}", busy);
+                     Var<int> turning = i;
+                     While(turning >= 0) turning = (turning + step) % 1024;
+                     x[i] = turning;
+                   }
+                 },
+                 {.checked = true}};
+    k(name == "cpu" ? 10'000'000 : 1000, 1);
+    Caught c = caught([&] { device.synchronize(); });
+    if (name != "vulkan" || !has(c, "cut short")) {
+      CHECK(has(c, "the first, after"));
+      CHECK(c.line == line);
+    }
+    k(0, -2000);  // ends at once
+    CHECK(has(caught([&] { device.synchronize(); }), "the first"));
+  });
+}
+
 TEST_CASE("unchecked kernels run without checks and a released field is refused") {
   on_every_device([](qn::Device& device) {
     qn::Field<int> x{device, {4}};

@@ -3,6 +3,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <climits>
 #include <cstdio>
 #include <optional>
@@ -107,6 +108,107 @@ TEST_CASE("a check that fails in one of two threads is reported whole") {
     CHECK(failures == 0);
     CHECK(caught[0] + caught[1] > 0);
     CHECK(caught[0] + caught[1] <= 100);
+  });
+}
+
+// ---- results of launches that failed
+
+TEST_CASE("every read of a failed launch's result throws, from any thread; others stay readable") {
+  on_every_device([](qn::Device& device) {
+    int line = 0;
+    qn::Field<int> x{device, {3}};
+    x.fill(1);
+    qn::Kernel square = [&](I32 a) {
+      Var<int> sum = 0;
+      line = __LINE__ + 2;
+      for (auto i : x) {
+        check(a != 5, "five of {}", i);
+        sum += a;
+      }
+      return sum * a;
+    };
+    qn::Kernel plain{[&](I32 a) { return a + x[0]; }, {.checked = false}};
+    auto before = square(2), before_plain = plain(1);
+    auto failed = square(5);
+    auto kept_out = square(3), plain_kept_out = plain(3);
+    int at = 0;
+    CHECK(has(error_of([&] { device.synchronize(); }, &at), "five of"));
+    CHECK(at == line);
+    auto after = square(4), after_plain = plain(4);
+    CHECK(int(before) == 12);
+    CHECK(int(before_plain) == 2);
+    CHECK(int(after) == 48);
+    CHECK(int(after_plain) == 5);
+    for (auto* result : {&failed, &kept_out, &plain_kept_out})
+      for (int read = 0; read < 2; read++) {
+        std::string text = error_of([&] { (void)int(*result); }, &at);
+        CHECK(has(text, "five of"));
+        CHECK(at == line);
+      }
+    CHECK(failures_of_two_threads([&](int) {
+            int wrong = 0;
+            for (int read = 0; read < 20; read++) {
+              wrong += !has(error_of([&] { (void)int(failed); }), "five of");
+              wrong += int(before) != 12;
+            }
+            return wrong;
+          }) == 0);
+  });
+}
+
+TEST_CASE("the read that finds an error does not spoil the results before it") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {4}};
+    qn::Kernel k = [&](I32 a) {
+      Var<int> sum = 0;
+      for (auto i : x) {
+        check(a < 10, "ten");
+        sum += a + i;
+      }
+      return sum;
+    };
+    auto good = k(1), bad = k(10);
+    CHECK(has(error_of([&] { (void)int(good); }), "ten"));  // the first wait
+    CHECK(int(good) == 10);
+    CHECK(has(error_of([&] { (void)int(bad); }), "ten"));
+    CHECK(int(good) == 10);
+    device.synchronize();
+  });
+}
+
+TEST_CASE("two threads read each other's results while one of them fails") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {4}};
+    qn::Kernel k = [&](I32 a) {
+      Var<int> sum = 0;
+      for (auto i : x) {
+        check(a % 7 != 3, "three");
+        sum += a + i;
+      }
+      return sum;
+    };
+    std::atomic<int> values = 0;
+    int failures = failures_of_two_threads([&](int t) {
+      int wrong = 0;
+      for (int r = 0; r < 200; r++) {
+        const int a = t == 0 ? r : 1;
+        auto result = k(a);
+        for (int read = 0; read < 2; read++) {
+          int got = 0;
+          if (error_of([&] { got = int(result); }).empty()) {
+            wrong += a % 7 == 3 || got != 4 * a + 6;
+            values++;
+          }
+        }
+      }
+      return wrong;
+    });
+    try {
+      device.synchronize();
+    } catch (const qn::Error&) {
+    }
+    CHECK(failures == 0);
+    CHECK(values > 100);
   });
 }
 
@@ -398,9 +500,59 @@ TEST_CASE("every use of a released field names both lines") {
     refused(__LINE__, error_of([&] { x.set(0, 1); }, &line));
     refused(__LINE__, error_of([&] { y.swap(x); }, &line));
     refused(__LINE__, error_of([&] { qn::to_vector(x); }, &line));
-    x.release();  // again: nothing happens
+    refused(__LINE__, error_of([&] { x.release(); }, &line));
     with_parameter(y);
     CHECK(y.at(3) == 1);
+  });
+}
+
+TEST_CASE("a handle that was moved from") {
+  on_every_device([](qn::Device& device) {
+    qn::Kernel k = [](I32 a) { return a + 1; };
+    auto moved = std::move(k);
+    int line = 0;
+    const int here = __LINE__ + 1;
+    std::string text = error_of([&] { k(1); }, &line);
+    CHECK(has(text, "moved from"));
+    CHECK(line == here);
+    auto result = moved(1);
+    auto taken = std::move(result);
+    CHECK(has(error_of([&] { (void)int(result); }), "moved from"));
+    CHECK(int(taken) == 2);
+    qn::Device other = std::move(device);  // copies name the same device
+    CHECK(std::string(device.name()) == other.name());
+    device.synchronize();
+  });
+}
+
+// ---- random numbers
+
+TEST_CASE("a seed begins a sequence of random numbers, wherever in the program") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<float> x{device, {50}};
+    qn::Kernel draw = [&] {
+      for (auto i : x) x[i] = random<float>();
+    };
+    qn::Kernel other = [&] { return random<float>() + x[0] * 0; };
+    auto sequence = [&] {
+      std::vector<std::vector<float>> all;
+      for (int k = 0; k < 3; k++) {
+        draw();
+        all.push_back(qn::to_vector(x));
+        all.push_back({float(other())});
+      }
+      return all;
+    };
+    device.seed(2026);
+    auto first = sequence();
+    CHECK(first[0] != first[2]);
+    CHECK(first[1] != first[3]);
+    CHECK(sequence() != first);
+    other();
+    device.seed(2026);
+    CHECK(sequence() == first);
+    device.seed(2027);
+    CHECK(sequence() != first);
   });
 }
 
@@ -523,6 +675,74 @@ TEST_CASE("an exception of the program's own passes through a recording") {
     CHECK(text == "mine");
     record(false)();
     CHECK(qn::to_vector(x) == std::vector<int>{0, 0, 7, 7});
+  });
+}
+
+TEST_CASE("an exception caught inside a recording: what was recorded before it stays") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {6}}, y{device, {6}};
+    auto refuse = [](bool now) {
+      if (now) throw std::out_of_range("mine");
+      return true;
+    };
+    int caught = 0;
+    qn::Kernel k = [&] {
+      for (auto i : x) {
+        try {
+          If(i > 1) {
+            x[i] = 7;
+            If(i > 3) {
+              x[i] = 8;
+              refuse(true);
+              x[i] = 9;
+            }
+            else x[i] = 10;
+            x[i] = 11;
+          }
+        } catch (const std::out_of_range&) {
+          caught++;
+        }
+        y[i] = x[i] + 1;
+      }
+      try {
+        for (auto i : y) {
+          y[i] = y[i] * 2;
+          for (auto [a, b] : grid(3, 3)) {
+            y[i] = y[i] + 1 + a - a + b - b;
+            refuse(true);
+          }
+        }
+      } catch (const std::out_of_range&) {
+        caught++;
+      }
+      Var<int> n = 0;
+      try {
+        While(n < 5) {
+          n = n + 1;
+          refuse(true);
+        }
+      } catch (const std::out_of_range&) {
+        caught++;
+      }
+      try {  // there is no loop without a condition
+        While(refuse(true) && n < 1000) n = n + 1;
+      } catch (const std::out_of_range&) {
+        caught++;
+      }
+      try {
+        qn::Func<I32(I32)> f = [&](I32 a) {
+          If(a > 0) refuse(true);
+          return a;
+        };
+      } catch (const std::out_of_range&) {
+        caught++;
+      }
+      return n;
+    };
+    CHECK(caught == 5);
+    CHECK(int(k()) == 5);
+    CHECK(qn::to_vector(x) == std::vector<int>{0, 0, 7, 7, 8, 8});
+    CHECK(qn::to_vector(y) == std::vector<int>{11, 11, 25, 25, 27, 27});
   });
 }
 

@@ -57,6 +57,54 @@ TEST_CASE("a kernel called while another is recorded") {
         [&] { qn::Kernel outer = [&] { inner(); }; });
 }
 
+TEST_CASE("host access while a kernel is recorded") {
+  qn::Device device;
+  qn::Field<float> x{device, {8}}, y{device, {8}};
+  std::vector<float> eight(8);
+  qn::Kernel one = [] { return F32(1.0f); };
+  auto result = one();
+  // Each is refused at its own line, and says where the recording began.
+  auto refused = [&](int line, auto access) {
+    fails(line, "once, while the kernel is recorded", [&] {
+      qn::Kernel k = [&] {
+        for (auto i : x) {
+          access();
+          x[i] = 1;
+        }
+      };
+    });
+  };
+  refused(__LINE__, [&] { x.set(0, 2.0f); });
+  refused(__LINE__, [&] { (void)x.at(0); });
+  refused(__LINE__, [&] { x.fill(2.0f); });
+  refused(__LINE__, [&] { x.copy_from(eight); });
+  refused(__LINE__, [&] { x.copy_to(eight); });
+  refused(__LINE__, [&] { (void)qn::to_vector(x); });
+  refused(__LINE__, [&] { x.swap(y); });
+  refused(__LINE__, [&] { y.release(); });
+  refused(__LINE__, [&] { device.synchronize(); });
+  refused(__LINE__, [&] { device.seed(7); });
+  refused(__LINE__, [&] { (void)result.value(); });
+  fails(__LINE__ + 2, "once, while the function is recorded (begun at ", [&] {
+    qn::Func f = [&](F32 a) {
+      x.set(0, 2.0f);
+      return a;
+    };
+  });
+  CHECK(qn::to_vector(x) == std::vector<float>(8, 0.0f));
+  CHECK(float(result) == 1.0f);
+  y.fill(3.0f);
+}
+
+TEST_CASE("a text that is null") {
+  fails(__LINE__, "null", [] { qn::Kernel k = [] { print(nullptr); }; });
+  fails(__LINE__ + 2, "null", [] {
+    qn::Kernel k = [] {
+      for (auto i : range(4)) check(i < 3, nullptr, i);
+    };
+  });
+}
+
 TEST_CASE("host access to a field") {
   qn::Device device;
   qn::Field<float, 2> u{device, {3, 4}}, v{device, {4, 3}};

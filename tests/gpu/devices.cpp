@@ -79,14 +79,14 @@ TEST_CASE_METHOD(OnEachVendor, "devices of the library that the environment name
     CHECK(!t.traits.narrow_atomics);
     CHECK((t.traits.fma_exact[0] && t.traits.float_atomic_add[1] && t.traits.half_conversions));
     CHECK(t.max_allocation == recorder.memory);
-    auto driver = vendor.open(t, no_compiler(), nullptr);
+    auto driver = vendor.open(t, namer(), nullptr);
     CHECK(driver->target().device == t.device);
-    CHECK(&driver->compiler() == &no_compiler());
+    CHECK(&driver->compiler() == &namer());
     CHECK(driver->host_pointer(64) == nullptr);
   }
   runtime::Target absent = targets[0];
   absent.device = "another";
-  CHECK_THAT(message_of([&] { vendor.open(absent, no_compiler(), nullptr); }),
+  CHECK_THAT(message_of([&] { vendor.open(absent, namer(), nullptr); }),
              contains("'another' is not present"));
   unsetenv(vendor.environment);
 }

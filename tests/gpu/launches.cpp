@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "quern/ir/abi.h"
+#include "tests/backend/harness/harness.h"
 #include "tests/gpu/support.h"
 
 using namespace quern;
@@ -117,6 +118,31 @@ TEST_CASE_METHOD(OnEachVendor, "an argument block by value is read when it is su
   CHECK((recorder.launches[59].first == std::vector(block.size(), std::byte(1))));
   CHECK(recorder.calls["capture_begin"] == 0);
   CHECK(recorder.launches[0].words[2] == 1000);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "the back ends' tests pass a block by value where it is taken so") {
+  for (bool by_value : {false, true}) {
+    auto driver = open(0, by_value);
+    recorder.launches.clear();
+    recorder.first_bytes = by_value ? 256 : 8;
+    {
+      Buffer word(*driver, std::vector<uint32_t>{41});
+      Program p(*driver, add_one);
+      p.entry(0, word).entry(23, uint64_t(2323));
+      p.run();
+      REQUIRE(recorder.launches.size() == 1);
+      const recording::Launch& l = recorder.launches[0];
+      if (by_value) {
+        REQUIRE(l.first.size() == 256);
+        uint64_t words[32];
+        std::memcpy(words, l.first.data(), 256);
+        CHECK(words[8] == word.address());
+        CHECK(words[31] == 2323);
+      } else {
+        CHECK(read_word(*driver, l.words[0] + 64) == uint32_t(word.address()));
+      }
+    }
+  }
 }
 
 TEST_CASE_METHOD(OnEachVendor, "blocks that are large, or of many tasks, lie in memory") {

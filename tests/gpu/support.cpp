@@ -15,9 +15,14 @@ recording::Recorder& fresh_recorder(const Vendor& vendor) {
   return *reinterpret_cast<recording::Access*>(dlsym(library, "quern_recording"))(true);
 }
 
-class NoCompiler : public runtime::Compiler {
+class Namer : public runtime::Compiler {
  public:
-  runtime::Image compile(const ir::Kernel&, const runtime::Target&) const override { return {}; }
+  runtime::Image compile(const ir::Kernel& kernel, const runtime::Target&) const override {
+    std::string text = "module of " + kernel.name;
+    for (size_t k = 0; k < kernel.tasks.size(); k++) text += " task_" + std::to_string(k);
+    auto bytes = std::as_bytes(std::span(text.c_str(), text.size() + 1));
+    return {std::vector<std::byte>(bytes.begin(), bytes.end())};
+  }
   std::string listing(const ir::Kernel&, const runtime::Target&, std::string_view) const override {
     return {};
   }
@@ -37,8 +42,8 @@ const std::vector<Vendor>& vendors() {
   return all;
 }
 
-const runtime::Compiler& no_compiler() {
-  static const NoCompiler compiler;
+const runtime::Compiler& namer() {
+  static const Namer compiler;
   return compiler;
 }
 
@@ -66,16 +71,13 @@ std::unique_ptr<gpu::Driver> OnEachVendor::open(size_t device, bool by_value) {
   gpu::Properties p = gpu::describe_all(*api(), why).at(device);
   runtime::Target target = vendor.target(p);
   if (!by_value) target.traits.value_bytes = 0;
-  return std::make_unique<gpu::Driver>(api(), p, target, no_compiler());
+  return std::make_unique<gpu::Driver>(api(), p, target, namer());
 }
 
 Code::Code(std::initializer_list<ir::Task> tasks, const std::string& name) {
   kernel.name = name;
   kernel.tasks = tasks;
-  std::string text = "module of " + name;
-  for (size_t k = 0; k < tasks.size(); k++) text += " task_" + std::to_string(k);
-  auto bytes = std::as_bytes(std::span(text.c_str(), text.size() + 1));
-  image.code.assign(bytes.begin(), bytes.end());
+  image = namer().compile(kernel, {});
 }
 
 namespace {

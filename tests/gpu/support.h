@@ -19,8 +19,8 @@ struct Vendor {
 };
 const std::vector<Vendor>& vendors();
 
-/// A compiler for drivers that get their images from elsewhere.
-const runtime::Compiler& no_compiler();
+/// Its images have the functions of a kernel's tasks, as far as the stand-ins ask.
+const runtime::Compiler& namer();
 
 /// Each test runs on each vendor's stand-in, from a new beginning. Afterwards nothing may live in
 /// it any more, and nothing may have happened that a real library forbids.

@@ -39,7 +39,8 @@ class Launch {
   }
   Launch& random(uint32_t seed, uint32_t number) {
     word(ir::abi::random_seed, seed);
-    return word(ir::abi::launch_number, number);
+    word(ir::abi::launch_number, number);
+    return word(ir::abi::random_launch, number);
   }
 
   std::byte* args() { return reinterpret_cast<std::byte*>(words_.data()); }

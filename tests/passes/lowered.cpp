@@ -25,6 +25,7 @@ class Machine {
     set_arg(abi::print_address, address(&ring_));
     set_arg(abi::random_seed, 7);
     set_arg(abi::launch_number, 3);
+    set_arg(abi::random_launch, 2);
   }
 
   Outcome run(const std::vector<std::vector<Bits>>& fields, Report* report) {

@@ -37,6 +37,7 @@ class Run {
     args_.resize(layout.bytes);
     set(abi::random_seed, 12345);
     set(abi::launch_number, 6);
+    set(abi::random_launch, 4);
     for (size_t k = 0; k < kernel.bindings.size(); k++)
       bind(kernel.bindings[k], layout.places[k], random);
     interpreter::Options options;

@@ -140,7 +140,9 @@ TEST_CASE("swap exchanges memory only between equals; a released storage names t
   a.release({"user.cpp", 99});
   CHECK_THAT(message([&] { a.swap(b, here); }), contains("user.cpp:99"));
   CHECK_THAT(message([&] { a.swap(b, here); }), contains("user.cpp:42"));
-  a.release({"user.cpp", 100});  // again: nothing happens
+  const std::string twice = message([&] { a.release({"user.cpp", 100}); });
+  CHECK_THAT(twice, contains("user.cpp:100: "));
+  CHECK_THAT(twice, contains("user.cpp:99"));
 }
 
 TEST_CASE("values are formatted as C++ would print them") {

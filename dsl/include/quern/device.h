@@ -14,12 +14,17 @@ class Device {
   static Device best() { return Device(detail::Ref<detail::DeviceObject>(detail::best_device())); }
 
   explicit Device(detail::Ref<detail::DeviceObject> object) : object_(std::move(object)) {}
+  Device(const Device&) = default;
+  Device& operator=(const Device&) = default;
 
   const char* name() const { return detail::device_name(object_.get()); }
   /// Waits for everything launched; throws the first failed check.
-  void synchronize() const { detail::synchronize(object_.get()); }
-  /// Seeds random<T>().
-  void seed(uint32_t value) const { detail::set_seed(object_.get(), value); }
+  void synchronize(Loc l = Loc::here()) const { detail::synchronize(object_.get(), l); }
+  /// Begins the sequence of random numbers that `value` stands for: the same seed, the same
+  /// launches behind it, the same random<T>().
+  void seed(uint32_t value, Loc l = Loc::here()) const {
+    detail::set_seed(object_.get(), value, l);
+  }
 
   detail::DeviceObject* object() const { return object_.get(); }
 

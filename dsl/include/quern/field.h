@@ -243,8 +243,8 @@ class Field {
   void swap(const Field& other, Loc l = Loc::here()) const {
     detail::swap_fields(object_.get(), other.object_.get(), l);
   }
-  /// Gives the memory back at once, wrapped memory to its owner; a later launch with it, or with a
-  /// view of it, is an error.
+  /// Gives the memory back at once, wrapped memory to its owner; every later use of it, or of a
+  /// view of it, is an error, and so is a second release.
   void release(Loc l = Loc::here()) const { detail::release_field(object_.get(), l); }
   void fill(T v, Loc l = Loc::here()) const { detail::fill_field(object_.get(), &v, l); }
   /// All elements in row-major order; `count` is checked.

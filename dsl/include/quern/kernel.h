@@ -43,32 +43,33 @@ bool is_checked(Choice option, bool debugging);
 void set_modes(KernelObject* kernel, const Options& options, bool checked);
 /// Null where the kernel has no results.
 LaunchObject* launch(KernelObject* kernel, const Argument* arguments, int count, Loc loc);
-/// Waits.
-uint64_t launch_result(LaunchObject* launch, int k);
+/// Waits. Throws Error where the launch failed, and for null, a result that was moved from.
+uint64_t launch_result(LaunchObject* launch, int k, Loc loc);
 
 }  // namespace detail
 
-/// What a launch yields; converting it waits for the kernel. Several results: `auto [a, b] = k();`.
+/// What a launch yields; converting it waits for the kernel, and throws, each time, the failed check
+/// that ended the launch or kept it from running. Several results: `auto [a, b] = k();`.
 template <class... T>
 class Result {
  public:
   explicit Result(detail::LaunchObject* launch) : launch_(launch) {}
   template <std::size_t K>
-  auto get() const {
+  auto get(Loc l = Loc::here()) const {
     int k = detail::first_scalar<K, T...>();
     return detail::from_bits<detail::Nth<K, T...>>(
-        [&] { return detail::launch_result(launch_.get(), k++); });
+        [&] { return detail::launch_result(launch_.get(), k++, l); });
   }
   /// The only result.
-  auto value() const
+  auto value(Loc l = Loc::here()) const
     requires(sizeof...(T) == 1)
   {
-    return get<0>();
+    return get<0>(l);
   }
   operator detail::Nth<0, T...>() const
     requires(sizeof...(T) == 1)
   {
-    return get<0>();
+    return get<0>(Loc{});
   }
 
  private:

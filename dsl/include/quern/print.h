@@ -74,7 +74,7 @@ template <Operand... U>
 struct Reports {
   static constexpr int count = int(sizeof...(U));
   Id ids[size_t((count_of<elem_t<U>> + ... + 1))];
-  Reported values[size_t(count + 1)];
+  Reported values[size_t(count + 1)] = {};
   explicit Reports([[maybe_unused]] Loc loc, U&&... u) {
     [[maybe_unused]] Id* next = ids;
     [[maybe_unused]] Reported* value = values;
@@ -83,7 +83,7 @@ struct Reports {
       for (Id id : list.v) *next++ = id;
     };
     (append(form_of<elem_t<U>>(), result_ids(std::forward<U>(u), loc), count_of<elem_t<U>>), ...);
-    Evaluated operands[size_t(count + 1)];
+    Evaluated operands[size_t(count + 1)] = {};
     for (int k = 0; k < count; k++) operands[k] = {values[k].scalars, values[k].count};
     in_order(operands, count, loc);
   }

@@ -8,6 +8,8 @@
 #include <limits>
 #include <random>
 
+#include "quern/ir/abi.h"
+
 namespace quern::test {
 
 using ir::Bits;
@@ -64,10 +66,15 @@ runtime::Driver& driver(std::string_view backend) {
   throw Error("no device of the back end " + std::string(backend));
 }
 
-Program::Program(runtime::Driver& driver, const ir::Kernel& kernel)
-    : driver_(driver),
-      executable_(driver.load(kernel, driver.compiler().compile(kernel, driver.target()))),
-      block_(driver.allocate(args_.size() * 8)) {}
+Program::Program(runtime::Driver& driver, const ir::Kernel& kernel) : driver_(driver) {
+  std::unique_ptr<ir::Kernel> whole = ir::clone(kernel);
+  ir::Binding entry;
+  entry.components = {{Type::u64, Type::u64}};
+  while (ir::abi::layout(*whole).bytes < args_.size() * 8) whole->bindings.push_back(entry);
+  takes_value_ = ir::takes_value(*whole, driver.target().traits);
+  executable_ = driver.load(*whole, driver.compiler().compile(*whole, driver.target()));
+  block_ = driver.allocate(args_.size() * 8);
+}
 
 runtime::Launch Program::launch(uint32_t task, uint64_t iterations, uint64_t chunks) const {
   runtime::Launch launch;
@@ -76,7 +83,7 @@ runtime::Launch Program::launch(uint32_t task, uint64_t iterations, uint64_t chu
   launch.iterations = iterations;
   launch.grain = (iterations + chunks - 1) / chunks;
   launch.chunks = (iterations + launch.grain - 1) / launch.grain;
-  launch.args = block_;
+  launch.args = takes_value_ ? reinterpret_cast<runtime::Address>(args_.data()) : block_;
   return launch;
 }
 

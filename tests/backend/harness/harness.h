@@ -72,7 +72,8 @@ class Buffer {
   uint64_t bytes_;
 };
 
-/// A compiled kernel and its argument block: entry k is at byte 64 + 8k.
+/// A compiled kernel and its argument block: entry k is at byte 64 + 8k. The block lies in the
+/// device's memory, or on the host where the kernel's tasks take it by value.
 class Program {
  public:
   Program(runtime::Driver& driver, const ir::Kernel& kernel);
@@ -97,8 +98,9 @@ class Program {
 
  private:
   runtime::Driver& driver_;
-  std::unique_ptr<runtime::Executable> executable_;
   std::vector<uint64_t> args_ = std::vector<uint64_t>(32);
+  bool takes_value_ = false;
+  std::unique_ptr<runtime::Executable> executable_;
   runtime::Address block_;
 };
 

@@ -150,6 +150,7 @@ Outcome interpret(const Program& program, const Kernel& kernel, const interprete
   fill(program, kernel, args.data(), bases);
   put(args.data(), abi::random_seed, seed);
   put(args.data(), abi::launch_number, launch_number);
+  put(args.data(), abi::random_launch, launch_number);
   interpreter::Report report;
   interpreter::run(kernel, args.data(), options, report);
   Outcome out;
@@ -224,8 +225,10 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   std::shared_ptr<runtime::Block> block = runtime::Variant::take_block(variant);
   block->variant = variant.get();
   fill(program, *variant->kernel, block->args(), bases);
-  device->set_random_seed(seed);
-  runtime::execute(*variant, *block, launch_number);
+  runtime::LaunchRecord launch;
+  launch.number = launch.since_seed = launch_number;
+  launch.seed = seed;
+  runtime::execute(*variant, *block, launch);
   driver.wait(block->last);
 
   Outcome out;

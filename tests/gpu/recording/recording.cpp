@@ -363,6 +363,8 @@ EXPORT(cuLaunchKernel, hipModuleLaunchKernel)(FunctionHandle function, unsigned 
            shared_bytes};
   for (int k = 0; k < 5; k++) std::memcpy(&l.words[k], parameters[k], 8);
   auto* first = static_cast<const std::byte*>(parameters[0]);
+  if (reached(reinterpret_cast<Address>(first), 1, f->module->device))
+    misuse("a parameter that lies in the memory of the device");
   l.first.assign(first, first + recorder().first_bytes);
   l.device = of(stream)->device;
   of(stream)->put([l](bool in_graph) { run_kernel(l, in_graph); });

@@ -49,9 +49,9 @@ class Ref {
 // ---- devices
 DeviceObject* open_device(const char* name, Loc loc);  ///< null name: the standard device
 DeviceObject* best_device();
-void synchronize(DeviceObject* device);
+void synchronize(DeviceObject* device, Loc loc);
 const char* device_name(DeviceObject* device);
-void set_seed(DeviceObject* device, uint32_t seed);
+void set_seed(DeviceObject* device, uint32_t seed, Loc loc);
 struct NativeHandles {
   int device;
   void *context, *stream;

@@ -132,7 +132,8 @@ QUERN_RECORDS void if_begin(Id condition, Loc loc);
 QUERN_RECORDS void else_begin(Loc loc);  ///< an Else on its own: attaches to the If closed last
 QUERN_RECORDS void while_begin(Loc loc);
 QUERN_RECORDS void while_condition(Id condition, Loc loc);
-/// Closes the innermost block; not `complete`: it was left by a native break, return or goto.
+/// Closes the innermost block; not `complete`: it was left by a native break, return or goto, which
+/// is refused, or by an exception of the user's, at which it ends as if it were complete.
 QUERN_RECORDS void block_end(Block kind, bool complete, Loc loc) noexcept;
 QUERN_RECORDS void break_(Loc loc);
 QUERN_RECORDS void continue_(Loc loc);

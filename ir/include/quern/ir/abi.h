@@ -18,7 +18,8 @@ inline constexpr uint32_t scratch_address = 8;  ///< address: partial values of 
 inline constexpr uint32_t error_address = 16;   ///< address of an ErrorRecord
 inline constexpr uint32_t print_address = 24;   ///< address of a PrintRing
 inline constexpr uint32_t random_seed = 32;     ///< u32
-inline constexpr uint32_t launch_number = 40;   ///< u32
+inline constexpr uint32_t launch_number = 40;   ///< u32, names the launch in reports
+inline constexpr uint32_t random_launch = 48;   ///< u32, launches since the seed was set
 inline constexpr uint32_t head_bytes = 64;
 
 // Alias classes (imm of read, write, rmw). 0: may be any field; fields: Binding::alias_class; from

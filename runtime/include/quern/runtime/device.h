@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,19 @@ namespace quern::runtime {
 struct Reporter {
   std::string kernel;
   std::vector<ir::Site> sites;
+};
+
+/// A launch as its device knows it until it is known how the launch ended.
+struct LaunchRecord {
+  uint32_t number = 0;  ///< names the launch in what its kernel reports
+  /// Key of its random numbers: the device's seed, and the launches since it was set.
+  uint32_t seed = 0, since_seed = 0;
+  std::shared_ptr<const Reporter> reporter;
+
+ private:
+  friend class Device;
+  uint64_t begun = 0, submitted = 0;  ///< when, counted by the device; 0: not yet
+  std::optional<Error> error;
 };
 
 /// One opened device: its driver, the record of the first failed check, and the ring of printed
@@ -71,29 +85,28 @@ class Device {
 
   Address error_record() const { return error_; }
   Address print_ring() const { return ring_; }
-  /// The number of a new launch; remembers whom to ask about what it reports.
-  uint32_t begin_launch(const std::shared_ptr<const Reporter>& reporter);
-  /// All commands of the launch were submitted: once they ran, its reporter may be forgotten.
-  void end_launch(uint32_t number);
+  /// A new launch; remembers whom to ask about what it reports.
+  std::shared_ptr<LaunchRecord> begin_launch(const std::shared_ptr<const Reporter>& reporter);
+  /// All commands of the launch were submitted: once they ran, it may be forgotten.
+  void end_launch(LaunchRecord& launch);
+  /// Throws the error that ended the launch, or kept it from running, as often as it is asked. To
+  /// be called after a wait and collect.
+  void expect_success(const LaunchRecord& launch);
   /// Submits commands of a launch; never while reports are read, so that none is lost.
   Ticket submit(std::span<const Command> commands);
-  uint32_t random_seed() const { return seed_; }
-  void set_random_seed(uint32_t seed) { seed_ = seed; }
+  /// Begins the sequence of random numbers that `seed` stands for.
+  void seed(uint32_t seed);
 
   /// Receives an error that no host read fetched before the device was destroyed.
   using ErrorHandler = std::function<void(const Error&)>;
   void set_error_handler(ErrorHandler handler) { handler_ = std::move(handler); }
 
  private:
-  struct Launched {
-    uint32_t number;
-    bool submitted;
-    std::shared_ptr<const Reporter> reporter;
-  };
-  std::shared_ptr<const Reporter> reporter_of(uint32_t launch) const;
+  const LaunchRecord* known(uint32_t launch) const;
+  bool expects_reports() const;
   void attempt(const std::function<void()>& f) noexcept;
   void print_lines();
-  std::unique_ptr<Error> take_error();
+  std::optional<Error> take_error();
   void keep(const Error& error);
 
   std::string name_;
@@ -103,11 +116,12 @@ class Device {
   mutable std::mutex memory_mutex_;
   std::map<Address, uint64_t> memory_;  ///< bytes of each allocation
   std::mutex mutex_;
-  std::deque<Launched> launched_;
+  std::deque<std::shared_ptr<LaunchRecord>> launched_;
   uint32_t next_launch_ = 0;
+  uint64_t now_ = 0;  ///< beginnings and ends of launches so far
   std::atomic<bool> unread_{false};
-  std::unique_ptr<Error> kept_;  ///< met where nothing could be thrown
-  std::atomic<uint32_t> seed_{0};
+  std::optional<Error> kept_;  ///< met where nothing could be thrown
+  uint32_t seed_ = 0, since_seed_ = 0;
   ErrorHandler handler_;
 };
 

@@ -93,7 +93,7 @@ class Storage {
   /// and device agree, and for views.
   void swap(Storage& other, Loc loc);
   /// Gives the memory back at once (wrapped memory: forgets it); using it afterwards, through views
-  /// too, is an error that names `loc`. Throws Error for a view.
+  /// too, is an error that names `loc`. Throws Error for a view and where it is released already.
   void release(Loc loc);
   bool released() const;
   /// Throws Error naming both places where the memory was released.
