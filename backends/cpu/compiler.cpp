@@ -14,10 +14,16 @@ void initialise() {
   llvm::InitializeNativeTargetAsmPrinter();
 }
 
+/// The body of a loop up to this size becomes vector code; that of the largest benchmark is half
+/// as large. Time to compile it grows faster from there on.
+constexpr size_t largest_function = 1500;
+
 codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
   codegen::Machine out = codegen::machine_of(isa, machine);
-  if (isa.features.find("+avx512f") != std::string::npos)
-    out.attributes.push_back({"prefer-vector-width", "512"});
+  out.largest_function = largest_function;
+  auto has = [&](const char* feature) { return isa.features.find(feature) != std::string::npos; };
+  out.vector_bits = has("+avx512f") ? 512 : has("+avx2") ? 256 : 128;
+  if (has("+avx512f")) out.attributes.push_back({"prefer-vector-width", "512"});
   return out;
 }
 

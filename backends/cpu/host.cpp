@@ -56,6 +56,7 @@ runtime::Target host_target() {
   target.device = device_name();
   target.workers = uint32_t(worker_count());
   target.traits.lanes = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
+  target.traits.calls = true;
   target.traits.half_conversions = target.isa.find("+f16c") != std::string::npos;
   target.max_allocation = memory_bytes();
   target.host_addresses = true;

@@ -4,7 +4,9 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include "backends/llvm/callees.h"
 #include "backends/llvm/emitter.h"
+#include "backends/llvm/lanes.h"
 #include "backends/llvm/scalar.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
@@ -42,16 +44,25 @@ llvm::Function* declare_task(llvm::Module& module, const Machine& machine, size_
 }
 
 llvm::Function* declare_callee(llvm::Module& module, const Machine& machine,
-                               const ir::Function& source) {
+                               const ir::Kernel& kernel, const ir::Function& source) {
   auto& context = module.getContext();
-  std::vector<llvm::Type*> params, results;
+  std::vector<llvm::Type*> params;
   for (const ir::Value& a : source.body->args)
     params.push_back(type_of(context, a.type, machine.global_space));
-  for (ir::Type t : source.results) results.push_back(type_of(context, t, machine.global_space));
-  auto* type = llvm::FunctionType::get(llvm::StructType::get(context, results), params, false);
+  if (source.results.size() > 1)
+    throw InternalError("function '" + source.name + "' with several results was not copied");
+  auto* result = source.results.empty() ? llvm::Type::getVoidTy(context)
+                                        : type_of(context, source.results[0], machine.global_space);
+  auto* type = llvm::FunctionType::get(result, params, false);
   auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, "callee_" + source.name,
                                    module);
   attributes(f, machine);
+  f->addFnAttr(llvm::Attribute::NoInline);  // what is to be copied was copied before
+  if (reports_error(kernel, source.body)) f->addFnAttr(llvm::Attribute::Cold);
+  if (is_pure(source)) {
+    f->setDoesNotAccessMemory();
+    f->addFnAttr(llvm::Attribute::WillReturn);
+  }
   return f;
 }
 
@@ -68,10 +79,13 @@ std::unique_ptr<llvm::Module> generate(llvm::LLVMContext& context, const ir::Ker
   module->setDataLayout(machine.data_layout);
   std::vector<llvm::Function*> callees;
   for (const ir::Function& f : kernel.callees)
-    callees.push_back(f.body ? declare_callee(*module, machine, f) : nullptr);
+    callees.push_back(declare_callee(*module, machine, kernel, f));
   Emitter emitter(*module, kernel, machine, callees);
-  for (size_t k = 0; k < callees.size(); k++)
-    if (callees[k]) emitter.callee(callees[k], kernel.callees[k]);
+  for (size_t k = 0; k < callees.size(); k++) {
+    emitter.callee(callees[k], kernel.callees[k]);
+    for (unsigned lanes : lanes_of(machine, kernel.callees[k]))
+      emitter.lanes(callees[k], kernel.callees[k], lanes);
+  }
   const uint64_t args_bytes = ir::abi::layout(kernel).bytes;
   const bool takes_value = ir::takes_value(kernel, traits);
   for (size_t k = 0; k < kernel.tasks.size(); k++) {

@@ -51,6 +51,10 @@ struct Machine {
   std::function<llvm::Value*(llvm::IRBuilderBase&, ir::Op, llvm::Value* x)> native;
   bool read_only_loads = false;  ///< memory that a task only reads is worth telling apart
   unsigned shared_space = 3;     ///< address space of a block's shared memory
+  /// Width of the registers of vector code; 0: no function is made for it.
+  unsigned vector_bits = 0;
+  /// Operations of a function; larger ones are cut. 0: any number.
+  size_t largest_function = 0;
   /// Called for each task's function once it is filled (calling convention, annotations).
   std::function<void(llvm::Function&, const ir::Task&)> finish;
 };

@@ -16,6 +16,7 @@ Emitter::Emitter(llvm::Module& module, const ir::Kernel& kernel, const Machine& 
       machine_(machine),
       callees_(callees),
       memory_(context_, machine, kernel),
+      pieces_(machine.largest_function),
       b_(context_) {}
 
 void Emitter::task(llvm::Function* function, const ir::Task& task) {
@@ -28,6 +29,7 @@ void Emitter::task(llvm::Function* function, const ir::Task& task) {
                  {ir::Builtin::end, function->getArg(3)}};
   region(task.body);
   b_.CreateRetVoid();
+  pieces_.move_out(*function);
 }
 
 /// What a thread of a grid does of the launch.
@@ -83,10 +85,11 @@ void Emitter::callee(llvm::Function* function, const ir::Function& f) {
   for (size_t k = 0; k < f.body->args.size(); k++)
     values_[f.body->arg(k)] = function->getArg(unsigned(k));
   Values results = region(f.body);
-  Value* all = llvm::PoisonValue::get(function->getReturnType());
-  for (size_t k = 0; k < results.size(); k++)
-    all = b_.CreateInsertValue(all, results[k], unsigned(k));
-  b_.CreateRet(all);
+  if (results.empty())
+    b_.CreateRetVoid();
+  else
+    b_.CreateRet(results[0]);
+  pieces_.move_out(*function);
 }
 
 void Emitter::start(llvm::Function* function, const ir::Region* body) {
@@ -124,7 +127,24 @@ Emitter::Values Emitter::region(const ir::Region* r) {
 }
 
 void Emitter::statements(const ir::Region* r) {
-  for (const ir::Inst* inst = r->first; inst != r->last; inst = inst->next) emit(*inst);
+  const std::vector<const ir::Inst*> starts = pieces_.starts(r);
+  auto start = starts.begin();
+  BasicBlock* first = nullptr;
+  auto cut = [&] {
+    BasicBlock* next = block("piece");
+    b_.CreateBr(next);
+    b_.SetInsertPoint(next);
+    if (first) pieces_.add(first, next);
+    first = next;
+  };
+  for (const ir::Inst* inst = r->first; inst != r->last; inst = inst->next) {
+    if (start != starts.end() && *start == inst) {
+      cut();
+      start++;
+    }
+    emit(*inst);
+  }
+  if (first) cut();
 }
 
 void Emitter::emit(const ir::Inst& inst) {
@@ -175,9 +195,8 @@ Value* Emitter::offset(Value* address, Value* bytes) {
 }
 
 void Emitter::call(const ir::Inst& inst) {
-  Value* all = b_.CreateCall(callees_.at(inst.imm), operands(inst));
-  for (size_t k = 0; k < inst.results.size(); k++)
-    values_[inst.result(k)] = b_.CreateExtractValue(all, unsigned(k));
+  Value* result = b_.CreateCall(callees_.at(inst.imm), operands(inst));
+  if (!inst.results.empty()) values_[inst.result()] = result;
 }
 
 // ---- slots: stack memory that becomes registers where it is not indexed

@@ -10,6 +10,7 @@
 
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/memory.h"
+#include "backends/llvm/pieces.h"
 
 namespace quern::codegen {
 
@@ -21,6 +22,8 @@ class Emitter {
 
   void task(llvm::Function* function, const ir::Task& task);
   void callee(llvm::Function* function, const ir::Function& f);
+  /// A function that computes `function`, which is that of `f`, for vectors of its arguments.
+  void lanes(llvm::Function* function, const ir::Function& f, unsigned count);
 
  private:
   using Values = std::vector<llvm::Value*>;
@@ -63,12 +66,15 @@ class Emitter {
   llvm::Value* get(const ir::Inst& inst);
   void put(const ir::Inst& inst);
 
+  // lanes.cpp
+  void usual_side(const ir::Inst& inst);
+
   // structure.cpp
   void if_else(const ir::Inst& inst);
   void any_loop(const ir::Inst& inst);
   void counted_loop(const ir::Inst& inst);
   void while_loop(const ir::Inst& inst);
-  llvm::MDNode* loop_facts(llvm::MDNode* group);
+  llvm::MDNode* loop_facts(llvm::MDNode* group, unsigned width = 0);
   llvm::Value* key_of(const ir::Value* v, ir::Op op);
   void set_key(const ir::Value* v, Key key);
   bool extreme_step(const ir::Inst& inst);
@@ -78,12 +84,15 @@ class Emitter {
   const Machine& machine_;
   const std::vector<llvm::Function*>& callees_;
   Memory memory_;
+  Pieces pieces_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;
   std::map<ir::Builtin, llvm::Value*> builtins_;  ///< of the task
   Grid grid_{};                                   ///< where Machine::grid is set
   bool brief_ = false;                            ///< inside a loop that is to be compiled fast
+  const ir::Region* in_lanes_ = nullptr;          ///< body whose rare branches are not taken …
+  Values rare_;                                   ///< … and the conditions on which they would be
   std::unordered_map<const ir::Value*, llvm::Value*> values_;
   std::unordered_map<const ir::Value*, Key> keys_;
   std::unordered_map<const ir::Value*, Slot> slots_;

@@ -2,6 +2,7 @@
 
 #include <llvm/IR/MDBuilder.h>
 
+#include "backends/llvm/callees.h"
 #include "backends/llvm/scalar.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
@@ -19,7 +20,7 @@ bool may_overlap(uint64_t a, uint64_t b) {
 }  // namespace
 
 Memory::Memory(llvm::LLVMContext& context, const Machine& machine, const ir::Kernel& kernel)
-    : context_(context), machine_(machine) {
+    : context_(context), machine_(machine), kernel_(kernel) {
   const ir::abi::Layout layout = ir::abi::layout(kernel);
   for (size_t k = 0; k < kernel.bindings.size(); k++) {
     const ir::Binding& binding = kernel.bindings[k];
@@ -38,7 +39,7 @@ void Memory::begin_task(const ir::Region* body) {
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
     if (inst->is(ir::Op::read) || inst->is(ir::Op::write) || inst->is(ir::Op::rmw))
       classes_[inst->imm].written |= !inst->is(ir::Op::read);
-    calls |= inst->is(ir::Op::call);
+    calls |= inst->is(ir::Op::call) && is_atomic(kernel_, *inst);
   });
   llvm::MDBuilder md(context_);
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain();

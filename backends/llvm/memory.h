@@ -45,6 +45,7 @@ class Memory {
 
   llvm::LLVMContext& context_;
   const Machine& machine_;
+  const ir::Kernel& kernel_;
   std::map<uint64_t, Scopes> classes_;
   /// Entries of the argument block that are multiples of more than one, by offset.
   std::map<uint64_t, uint32_t> alignments_;

@@ -1,5 +1,6 @@
 #include <llvm/IR/MDBuilder.h>
 
+#include "backends/llvm/callees.h"
 #include "backends/llvm/emitter.h"
 #include "backends/llvm/scalar.h"
 #include "quern/ir/abi.h"
@@ -12,18 +13,11 @@ using llvm::Value;
 
 namespace {
 
-bool has_atomics(const ir::Region* region) {
+bool has_atomics(const ir::Kernel& kernel, const ir::Region* region) {
   bool found = false;
   ir::walk(const_cast<ir::Region*>(region),
-           [&](const ir::Inst* inst) { found |= inst->is(Op::rmw) || inst->is(Op::call); });
+           [&](const ir::Inst* inst) { found |= is_atomic(kernel, *inst); });
   return found;
-}
-
-/// Does `region` fill in an error record? Then it hardly ever runs.
-bool reports_error(const ir::Region* region) {
-  for (const ir::Inst* inst = region->first; inst; inst = inst->next)
-    if (inst->is(Op::rmw) && inst->imm == ir::abi::error_class) return true;
-  return false;
 }
 
 /// Does `region` combine partial results of a reduction? There are few of them: not worth the time
@@ -54,11 +48,12 @@ std::optional<Op> running_extreme(const ir::Inst& loop, size_t k) {
 }  // namespace
 
 void Emitter::if_else(const ir::Inst& inst) {
+  if (inst.kind == ir::rarely && inst.parent == in_lanes_) return usual_side(inst);
   BasicBlock* side[2] = {block("then"), block("else")};
   BasicBlock* join = block("join");
   auto* branch = b_.CreateCondBr(value(inst.operand(0)), side[0], side[1]);
   for (int k = 0; k < 2; k++)
-    if (reports_error(inst.region(size_t(k))))
+    if (reports_error(kernel_, inst.region(size_t(k))))
       branch->setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(context_).createBranchWeights(
                                                           k ? 1 << 20 : 1, k ? 1 : 1 << 20));
   Values results[2];
@@ -167,7 +162,7 @@ void Emitter::counted_loop(const ir::Inst& inst) {
 
   llvm::MDNode* outer_group = memory_.group();
   llvm::MDNode* group = nullptr;
-  if (inst.kind == ir::parallel_walk && !has_atomics(body)) {
+  if (inst.kind == ir::parallel_walk && !has_atomics(kernel_, body)) {
     group = llvm::MDNode::getDistinct(context_, {});
     memory_.set_group(group);
   }
@@ -206,8 +201,8 @@ void Emitter::counted_loop(const ir::Inst& inst) {
 }
 
 /// The loop ends; where `group` is given its accesses of different iterations do not depend on
-/// one another (or race, and then any order will do).
-llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group) {
+/// one another (or race, and then any order will do). `width` lanes at a time; 0: as LLVM likes.
+llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group, unsigned width) {
   auto named = [&](const char* name, llvm::Metadata* value) {
     std::vector<llvm::Metadata*> items = {llvm::MDString::get(context_, name)};
     if (value) items.push_back(value);
@@ -215,10 +210,11 @@ llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group) {
   };
   std::vector<llvm::Metadata*> facts = {nullptr, named("llvm.loop.mustprogress", nullptr)};
   if (group) facts.push_back(named("llvm.loop.parallel_accesses", group));
-  if (brief_) {
-    auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
-    facts.push_back(named("llvm.loop.vectorize.width", one));
-    facts.push_back(named("llvm.loop.interleave.count", one));
+  if (brief_) width = 1;
+  if (width) {
+    auto number = [&](unsigned n) { return llvm::ConstantAsMetadata::get(b_.getInt32(n)); };
+    facts.push_back(named("llvm.loop.vectorize.width", number(width)));
+    facts.push_back(named("llvm.loop.interleave.count", number(1)));
     facts.push_back(named("llvm.loop.unroll.disable", nullptr));
   }
   llvm::MDNode* id = llvm::MDNode::getDistinct(context_, facts);

@@ -17,6 +17,7 @@
 #include <set>
 
 #include "backends/llvm/guard.h"
+#include "backends/llvm/lanes.h"
 #include "quern/error.h"
 #include "quern/ir/text.h"
 
@@ -132,6 +133,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, bool vectorise
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  drop_unused_lanes(module);
 }
 
 /// LLVM has this choice as an option of the process only, and looks at it when it makes a list of

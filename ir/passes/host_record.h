@@ -14,6 +14,14 @@ inline Value* host_bits(Builder& b, Value* v) {
   return b.convert(b.bitcast(v, bits), Type::u64);
 }
 
+/// The same of each, abi::reported_values at most.
+inline std::vector<Value*> host_bits(Builder& b, std::span<const Use> values) {
+  std::vector<Value*> bits;
+  for (const Use& use : values)
+    if (bits.size() < abi::reported_values) bits.push_back(host_bits(b, use.value));
+  return bits;
+}
+
 /// Writes fields of a record in the host's memory.
 class RecordWriter {
  public:
@@ -23,14 +31,8 @@ class RecordWriter {
   void u32(size_t at, Value* v) { write(at, v); }
   void u32(size_t at, uint32_t v) { write(at, b_.integer(Type::u32, v)); }
   void i64(size_t at, Value* v) { write(at, v); }
-  /// Up to abi::reported_values of them; their number comes back.
-  uint32_t values(size_t at, std::span<const Use> values) {
-    uint32_t count = 0;
-    for (const Use& use : values) {
-      if (count == abi::reported_values) break;
-      write(at + 8 * count++, host_bits(b_, use.value));
-    }
-    return count;
+  void values(size_t at, std::span<Value* const> bits) {
+    for (size_t k = 0; k < bits.size(); k++) write(at + 8 * k, bits[k]);
   }
 
  private:

@@ -1,6 +1,8 @@
 #include "ir/passes/lower_checks.h"
 
 #include <cstddef>
+#include <string>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ir/passes/host_record.h"
@@ -12,10 +14,80 @@ namespace {
 
 using abi::ErrorRecord;
 
+/// What the report of a failed check consists of.
+struct Failure {
+  Value *record, *claim, *site, *task, *iteration, *launch;
+  std::vector<Value*> values;  ///< as the host reads them
+};
+
+/// Fills in the record, unless it was claimed before, and ends the region.
+void report(Builder& b, const Failure& failure) {
+  Value* expected[2] = {b.integer(Type::u32, 0), failure.claim};
+  Value* old =
+      b.rmw(AtomicOp::cas, failure.record, Type::u32, expected, abi::error_class)->result();
+  Inst* first = b.if_(b.binary(Op::eq, old, expected[0]));
+  b.yield();
+  b.at_end(first->region(1)).yield();
+  b.at_end(first->region(0));
+  RecordWriter write(b, failure.record, abi::error_class);
+  write.u32(offsetof(ErrorRecord, site), failure.site);
+  write.u32(offsetof(ErrorRecord, task), failure.task);
+  write.u32(offsetof(ErrorRecord, count), uint32_t(failure.values.size()));
+  write.values(offsetof(ErrorRecord, values), failure.values);
+  write.i64(offsetof(ErrorRecord, iteration), failure.iteration);
+  write.u32(offsetof(ErrorRecord, launch), failure.launch);
+  b.yield();
+}
+
+/// The functions of a kernel that report failures with so many values.
+class Reports {
+ public:
+  explicit Reports(Kernel& kernel) : kernel_(kernel) {}
+
+  uint32_t with(size_t values) {
+    auto [found, is_new] = made_.try_emplace(values, uint32_t(kernel_.callees.size()));
+    if (is_new) kernel_.callees.push_back(make(values));
+    return found->second;
+  }
+
+  static std::vector<Value*> arguments(const Failure& f) {
+    std::vector<Value*> all = {f.record, f.claim, f.site, f.task, f.iteration, f.launch};
+    all.insert(all.end(), f.values.begin(), f.values.end());
+    return all;
+  }
+
+ private:
+  Function make(size_t values) {
+    std::vector<Type> types = {Type::address, Type::u32, Type::u32,
+                               Type::u32,     Type::i64, Type::u32};
+    types.resize(types.size() + values, Type::u64);
+    Function f;
+    f.name = "report_" + std::to_string(values);
+    f.loc = kernel_.loc;
+    Builder b(kernel_);
+    f.body = b.make_region(std::span<const Type>(types));
+    b.at_end(f.body);
+    Region* body = f.body;
+    Failure all{
+        body->arg(0), body->arg(1), body->arg(2), body->arg(3), body->arg(4), body->arg(5), {}};
+    for (size_t k = 0; k < values; k++) all.values.push_back(body->arg(6 + k));
+    report(b, all);
+    return f;
+  }
+
+  Kernel& kernel_;
+  std::unordered_map<size_t, uint32_t> made_;
+};
+
 class Lowering {
  public:
-  Lowering(Kernel& kernel, uint32_t number)
-      : kernel_(kernel), task_(kernel.tasks[number]), number_(number), b_(kernel) {}
+  /// `reports` is null where they are to stand in place.
+  Lowering(Kernel& kernel, uint32_t number, Reports* reports)
+      : kernel_(kernel),
+        task_(kernel.tasks[number]),
+        number_(number),
+        reports_(reports),
+        b_(kernel) {}
 
   void run(const std::unordered_set<uint32_t>& conditions) {
     walk(task_.body, [&](Inst* inst) {
@@ -51,21 +123,20 @@ class Lowering {
     Inst* branch = b_.if_(inst->operand(0));
     b_.at_end(branch->region(0)).yield();
     b_.at_end(branch->region(1));
-    Value* at = record();
-    Value* expected[2] = {b_.integer(Type::u32, 0), claim()};
-    Value* old = b_.rmw(AtomicOp::cas, at, Type::u32, expected, abi::error_class)->result();
-    Inst* first = b_.if_(b_.binary(Op::eq, old, expected[0]));
-    b_.yield();
-    b_.at_end(first->region(1)).yield();
-    b_.at_end(first->region(0));
-    RecordWriter write(b_, at, abi::error_class);
-    write.u32(offsetof(ErrorRecord, site), inst->site);
-    write.u32(offsetof(ErrorRecord, task), number_);
-    write.u32(offsetof(ErrorRecord, count),
-              write.values(offsetof(ErrorRecord, values), inst->operands.subspan(1)));
-    write.i64(offsetof(ErrorRecord, iteration), b_.builtin(Builtin::iteration));
-    write.u32(offsetof(ErrorRecord, launch), b_.arg(abi::launch_number, Type::u32));
-    b_.yield();
+    Failure failure{record(),
+                    claim(),
+                    b_.integer(Type::u32, inst->site),
+                    b_.integer(Type::u32, number_),
+                    b_.builtin(Builtin::iteration),
+                    b_.arg(abi::launch_number, Type::u32),
+                    host_bits(b_, inst->operands.subspan(1))};
+    if (reports_) {
+      b_.make(Op::call, std::span<const Type>(), Reports::arguments(failure),
+              reports_->with(failure.values.size()));
+      b_.yield();
+    } else {
+      report(b_, failure);
+    }
     inst->erase();
   }
 
@@ -104,6 +175,7 @@ class Lowering {
   Kernel& kernel_;
   Task& task_;
   uint32_t number_;
+  Reports* reports_;
   bool checks_ = false;
   Builder b_;
 };
@@ -118,10 +190,12 @@ void find_conditions(const std::vector<Step>& steps, std::unordered_set<uint32_t
 
 }  // namespace
 
-void lower_checks(Kernel& kernel) {
+void lower_checks(Kernel& kernel, const TargetTraits& target) {
+  Reports reports(kernel);
   std::unordered_set<uint32_t> conditions;
   find_conditions(kernel.schedule, conditions);
-  for (uint32_t k = 0; k < kernel.tasks.size(); k++) Lowering(kernel, k).run(conditions);
+  for (uint32_t k = 0; k < kernel.tasks.size(); k++)
+    Lowering(kernel, k, target.calls ? &reports : nullptr).run(conditions);
 }
 
 }  // namespace quern::ir

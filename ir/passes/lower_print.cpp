@@ -28,8 +28,9 @@ void lower_print(Kernel& kernel) {
       Value* first = b.integer(Type::i64, offsetof(PrintRing, entries));
       RecordWriter write(b, b.offset(b.offset(ring, first), bytes), abi::print_class);
       write.u32(offsetof(PrintEntry, site), inst->site);
-      write.u32(offsetof(PrintEntry, count),
-                write.values(offsetof(PrintEntry, values), inst->operands));
+      const std::vector<Value*> bits = host_bits(b, inst->operands);
+      write.u32(offsetof(PrintEntry, count), uint32_t(bits.size()));
+      write.values(offsetof(PrintEntry, values), bits);
       write.u32(offsetof(PrintEntry, launch), b.arg(abi::launch_number, Type::u32));
       b.yield();
       inst->erase();

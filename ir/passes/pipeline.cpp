@@ -121,7 +121,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.must("check_access", check_access);
   run.must("check_arithmetic", check_arithmetic);
   run.must("lower_random", lower_random);
-  run.must("lower_checks", lower_checks);
+  run.must("lower_checks", lower_checks, target);
   run.must("lower_print", lower_print);
   run.must("lower_access", lower_access);
   run.must("lower_loops", lower_loops, signature);

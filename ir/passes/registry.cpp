@@ -76,6 +76,13 @@ TargetTraits two_deep() {
   return t;
 }
 
+TargetTraits calling_traits() {
+  TargetTraits t;
+  t.calls = true;
+  t.most_copied = 0;
+  return t;
+}
+
 /// A target that has nothing but integers of 32 and 64 bits.
 TargetTraits bare_traits() {
   TargetTraits t = element_traits();
@@ -107,7 +114,8 @@ constexpr NamedPass all[] = {
     {"check_access", check_access},
     {"check_arithmetic", check_arithmetic},
     {"lower_random", lower_random},
-    {"lower_checks", lower_checks},
+    {"lower_checks", [](Kernel& k) { lower_checks(k, {}); }},
+    {"lower_checks.calls", [](Kernel& k) { lower_checks(k, calling_traits()); }},
     {"lower_print", lower_print},
     {"lower_access", lower_access},
     {"lower_loops", [](Kernel& k) { lower_loops(k, plain_signature(k)); }},
@@ -121,6 +129,7 @@ constexpr NamedPass all[] = {
     {"widen_halves", [](Kernel& k) { widen_halves(k, {}); }},
     {"widen_halves.bare", [](Kernel& k) { widen_halves(k, bare_traits()); }},
     {"legalise", [](Kernel& k) { legalise(k, {}); }},
+    {"legalise.calls", [](Kernel& k) { legalise(k, calling_traits()); }},
     {"legalise.bare", [](Kernel& k) { legalise(k, bare_traits()); }},
 };
 

@@ -431,6 +431,7 @@ void arg(const Case& c) {
   c.require(c.inst().results.size() == 1 &&
                 (is_scalar(c.inst().type()) || c.inst().type() == Type::address),
             "gives no scalar or address");
+  c.require(!c.place().callee, "stands in a function");
   const uint32_t bytes = abi::layout(c.kernel()).bytes;
   c.require(c.inst().imm % 8 == 0 && c.inst().imm < bytes,
             "no entry of the argument block lies there (", bytes, " bytes)");
@@ -547,7 +548,7 @@ constexpr Rule rules[] = {
     {Op::break_, stage_recorded, break_},
     {Op::continue_, stage_recorded, continue_},
     {Op::return_, stage_recorded, return_},
-    {Op::call, bodies, call},
+    {Op::call, code, call},
     {Op::check, bodies, check},
     {Op::print, bodies, print},
     {Op::random, bodies, random},

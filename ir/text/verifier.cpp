@@ -265,7 +265,9 @@ class Verifier {
 
   void collect_roots() {
     add(kernel_.body, stage(), nullptr, nullptr, "body");
-    const Stage code = stage() == text::stage_lowered ? text::stage_split : stage();
+    Stage code = stage();
+    for (const Task& t : kernel_.tasks)
+      if (code == text::stage_split && t.walk != Task::unlowered) code = text::stage_opened;
     for (const Function& f : kernel_.callees) add(f.body, code, nullptr, &f, "function " + f.name);
     for (size_t k = 0; k < kernel_.tasks.size(); k++) {
       const Task& t = kernel_.tasks[k];

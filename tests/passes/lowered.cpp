@@ -256,6 +256,12 @@ class Machine {
       case Op::if_:
         run(inst->region(value(inst->operand(0)) ? 0 : 1));
         return bind(inst->results, yielded_);
+      case Op::call: {
+        const Region* body = kernel_.callees.at(inst->imm).body;
+        bind(body->args, operands(inst));
+        run(body);
+        return bind(inst->results, yielded_);
+      }
       case Op::loop: return loop(inst);
       case Op::while_: return while_loop(inst);
       default: {

@@ -59,6 +59,8 @@ void check_way(const Kernel& source, const Way& way, uint64_t seed,
   traits.narrow_atomics = false;
   traits.if_nesting = uint32_t(seed % 4);
   traits.lanes = seed % 3 == 0 ? 4 : 0;
+  traits.calls = seed % 4 < 2;
+  traits.most_copied = 0;
   lower(*kernel, signature_of(*kernel), traits);
   test::Report report;
   test::Outcome out = test::run_lowered(*kernel, in, 40 * step_limit, way.cut, &report);

@@ -21,6 +21,8 @@ TargetTraits traits_of(uint64_t seed) {
   t.half_conversions = seed % 7 < 4;
   t.if_nesting = uint32_t(seed % 5);
   t.lanes = seed % 5 < 3 ? 0 : 4;
+  t.calls = seed % 11 < 6;
+  t.most_copied = 0;
   return t;
 }
 

@@ -19,7 +19,11 @@ struct TargetTraits {
   bool float_atomic_min_max[2] = {false, false};
   bool block_reductions = false;  ///< element tasks: `block_reduce`, and atomics on all types
   bool narrow_atomics = true;     ///< 8- and 16-bit read-modify-write; else on the 32-bit word
-  uint32_t lanes = 0;            ///< iterations to take through inner loops together; 0: one by one
+  uint32_t lanes = 0;  ///< iterations to take through inner loops together; 0: one by one
+  /// Functions may be called: what reports a failed check, and those of the math library in tasks
+  /// that hold more than `most_copied` operations of them. Else they are copied.
+  bool calls = false;
+  uint32_t most_copied = 1000;
   bool half_conversions = true;  ///< f16 with its conversions from and to f32; else kept as u16
   uint32_t if_nesting = 0, loop_nesting = 0;  ///< how many may stand inside each other; 0: any
   /// Argument blocks of so many bytes at most are parameters of the tasks, in kernels of so many

@@ -1,0 +1,45 @@
+#pragma once
+// LLVM takes more than linear time in the size of a function, and of a block. Code beyond a size
+// is therefore cut into functions of their own, so that a kernel of ten times the statements takes
+// ten times as long to compile.
+#include <unordered_map>
+#include <vector>
+
+#include "quern/ir/ir.h"
+
+namespace llvm {
+class BasicBlock;
+class Function;
+}  // namespace llvm
+
+namespace quern::codegen {
+
+/// The pieces of one function: stretches of instructions that follow each other in a region.
+class Pieces {
+ public:
+  /// At most `most` operations stay in a function where it can be helped; 0: any number.
+  explicit Pieces(size_t most) : most_(most) {}
+
+  /// The instructions that pieces begin with; none where the region is small.
+  std::vector<const ir::Inst*> starts(const ir::Region* region);
+  /// A piece consists of all blocks from `first` to the one before `behind`; those inside it were
+  /// added before.
+  void add(llvm::BasicBlock* first, llvm::BasicBlock* behind) { made_.push_back({first, behind}); }
+  /// Moves the pieces of `function`, which is complete, out of it.
+  void move_out(llvm::Function& function);
+
+ private:
+  struct Piece {
+    llvm::BasicBlock *first, *behind;
+  };
+
+  /// Operations that remain where it stands once the pieces are moved out.
+  size_t size(const ir::Inst* inst);
+  size_t size(const ir::Region* region);
+
+  size_t most_;
+  std::vector<Piece> made_;
+  std::unordered_map<const ir::Region*, size_t> sizes_;
+};
+
+}  // namespace quern::codegen

@@ -1,0 +1,188 @@
+// Large kernels: what they give, and that the time to compile them grows in proportion.
+#include "tests/catch.h"
+
+#include <quern/quern.h>
+
+#include <bit>
+#include <cmath>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace qn = quern;
+using namespace qn::lang;
+
+namespace {
+
+/// Of this thread: what else the machine does hardly counts.
+double cpu_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+/// Eight times the statements take at most 8^1.3 of the time. The least of some runs: a busy
+/// machine only adds.
+void expect_proportional(int statements, const std::function<void(int)>& compile) {
+  auto seconds = [&](int n) {
+    const double start = cpu_seconds();
+    compile(n);
+    return cpu_seconds() - start;
+  };
+  compile(1);
+  double small = seconds(statements), large = seconds(8 * statements);
+  for (int k = 0; k < 3 && large >= 14.9 * small; k++) {
+    small = std::max(small, seconds(statements));
+    large = std::min(large, seconds(8 * statements));
+  }
+  INFO(small << " s and " << large << " s");
+  CHECK(large < 14.9 * small);
+}
+
+}  // namespace
+
+TEST_CASE("five thousand stores of one loop compile in proportion to 600") {
+  qn::Device device{"cpu"};
+  constexpr int rounds = 4, most = 5000;
+  const std::vector<float> factors = {1, -2, 3, 0.5f};
+  qn::Field<float> x{device, {rounds * most}}, y{device, {rounds}};
+  y.copy_from(factors);
+  const bool checked = GENERATE(false, true);
+  expect_proportional(most / 8, [&](int statements) {
+    auto body = [&] {
+      for (auto i : range(rounds))
+        for (int s = 0; s < statements; s++) x[i * statements + s] = y[i] * float(s + 1);
+    };
+    qn::Kernel k{body, qn::Options{.checked = checked}};
+    k();
+    std::vector<float> got(rounds * most);
+    x.copy_to(got);
+    int wrong = 0;
+    for (int i = 0; i < rounds; i++)
+      for (int s = 0; s < statements; s++)
+        wrong += got[size_t(i * statements + s)] != factors[size_t(i)] * float(s + 1);
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("one check of thousands names its line, index and extent") {
+  qn::Device device{"cpu"};
+  qn::Field<int> x{device, {3000}};
+  int line = 0;
+  auto body = [&] {
+    for (auto i : range(2)) {
+      for (int s = 0; s < 2000; s++) x[i + s] = s;
+      line = __LINE__ + 1;
+      x[i * 4000] = 1;
+    }
+  };
+  qn::Kernel k{body, qn::Options{.checked = true}};
+  k();
+  try {
+    device.synchronize();
+    FAIL("no error");
+  } catch (const qn::Error& e) {
+    CHECK(e.loc().line == line);
+    CHECK(std::string(e.what()).find("index 4000 on axis 0") != std::string::npos);
+    CHECK(std::string(e.what()).find("3000") != std::string::npos);
+  }
+}
+
+TEST_CASE("five hundred sines of one kernel are right, in proportion to sixty") {
+  qn::Device device{"cpu"};
+  constexpr int rounds = 40, most = 512;
+  qn::Field<float> x{device, {rounds * most}}, y{device, {rounds}};
+  std::vector<float> starts;
+  for (int i = 0; i < rounds; i++)
+    starts.push_back(i % 10 == 7 ? 1e8f * float(i) : 0.37f * float(i));
+  starts[5] = INFINITY;
+  y.copy_from(starts);
+  expect_proportional(most / 8, [&](int statements) {
+    qn::Kernel k = [&] {
+      for (auto i : range(rounds))
+        for (int s = 0; s < statements; s++) x[i * statements + s] = sin(y[i] + float(s));
+    };
+    k();
+    std::vector<float> got(rounds * most);
+    x.copy_to(got);
+    double error = 0;
+    int numbers = 0;
+    for (int i = 0; i < rounds; i++)
+      for (int s = 0; s < statements; s++) {
+        const double v = got[size_t(i * statements + s)];
+        const double want = std::sin(double(starts[size_t(i)] + float(s)));
+        numbers += std::isnan(v);
+        if (!std::isnan(want)) error = std::max(error, std::abs(v - want));
+      }
+    CHECK(numbers == statements);
+    CHECK(error < 1.2e-7);
+  });
+}
+
+TEST_CASE("functions that are called give in strict mode the bits of those that are copied") {
+  // The interpreter copies nothing and calls nothing: it runs the library's code.
+  auto bits = [](const char* name) {
+    qn::Device device{name};
+    constexpr int rounds = 37;
+    qn::Field<float> x{device, {rounds}};
+    qn::Field<double> y{device, {rounds}};
+    auto body = [&] {
+      for (auto i : x) {
+        Var<float> v = cast<float>(i) * 0.71f;
+        Var<double> w = cast<double>(i) * 1e3;
+        for (int s = 0; s < 30; s++) {
+          v = v + exp(sin(v * 1000.0f)) * pow(abs(v) + 0.5f, 0.3f) + tanh(v);
+          w = w * 0.37 + cos(w) + log(abs(w) + 1.0) + fmod(w, 0.7);
+        }
+        x[i] = v;
+        y[i] = w;
+      }
+    };
+    qn::Kernel k{body, qn::Options{.strict = true}};
+    k();
+    std::vector<float> a(rounds);
+    std::vector<double> b(rounds);
+    x.copy_to(a);
+    y.copy_to(b);
+    std::vector<uint64_t> all;
+    for (float v : a) all.push_back(std::bit_cast<uint32_t>(v));
+    for (double v : b) all.push_back(std::bit_cast<uint64_t>(v));
+    return all;
+  };
+  CHECK(bits("cpu") == bits("interpreter"));
+}
+
+TEST_CASE("values that a large kernel keeps for long, and its branches and loops, are right") {
+  qn::Device device{"cpu"};
+  constexpr int statements = 2000, elements = 40;
+  qn::Field<int> x{device, {elements}};
+  qn::Kernel k = [&] {
+    for (auto i : x) {
+      Var<int> sum = 0;
+      Var<Array<int, 8>> last;
+      std::vector<Var<int>> kept;
+      for (int s = 0; s < statements; s++) kept.push_back(i * s);
+      for (int s = 0; s < statements; s++) {
+        If(kept[size_t(s)] % 3 == 0) sum += kept[size_t(statements - 1 - s)];
+        last[(i + s) % 8] = sum;
+      }
+      for (auto n : serial(range(3)))
+        for (int s = 0; s < statements; s++) sum += kept[size_t(s)] ^ n;
+      x[i] = sum + last[i % 8];
+    }
+  };
+  k();
+  std::vector<int> got(elements);
+  x.copy_to(got);
+  for (int i = 0; i < elements; i++) {
+    int sum = 0, last[8] = {};
+    for (int s = 0; s < statements; s++) {
+      if (i * s % 3 == 0) sum += i * (statements - 1 - s);
+      last[(i + s) % 8] = sum;
+    }
+    for (int n = 0; n < 3; n++)
+      for (int s = 0; s < statements; s++) sum += (i * s) ^ n;
+    CHECK(got[size_t(i)] == sum + last[i % 8]);
+  }
+}
