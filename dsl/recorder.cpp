@@ -109,7 +109,7 @@ Id parameter(Scalar scalar, Loc loc) {
   binding.name = "parameter " + std::to_string(r.kernel->bindings.size() + 1);
   binding.loc = loc;
   r.kernel->bindings.push_back(std::move(binding));
-  return r.add(r.at(loc).param(uint32_t(r.kernel->bindings.size() - 1), type));
+  return r.add(r.b.at(loc).param(uint32_t(r.kernel->bindings.size() - 1), type));
 }
 
 FieldObject* field_parameter(FieldType type, Loc loc) {

@@ -1,5 +1,6 @@
 #include "dsl/recording.h"
 
+#include <cstring>
 #include <mutex>
 
 namespace quern::detail {
@@ -23,6 +24,12 @@ uint32_t new_number(Loc loc) {
   std::lock_guard lock(all.mutex);
   all.begun.push_back(loc);
   return uint32_t(all.begun.size() - 1);
+}
+
+void set_recording_loc(uint32_t number, Loc loc) {
+  Places& all = places();
+  std::lock_guard lock(all.mutex);
+  all.begun[number] = loc;
 }
 
 }  // namespace
@@ -99,8 +106,22 @@ Recording::Recording(const void* function_handle, bool is_checked,
 
 ir::Builder& Recording::at(Loc place_) {
   if (placed.line) place_ = placed;
-  if (place_.line) last = place_;
+  if (place_.line) {
+    if (!placed_first) begins_by(place_);
+    last = place_;
+  }
   return b.at(last);
+}
+
+void Recording::begins_by(Loc first) {
+  placed_first = true;
+  if (std::strcmp(first.file, loc.file) != 0 || first.line >= loc.line) return;
+  loc = kernel->loc = first;
+  set_recording_loc(number, first);
+  for (ir::Inst* parameter : *kernel->body) parameter->loc = first;
+  // Those of captured fields follow, and lie where the fields were made.
+  size_t parameters = kernel->bindings.size() - captured.size();
+  for (size_t k = 0; k < parameters; k++) kernel->bindings[k].loc = first;
 }
 
 void Recording::fail(Loc at, const std::string& message) {
@@ -117,8 +138,8 @@ ir::Value* Recording::value(Id id, Loc use) {
         ir::Value* v = r->values[id.index];
         if (v->inst && v->inst->loc.line) made = v->inst->loc;
       }
-    fail(use, "a value recorded in another kernel or function (at " + place(made) +
-                  ") is used here; pass it as an argument");
+    fail(use.line ? use : made, "a value recorded in another kernel or function (at " +
+                                    place(made) + ") is used here; pass it as an argument");
     return nullptr;
   }
   ir::Value* v = values[id.index];
@@ -131,8 +152,9 @@ ir::Value* Recording::value(Id id, Loc use) {
   const ir::Region* home = v->inst ? v->inst->parent : v->region;
   if (!home || !ir::encloses(home, b.region())) {
     Loc made = v->inst ? v->inst->loc : Loc{};
-    fail(use, "a value recorded inside a block (at " + place(made) +
-                  ") is used outside it; declare a Var before the block and assign it there");
+    fail(use.line ? use : made,
+         "a value recorded inside a block (at " + place(made) +
+             ") is used outside it; declare a Var before the block and assign it there");
     return nullptr;
   }
   return v;

@@ -58,6 +58,9 @@ struct Recording {
   ir::Value* value(Id id, Loc loc);
   /// Places what is recorded next at `loc`, or where the last one was.
   ir::Builder& at(Loc loc);
+  /// g++ says of a kernel the line where its lambda ends: the first line recorded is a better one
+  /// for its beginning and its parameters.
+  void begins_by(Loc first);
 
   /// The operands of one operation, whatever the order in which they were evaluated (record_order).
   void in_order(std::span<const Evaluated> operands, Loc loc);
@@ -97,6 +100,7 @@ struct Recording {
   bool function, checked;
   uint32_t number;  ///< of this recording, unique in the process
   Loc loc, last;
+  bool placed_first = false;  ///< has anything but parameters been placed?
   Loc placed;                 ///< where everything recorded now is placed (Placed), if anywhere
   Made placed_of;             ///< what it is made of
   bool reassociates = false;  ///< float sums and products recorded now

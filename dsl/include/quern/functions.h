@@ -373,6 +373,7 @@ Val<T> random(Loc l = Loc::here()) {
   static_assert(!detail::is_half<T>,
                 "quern: random<T> has too few numbers to be uniform in half; write "
                 "cast<half>(random<float>())");
+  detail::Placed placed(l);
   Val<uint32_t> word = detail::value<uint32_t>(detail::random_word(l));
   if constexpr (std::is_same_v<T, bool>)
     return std::move(word) >= 0x80000000u;

@@ -71,6 +71,15 @@ struct Assigned : Val<T> {
   explicit Assigned(const Ids<T>& ids) : Val<T>(ids) {}
 };
 
+/// The operand of ++ and --, and where it was written.
+template <class T>
+struct Stepped {
+  Var<T>& variable;
+  Loc loc;
+  Stepped(Var<T>& v, Loc l = Loc::here()) : variable(v), loc(l) {}
+  Arg<T> one() const { return {1, loc}; }
+};
+
 template <class T>
 void refuse_captured_copy() {
   static_assert(never<T>,
@@ -131,16 +140,16 @@ class Var : public detail::Ops<T>, public detail::Parts<Var, T> {
     return detail::Assigned<T>(v_.ids);
   }
   QUERN_VARIABLE
-  Var& operator++() { return *this += Arg<T>(1, Loc{}); }
-  Var& operator--() { return *this -= Arg<T>(1, Loc{}); }
-  Val<T> operator++(int) {
-    Val<T> old_ = *this;
-    ++*this;
+  friend Var& operator++(detail::Stepped<T> v_) { return v_.variable += v_.one(); }
+  friend Var& operator--(detail::Stepped<T> v_) { return v_.variable -= v_.one(); }
+  friend Val<T> operator++(detail::Stepped<T> v_, int) {
+    Val<T> old_(v_.variable, v_.loc);
+    v_.variable += v_.one();
     return old_;
   }
-  Val<T> operator--(int) {
-    Val<T> old_ = *this;
-    --*this;
+  friend Val<T> operator--(detail::Stepped<T> v_, int) {
+    Val<T> old_(v_.variable, v_.loc);
+    v_.variable -= v_.one();
     return old_;
   }
 
@@ -163,6 +172,7 @@ class Chosen : public Val<S> {
   void operator=(Arg<S> v) && { put_at(slots_.v, count_of<T>, index_, v.id(), v.loc); }
 #define QUERN_CHOSEN(symbol)                                                       \
   void operator symbol##=(Arg<S> v)&& {                                            \
+    Placed placed(v.loc);                                                          \
     Arg<S> changed(static_cast<const Val<S>&>(*this) symbol Val<S>(v.ids), v.loc); \
     put_at(slots_.v, count_of<T>, index_, changed.id(), v.loc);                    \
   }
