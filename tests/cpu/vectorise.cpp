@@ -297,6 +297,76 @@ const std::string chain = R"(
   }
   %v = convert %c : u8)";
 
+/// v[i, j] = u between its elements at (a·i, a·j), clamped at the borders, as quern/sample.h records
+/// it.
+const char* bilinear = R"(quern 1
+kernel @sample level=structured modes=contract
+binding field rank=2 f32 "u"
+binding field rank=2 f32 "v"
+binding scalar f32 "a"
+body {
+  %a = param<2> : f32
+  %zero = constant<0> : i32
+  %one = constant<1> : i32
+  %rows = extent<1.0> : i32
+  %columns = extent<1.1> : i32
+  %n = extent<0.0> : i32
+  %m = extent<0.1> : i32
+  %bottom = sub %n, %one : i32
+  %right = sub %m, %one : i32
+  %least = constant<-1073741824> : f32
+  %greatest = constant<1073741824> : f32
+  %none = constant<0> : f32
+  parallel %zero, %rows, %zero, %columns {(%i: i32, %j: i32)
+    %fi = convert %i : f32
+    %x = mul %a, %fi : f32
+    %xf = floor %x : f32
+    %xl = max %least, %xf : f32
+    %xg = min %greatest, %xl : f32
+    %k = convert %xg : i32
+    %s = sub %x, %xf : f32
+    %fj = convert %j : f32
+    %y = mul %a, %fj : f32
+    %yf = floor %y : f32
+    %yl = max %least, %yf : f32
+    %yg = min %greatest, %yl : f32
+    %l = convert %yg : i32
+    %t = sub %y, %yf : f32
+    %k1 = add %k, %one : i32
+    %l1 = add %l, %one : i32
+    %kb = min %k, %bottom : i32
+    %kp = max %kb, %zero : i32
+    %lb = min %l, %right : i32
+    %lp = max %lb, %zero : i32
+    %k1b = min %k1, %bottom : i32
+    %k1p = max %k1b, %zero : i32
+    %l1b = min %l1, %right : i32
+    %l1p = max %l1b, %zero : i32
+    %p = load<0.0> %kp, %lp : f32
+    %q = load<0.0> %kp, %l1p : f32
+    %r = load<0.0> %k1p, %lp : f32
+    %u = load<0.0> %k1p, %l1p : f32
+    %at_column = eq %t, %none : b1
+    %at_row = eq %s, %none : b1
+    %pq = sub %q, %p : f32
+    %tpq = mul %t, %pq : f32
+    %pt = add %p, %tpq : f32
+    %above = select %at_column, %p, %pt : f32
+    %ru = sub %u, %r : f32
+    %tru = mul %t, %ru : f32
+    %rt = add %r, %tru : f32
+    %below = select %at_column, %r, %rt : f32
+    %d = sub %below, %above : f32
+    %sd = mul %s, %d : f32
+    %as = add %above, %sd : f32
+    %result = select %at_row, %above, %as : f32
+    store<1.0> %i, %j, %result
+    yield
+  }
+  yield
+}
+)";
+
 /// Neighbouring bytes of memory become wider numbers of a vector.
 const char* widened = "vpmovzxb\\w+[^\n]*\\([^\n]*[yz]mm";
 
@@ -354,4 +424,10 @@ TEST_CASE("a serial sum becomes wide where it may be reassociated, and only ther
   const std::string sums = "v(fmadd\\w+|add)ps[^\n]*[yz]mm";
   CHECK(count(dot(".reassociate"), sums) >= 1);
   CHECK(count(dot(""), sums) == 0);
+}
+
+TEST_CASE("samples between elements, clamped at the borders, are computed by vectors") {
+  if (!has("+avx2")) return;
+  CHECK(count_compiled(bilinear, "vcvttps2dq[^\n]*[yz]mm") >= 1);
+  CHECK(count_compiled(bilinear, "v(round|rndscale)ps[^\n]*[yz]mm") >= 1);
 }
