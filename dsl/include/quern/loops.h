@@ -185,7 +185,8 @@ detail::Range<I, N> block_size(detail::Range<I, N> r, int n) {
   r.spec.has_block = true;
   return r;
 }
-/// A parallel loop whose reductions give the same bits on every device.
+/// A parallel loop whose reductions are combined in a fixed order: the same bits in every run on a
+/// device, and in strict mode on every device.
 template <class I, int N>
 detail::Range<I, N> deterministic(detail::Range<I, N> r) {
   r.spec.deterministic = true;
