@@ -267,6 +267,8 @@ Value* emit_scalar(llvm::IRBuilderBase& b, const ir::Inst& inst, std::span<Value
     case Op::bit_xor: return b.CreateXor(x, y);
     case Op::bit_not: return b.CreateNot(x);
     case Op::popcount: return intrinsic(b, llvm::Intrinsic::ctpop, x);
+    case Op::clz: return b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, b.getFalse());
+    case Op::ctz: return b.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, x, b.getFalse());
     case Op::shl:
     case Op::shr: return s.shift(inst.op, x, y);
     case Op::eq: return is_float ? b.CreateFCmpOEQ(x, y) : b.CreateICmpEQ(x, y);

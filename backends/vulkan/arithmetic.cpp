@@ -71,6 +71,8 @@ Id Arithmetic::row(const ir::Inst& inst, std::span<const Id> args) {
     case Op::bit_xor: return logic(inst.op, t, x, y);
     case Op::bit_not: return w.op(t == Type::b1 ? Spv::OpLogicalNot : Spv::OpNot, type(t), {x});
     case Op::popcount: return popcount(t, x);
+    case Op::clz: return leading_zeros(t, x);
+    case Op::ctz: return trailing_zeros(t, x);
     case Op::shl:
     case Op::shr: return shift(inst.op, t, x, y);
     case Op::eq: return equal(t, x, y);
@@ -224,6 +226,21 @@ Id Arithmetic::popcount(Type t, Id x) {
     sum = w.op(Spv::OpIAdd, type(Type::u32), {sum, high});
   }
   return convert(Type::u32, t, sum);
+}
+
+/// Those that stay 0 where every bit below the highest 1 is set.
+Id Arithmetic::leading_zeros(Type t, Id x) {
+  const Type word = ir::unsigned_of(t);
+  Id filled = convert(t, word, x);
+  for (unsigned by = 1; by < ir::bit_width(t); by *= 2)
+    filled = logic(Op::bit_or, word, filled, shift(Op::shr, word, filled, constant(word, by)));
+  return convert(word, t, popcount(word, w.op(Spv::OpNot, type(word), {filled})));
+}
+
+/// The bits below the lowest 1 are those that x - 1 sets.
+Id Arithmetic::trailing_zeros(Type t, Id x) {
+  Id less = w.op(Spv::OpISub, type(t), {x, constant(t, 1)});
+  return popcount(t, logic(Op::bit_and, t, w.op(Spv::OpNot, type(t), {x}), less));
 }
 
 Id Arithmetic::convert(Type from, Type to, Id x) {

@@ -39,6 +39,8 @@ class Arithmetic {
   Id copysign(ir::Type t, Id x, Id y);
   Id logic(ir::Op op, ir::Type t, Id x, Id y);
   Id popcount(ir::Type t, Id x);
+  Id leading_zeros(ir::Type t, Id x);
+  Id trailing_zeros(ir::Type t, Id x);
   Id shift(ir::Op op, ir::Type t, Id x, Id count);
   Id float_to_int(ir::Type from, ir::Type to, Id x);
 

@@ -282,6 +282,18 @@ struct popcount {
     return T(std::popcount(word(a) & (~uint64_t(0) >> (64 - width<T>))));
   }
 };
+struct clz {
+  template <Int T>
+  static T of(T a) {
+    return T(std::countl_zero(std::make_unsigned_t<T>(a)));
+  }
+};
+struct ctz {
+  template <Int T>
+  static T of(T a) {
+    return T(std::countr_zero(std::make_unsigned_t<T>(a)));
+  }
+};
 struct shl {
   template <Int T>
   static T of(T a, T b) {

@@ -9,9 +9,15 @@ using namespace qn::lang;
 namespace {
 
 template <class T>
-int ones(T v) {
-  int n = 0;
-  for (int k = 0; k < 8 * int(sizeof(T)); k++) n += int(uint64_t(v) >> k & 1);
+int leading_zeros(T v) {
+  int n = 0, width = 8 * int(sizeof(T));
+  while (n < width && !(uint64_t(v) >> (width - 1 - n) & 1)) n++;
+  return n;
+}
+template <class T>
+int trailing_zeros(T v) {
+  int n = 0, width = 8 * int(sizeof(T));
+  while (n < width && !(uint64_t(v) >> n & 1)) n++;
   return n;
 }
 /// By repeated multiplication, modulo 2^width; by its definition below 0.
@@ -52,17 +58,24 @@ void counts() {
   const std::vector<T> in = numbers<T>();
   const int n = int(in.size());
   on_every_device([&](qn::Device& device) {
-    qn::Field<T> x{device, {n}}, pops{device, {n}};
+    qn::Field<T> x{device, {n}}, clzs{device, {n}}, ctzs{device, {n}}, pops{device, {n}};
     x.copy_from(in);
     qn::Kernel k = [&] {
-      for (auto i : x) pops[i] = popcount(x[i]);
+      for (auto i : x) {
+        clzs[i] = clz(x[i]);
+        ctzs[i] = ctz(x[i]);
+        pops[i] = popcount(x[i]);
+      }
     };
     k();
     for (int i = 0; i < n; i++) {
       const T v = in[size_t(i)];
       INFO(int64_t(v));
-      REQUIRE(pops.at(i) == T(ones(v)));
-      REQUIRE(popcount(v) == T(ones(v)));
+      REQUIRE(clzs.at(i) == T(leading_zeros(v)));
+      REQUIRE(ctzs.at(i) == T(trailing_zeros(v)));
+      REQUIRE(clz(v) == T(leading_zeros(v)));
+      REQUIRE(ctz(v) == T(trailing_zeros(v)));
+      REQUIRE(pops.at(i) == popcount(v));
     }
   });
 }
@@ -97,7 +110,7 @@ void powers() {
 
 }  // namespace
 
-TEST_CASE("the ones of an integer") {
+TEST_CASE("zeros before and after the ones of an integer") {
   counts<int8_t>();
   counts<uint16_t>();
   counts<int32_t>();

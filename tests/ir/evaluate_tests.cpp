@@ -209,6 +209,11 @@ TEST_CASE("integer rows equal arithmetic on wide integers modulo 2^w") {
       int ones = 0;
       for (unsigned k = 0; k < bit_width(t); k++) ones += int(a >> k & 1);
       wrong += run(Op::popcount, t, {a}) != Bits(ones);
+      unsigned leading = 0, trailing = 0;
+      while (leading < w && !(a >> (w - 1 - leading) & 1)) leading++;
+      while (trailing < w && !(a >> trailing & 1)) trailing++;
+      wrong += run(Op::clz, t, {a}) != Bits(leading);
+      wrong += run(Op::ctz, t, {a}) != Bits(trailing);
       wrong += run(Op::bit_not, t, {a}) != wrapped(-v - 1, t);
     }
     INFO(name(t));

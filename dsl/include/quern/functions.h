@@ -148,6 +148,16 @@ constexpr auto host_map(F f, const A& a, const U&... u) {
   }
 }
 
+template <class Bits>
+constexpr int host_leading_zeros(Bits bits) {
+  constexpr int width = 8 * int(sizeof(Bits));
+  return bits == 0 ? width : __builtin_clzll(bits) - (64 - width);
+}
+template <class Bits>
+constexpr int host_trailing_zeros(Bits bits) {
+  return bits == 0 ? 8 * int(sizeof(Bits)) : __builtin_ctzll(bits);
+}
+
 }  // namespace detail
 
 namespace lang {
@@ -314,20 +324,25 @@ auto fma(A&& a, B&& b, C&& c, Loc l = Loc::here()) {
     out.v[k] = detail::ternary(detail::Op::fma, x.v[k], y.v[k], z.v[k], l);
   return detail::value<T>(out);
 }
-/// How many bits are 1, in the type of the operand.
-template <detail::DeviceUniform U>
-auto popcount(U&& u, Loc l = Loc::here()) {
-  using T = detail::elem_t<U>;
-  static_assert(detail::TakesIntegers<T>::ok);
-  return detail::map<T>(detail::Op::popcount, std::forward<U>(u).quern_ids(l), l);
-}
-template <detail::HostUniform U>
-  requires detail::Integer<detail::scalar_t<U>>
-constexpr auto popcount(const U& u) {
-  using S = detail::scalar_t<U>;
-  return detail::host_map([](S v) { return S(__builtin_popcountll(std::make_unsigned_t<S>(v))); },
-                          u);
-}
+// In the type of the operand; `host` counts for unsigned integers of the host.
+#define QUERN_COUNT(name, host)                                                          \
+  template <detail::DeviceUniform U>                                                     \
+  auto name(U&& u, Loc l = Loc::here()) {                                                \
+    using T = detail::elem_t<U>;                                                         \
+    static_assert(detail::TakesIntegers<T>::ok);                                         \
+    return detail::map<T>(detail::Op::name, std::forward<U>(u).quern_ids(l), l);         \
+  }                                                                                      \
+  template <detail::HostUniform U>                                                       \
+    requires detail::Integer<detail::scalar_t<U>>                                        \
+  constexpr auto name(const U& u) {                                                      \
+    using S = detail::scalar_t<U>;                                                       \
+    return detail::host_map([](S v) { return S(host(std::make_unsigned_t<S>(v))); }, u); \
+  }
+QUERN_COUNT(popcount, __builtin_popcountll)    // bits that are 1
+QUERN_COUNT(clz, detail::host_leading_zeros)   // zeros above the highest 1; of 0 the width
+QUERN_COUNT(ctz, detail::host_trailing_zeros)  // zeros below the lowest 1; of 0 the width
+#undef QUERN_COUNT
+
 /// The integer below or equal.
 template <detail::Device U>
 auto ifloor(U&& u, Loc l = Loc::here()) {
@@ -400,7 +415,9 @@ using lang::abs;
 using lang::cast;
 using lang::ceil;
 using lang::clamp;
+using lang::clz;
 using lang::copysign;
+using lang::ctz;
 using lang::floor;
 using lang::fma;
 using lang::fmax;
