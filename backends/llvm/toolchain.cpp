@@ -112,7 +112,8 @@ MachinePool& pool() {
   return machines;
 }
 
-void optimise(llvm::Module& module, llvm::TargetMachine& machine, bool vectorise) {
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchain& tools) {
+  const bool vectorise = tools.vectorise;
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = vectorise;
   tuning.LoopInterleaving = vectorise;
@@ -134,6 +135,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, bool vectorise
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
   drop_unused_lanes(module);
+  if (tools.mend) tools.mend(module);
 }
 
 /// LLVM has this choice as an option of the process only, and looks at it when it makes a list of
@@ -211,7 +213,7 @@ std::vector<std::byte> compile(const Toolchain& tools, const ir::Kernel& kernel,
   refuse_large_locals(tools, kernel);
   std::vector<std::byte> code;
   with_module(tools, kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
-    optimise(module, machine, tools.vectorise);
+    optimise(module, machine, tools);
     auto out =
         emit(module, machine,
              tools.text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile,
@@ -230,7 +232,7 @@ std::string listing(const Toolchain& tools, const ir::Kernel& kernel, const runt
                 "'; it has ir, llvm, llvm-optimised, " + tools.assembly);
   std::string text;
   with_module(tools, kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
-    if (kind != "llvm") optimise(module, machine, tools.vectorise);
+    if (kind != "llvm") optimise(module, machine, tools);
     if (kind == tools.assembly) {
       auto out = emit(module, machine, llvm::CodeGenFileType::AssemblyFile, tools.reduce_strength);
       text = out.str().str();

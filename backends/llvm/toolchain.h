@@ -33,6 +33,8 @@ struct Toolchain {
   void (*initialise)() = nullptr;  ///< registers the target with LLVM; called once
   /// Describes the target to the generator; `machine` gives the data layout.
   Machine (*describe)(const Isa& isa, const llvm::TargetMachine& machine) = nullptr;
+  /// Changes optimised code so that LLVM's code generator does no wrong to it; null: nothing.
+  void (*mend)(llvm::Module&) = nullptr;
   bool vectorise = true;         ///< loops into vector code; a GPU has its lanes already
   std::string assembly;          ///< what the listing in the target's assembly language is called
   bool text = false;             ///< images are text in that language, not object files

@@ -1,6 +1,9 @@
 #include "backends/rocm/compiler.h"
 
 #include <llvm/Config/llvm-config.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/IntrinsicsAMDGPU.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Support/TargetSelect.h>
@@ -84,6 +87,58 @@ llvm::Value* native(llvm::IRBuilderBase& b, ir::Op op, llvm::Value* x) {
   return b.CreateFMul(root, b.CreateSelect(small, number(0x1p12), number(1)));
 }
 
+bool is_product(const llvm::Value* v) {
+  while (true) {
+    const auto* inst = llvm::dyn_cast<llvm::Instruction>(v);
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(v);
+    const bool sign = inst && (inst->getOpcode() == llvm::Instruction::FNeg ||
+                               (call && call->getIntrinsicID() == llvm::Intrinsic::fabs));
+    if (!sign) return inst && inst->getOpcode() == llvm::Instruction::FMul;
+    v = inst->getOperand(0);
+  }
+}
+
+template <class Is>
+std::vector<llvm::Instruction*> all_that(llvm::Module& module, Is&& is) {
+  std::vector<llvm::Instruction*> found;
+  for (llvm::Function& f : module)
+    for (llvm::Instruction& inst : llvm::instructions(f))
+      if (is(inst)) found.push_back(&inst);
+  return found;
+}
+
+/// LLVM divides halves itself where it can, and its code for that, a product with an approximate
+/// reciprocal, is not correctly rounded: they are divided in f32.
+void widen_quotients(llvm::Module& module) {
+  for (llvm::Instruction* quotient : all_that(module, [](const llvm::Instruction& inst) {
+         return inst.getOpcode() == llvm::Instruction::FDiv && inst.getType()->isHalfTy();
+       })) {
+    llvm::IRBuilder<> b(quotient);
+    llvm::Value* x = b.CreateFPExt(quotient->getOperand(0), b.getFloatTy());
+    llvm::Value* y = b.CreateFPExt(quotient->getOperand(1), b.getFloatTy());
+    quotient->replaceAllUsesWith(b.CreateFPTrunc(b.CreateFDiv(x, y), b.getHalfTy()));
+    quotient->eraseFromParent();
+  }
+}
+
+/// LLVM makes x * y + 0 of a product that is rounded to a half, in one instruction that loses the
+/// sign of -0. A canonicalize, no instruction itself, keeps product and rounding apart.
+void keep_signs_of_products(llvm::Module& module) {
+  for (llvm::Instruction* rounding : all_that(module, [](const llvm::Instruction& inst) {
+         return inst.getOpcode() == llvm::Instruction::FPTrunc && is_product(inst.getOperand(0));
+       })) {
+    llvm::IRBuilder<> b(rounding);
+    rounding->setOperand(
+        0, b.CreateUnaryIntrinsic(llvm::Intrinsic::canonicalize, rounding->getOperand(0)));
+  }
+}
+
+/// For faults of LLVM 19 (docs/platform.md).
+void mend(llvm::Module& module) {
+  widen_quotients(module);
+  keep_signs_of_products(module);
+}
+
 codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
   codegen::Machine out = codegen::gpu_machine(isa, machine);
   out.args_space = 4;
@@ -102,6 +157,7 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
 const codegen::Toolchain tools = {.backend = "rocm",
                                   .initialise = initialise,
                                   .describe = describe,
+                                  .mend = mend,
                                   .vectorise = false,
                                   .assembly = "amdgcn",
                                   .max_local_bytes = codegen::max_gpu_local_bytes};

@@ -237,3 +237,34 @@ TEST_CASE("f16: classes, neighbours, fraction and exponent of every half") {
     CHECK(wrong == 0);
   });
 }
+
+TEST_CASE("f16: a product that is a zero keeps its sign") {
+  on_every_device([](qn::Device& device) {
+    const std::vector<float> a = {-0.0f, 0.0f, -0.0f, 1e-30f, -1e-30f, 3e-5f, 0.0f};
+    const std::vector<float> b = {2.0f, -2.0f, -2.0f, -1e-30f, -1e-30f, -1e-6f, 5.0f};
+    const int n = int(a.size());
+    for (bool strict : {false, true}) {
+      qn::Field<float> x{device, {n}}, y{device, {n}};
+      qn::Field<half> product{device, {n}}, negated{device, {n}}, halves{device, {n}};
+      x.copy_from(a);
+      y.copy_from(b);
+      qn::Kernel k{[&] {
+                     for (auto i : x) {
+                       product[i] = cast<half>(x[i] * y[i]);
+                       negated[i] = -cast<half>(x[i] * y[i]);
+                       halves[i] = cast<half>(x[i]) * cast<half>(y[i]);
+                     }
+                   },
+                   {.strict = strict}};
+      k();
+      for (int i = 0; i < n; i++) {
+        CAPTURE(i, strict);
+        const float u = a[size_t(i)], v = b[size_t(i)];
+        CHECK(product.at(i).bits() == rounded(u * v));
+        CHECK(negated.at(i).bits() == (rounded(u * v) ^ 0x8000));
+        const double of_halves = double(float(half(u))) * double(float(half(v)));
+        CHECK(halves.at(i).bits() == rounded(of_halves));
+      }
+    }
+  });
+}

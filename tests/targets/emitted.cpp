@@ -1,5 +1,6 @@
 // What the emitted code must and must not hold: rounding, orderings, operations that LLVM drops.
 #include <algorithm>
+#include <regex>
 
 #include "backends/cuda/compiler.h"
 #include "backends/rocm/compiler.h"
@@ -146,6 +147,78 @@ TEST_CASE("an AMD kernel contracts in default mode only") {
   CHECK(count(plain, "v_mul_f32") == 0);
 }
 
+TEST_CASE("no AMD code adds a zero to a product: that would make +0 of -0") {
+  // v_fma_mixlo_f16 and its like round x·y + z to a half.
+  const std::regex adds_zero("v_(fma|mad)_mix(lo|hi)?_f(16|32) [^,]+,[^,]+,[^,]+, (0|0x0)\\b");
+  const char* of_floats[] = {
+      "%h = mul %a, %b : f32",
+      "%p = mul %a, %b : f32\n%h = neg %p : f32",
+      "%p = mul %a, %b : f32\n%h = abs %p : f32",
+      "%p = mul %a, %a : f32\n%q = neg %p : f32\n%h = mul %q, %b : f32",
+      "%c = constant<2> : f32\n%h = mul %a, %c : f32",
+      "%c = constant<0.25> : f32\n%h = div %a, %c : f32",
+      "%q = neg %b : f32\n%h = mul %a, %q : f32",
+      "%p = mul %a, %b : f32\n%c = lt %a, %b : b1\n%h = select %c, %p, %a : f32",
+      "%p = mul %a, %b : f32\n%h = max %p, %a : f32",
+      "%h = div %a, %b : f32",
+      "%h = rsqrt %a : f32",
+      "%h = exp %a : f32"};
+  const char* of_halves[] = {"%r = mul %a, %b : f16", "%p = mul %a, %b : f16\n%r = neg %p : f16",
+                             "%p = mul %a, %b : f16\n%r = add %p, %a : f16",
+                             "%r = div %a, %b : f16", "%r = fma %a, %b, %a : f16"};
+  for (const char* gpu : {"gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"}) {
+    for (bool strict : {false, true}) {
+      auto judge = [&](const std::string& code, const std::string& type) {
+        INFO(gpu << (strict ? " strict " : " ") << code);
+        std::string text = assembly(gpu, element_wise(code, type), {.strict = strict});
+        CHECK(!std::regex_search(text, adds_zero));
+      };
+      for (const std::string code : of_floats)
+        judge(code + "\n%w = convert %h : f16\n%r = convert %w : f32", "f32");
+      for (const char* code : of_halves) judge(code, "f16");
+    }
+  }
+}
+
+TEST_CASE("a product rounded to a half is a product and a conversion on AMD's GPUs, no more") {
+  for (const char* gpu : {"gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"}) {
+    INFO(gpu);
+    const std::string code = "%p = mul %a, %b : f32\n%w = convert %p : f16\n%r = convert %w : f32";
+    std::string text = assembly(gpu, element_wise(code));
+    CHECK(count(text, "v_mul_f32") == 1);
+    CHECK(count(text, "v_cvt_f16_f32") == 1);
+    CHECK(count(text, "v_max_f32") + count(text, "v_max_num_f32") == 0);
+  }
+}
+
+TEST_CASE("halves are divided in f32 on AMD's GPUs, where division is exact") {
+  for (const char* gpu : {"gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"}) {
+    for (bool strict : {false, true}) {
+      INFO(gpu << (strict ? " strict" : ""));
+      std::string text =
+          assembly(gpu, element_wise("%r = div %a, %b : f16", "f16"), {.strict = strict});
+      CHECK(count(text, "v_div_fixup_f32") == 1);
+      CHECK(count(text, "v_div_fixup_f16") == 0);
+    }
+  }
+}
+
+TEST_CASE("no AMD code doubles or halves a result on its way: that would flush") {
+  const char* codes[] = {"%s = add %a, %b : f32\n%c = constant<0.5> : f32\n%r = mul %s, %c : f32",
+                         "%s = add %a, %b : f32\n%c = constant<2> : f32\n%r = mul %s, %c : f32",
+                         "%s = mul %a, %b : f32\n%c = constant<4> : f32\n%r = mul %s, %c : f32",
+                         "%s = mul %a, %b : f32\n%r = add %s, %s : f32"};
+  for (const char* gpu : {"gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"}) {
+    for (const char* code : codes) {
+      for (bool strict : {false, true}) {
+        INFO(gpu << " " << code);
+        std::string text = assembly(gpu, element_wise(code), {.strict = strict});
+        for (const char* word : {" mul:2", " mul:4", " div:2"}) CHECK(count(text, word) == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("atomics are relaxed and of the device's scope on every GPU") {
   for (const char* op : {"add", "min", "max", "bit_and", "bit_or", "bit_xor", "exchange"}) {
     for (const char* type : {"i32", "u32", "i64", "u64"}) {
@@ -211,6 +284,29 @@ TEST_CASE("a deterministic sum has an order, so no shuffles and no atomics on it
   std::string text = assembly("sm_80", reduction("add", "f32", "deterministic"));
   CHECK(count(text, "shfl") == 0);
   CHECK(count(text, "atom.global.add.f32") + count(text, "red.global.add.f32") == 0);
+}
+
+/// The PTX ISA manual on atom and red: `.add.f32` on global memory flushes subnormal inputs and
+/// results to zeros of their sign, those of f64 do not.
+TEST_CASE("f32 sums in memory are the only PTX that flushes, and strict kernels have none") {
+  std::string scatter = assembly("sm_80", atomic("add", "f32"));
+  CHECK(count(scatter, "red.global.add.f32") + count(scatter, "atom.global.add.f32") == 1);
+  CHECK(count(scatter, ".ftz") == 0);
+  std::string sum = assembly("sm_80", reduction("add", "f32"));
+  CHECK(count(sum, "red.global.add.f32") + count(sum, "atom.global.add.f32") == 1);
+  CHECK(count(sum, ".ftz") == 0);
+  for (const char* op : {"add", "mul", "min", "max"}) {
+    for (const char* type : {"f32", "f64"}) {
+      INFO(op << " " << type);
+      std::string strict = assembly("sm_80", reduction(op, type), {.strict = true});
+      for (const char* word : {".add.f32 \t%f", "atom.global.add.f", "red.global.add.f", ".ftz"})
+        CHECK(count(strict, word) == 0);
+    }
+  }
+  auto kernel = ir::parse("quern 1\n" + atomic("add", "f32"));
+  ir::Signature signature;
+  signature.fields = {{true, 1}, {true, 2}};
+  CHECK_THROWS_WITH(ir::expect_ordered(*kernel, signature), contains("a float atomic add"));
 }
 
 TEST_CASE("a target that LLVM does not know is refused with its name") {

@@ -6,8 +6,8 @@
 
 namespace quern::test {
 
-/// Compiles a kernel (level structured) for each GPU, assembles PTX where there is a ptxas, and
-/// disassembles code objects. What went wrong, one line a GPU; empty: nothing.
+/// Compiles a kernel (level structured) for each GPU, judges PTX by what it flushes, assembles it
+/// where there is a ptxas, and disassembles code objects. What went wrong, one line a GPU; empty: nothing.
 std::string compile_everywhere(const ir::Kernel& kernel, const ir::Signature& signature);
 
 /// How many images compile_everywhere has made.
