@@ -7,41 +7,34 @@
 namespace quern::ir::math {
 
 // exp x = 2^n · exp r, n = round(x / ln 2), r = x - n ln 2 (Cody & Waite, Software Manual for the
-// Elementary Functions, 1980, chapter 6; Muller, Elementary Functions, 11.2). 2^n is added to the
-// exponent; below 0 so many places above its own that it is normal where the result is subnormal,
-// and a product brings it back. Near overflow, and for a NaN, a rare branch goes two steps.
+// Elementary Functions, 1980, chapter 6; Muller, Elementary Functions, 11.2). 2^n is a product of
+// two powers, one of which is a constant on each side of 0: the other is normal also where the
+// result is subnormal or infinite, and only the last product rounds. No branch, no other path for
+// NaN: the loops around stay straight.
 
 namespace {
-/// What differs by type: arguments below `lowest` give 0, those above `usual` (exp) or `usual2`
-/// (exp2) are rare, and infinity comes above `highest`.
+/// What differs by type: arguments below `lowest` give 0, those above `highest` infinity (exp; 2:
+/// exp2); where `rare`, 2^n of expm1 may overflow though the result does not.
 struct Range {
-  double offset, lowest, usual, highest, lowest2, usual2, highest2;
+  double offset, lowest, rare, highest, lowest2, highest2;
 };
-constexpr Range range_f32{24, -104.0, 88.0, 89.0, -150.5, 127.0, 129.0};
-constexpr Range range_f64{54, -746.0, 709.0, 710.0, -1076.5, 1023.0, 1025.0};
+constexpr Range range_f32{25, -104.0, 88.0, 89.0, -150.5, 129.0};
+constexpr Range range_f64{55, -746.0, 709.0, 710.0, -1076.5, 1025.0};
 const Range& range(Expr x) { return x.type() == Type::f64 ? range_f64 : range_f32; }
 
-/// exponential(n) · 2^n with n = round(y), where c ≥ the lowest and y is c to the base 2.
+/// exponential(n) · 2^n with n = round(y), where c lies within the range and y is c to the base 2.
 template <class F>
 Expr raised(Expr c, Expr y, F&& exponential) {
-  const double offset = range(c).offset;
-  Expr below = c < 0.0, zero = constant(c, c.type(), 0.0);
-  ByPower p = by_power(y, select(below, offset, zero));
-  Expr one = constant(c, c.type(), 1.0);
-  return float_of(bits(exponential(p.n)) + p.shift) * select(below, std::exp2(-offset), one);
+  const double offset = range(c).offset, bias = format(c).bias;
+  Expr below = c < 0.0, less = constant(c, c.type(), bias - 1), twice = constant(c, c.type(), 2.0);
+  ByPower p = by_power(y, select(below, bias + offset, less));
+  return exponential(p.n) * float_of(p.shift) * select(below, std::exp2(-offset), twice);
 }
 
 Expr exp_of(Expr x) {
   const Range& in = range(x);
-  auto rare = [&] {
-    ByLn2 d = by_ln2(min(x, in.highest));
-    return scale(exp_reduced(d.r), d.n.digits);
-  };
-  auto usual = [&] {
-    Expr c = max(x, in.lowest);
-    return raised(c, c * table::log2_e, [&](Expr n) { return exp_reduced(less_ln2(c, n)); });
-  };
-  return rarely_else(!(x <= in.usual), rare, usual);
+  Expr c = min(max(x, in.lowest), in.highest);
+  return raised(c, c * table::log2_e, [&](Expr n) { return exp_reduced(less_ln2(c, n)); });
 }
 
 // 2^x = 2^n · 2^r, n = round(x): r is exact.
@@ -54,16 +47,8 @@ Expr exp2_reduced(Expr r) {
 
 Expr exp2_of(Expr x) {
   const Range& in = range(x);
-  auto rare = [&] {
-    Expr c = min(x, in.highest2);
-    Rounded n = round_to_integer(c);
-    return scale(exp2_reduced(c - n.value), n.digits);
-  };
-  auto usual = [&] {
-    Expr c = max(x, in.lowest2);
-    return raised(c, c, [&](Expr n) { return exp2_reduced(c - n); });
-  };
-  return rarely_else(!(x <= in.usual2), rare, usual);
+  Expr c = min(max(x, in.lowest2), in.highest2);
+  return raised(c, c, [&](Expr n) { return exp2_reduced(c - n); });
 }
 
 // exp x - 1 = 2^n (exp r - 1) + (2^n - 1). Rarely, where 2^n may overflow though the result does
@@ -83,7 +68,7 @@ Expr expm1_of(Expr x) {
   };
   auto rare = [&] { return 2.0 * of(min(x, in.highest), 1); };
   auto usual = [&] { return of(max(x, least), 0); };
-  Expr result = rarely_else(!(x <= in.usual), rare, usual);
+  Expr result = rarely_else(!(x <= in.rare), rare, usual);
   return float_of(bits(result) | sign_of(x));  // of a zero
 }
 }  // namespace

@@ -21,11 +21,11 @@ inline ByLn2 by_ln2(Expr x) {
   return {n, r, (hi - r) - lo};
 }
 
-/// n = round(y) as a float, and n + offset where it is added to the bits of one.
+/// n = round(y) as a float, and n + offset where a float has its exponent.
 struct ByPower {
   Expr n, shift;
 };
-/// `offset` is an integer as a float, near 0.
+/// `offset` is a small integer as a float.
 inline ByPower by_power(Expr y, Expr offset) {
   const Format& f = format(y);
   Expr magic = offset + (f.digits == 23 ? 0x1.8p23 : 0x1.8p52);

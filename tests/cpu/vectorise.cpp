@@ -431,3 +431,32 @@ TEST_CASE("samples between elements, clamped at the borders, are computed by vec
   CHECK(count_compiled(bilinear, "vcvttps2dq[^\n]*[yz]mm") >= 1);
   CHECK(count_compiled(bilinear, "v(round|rndscale)ps[^\n]*[yz]mm") >= 1);
 }
+
+TEST_CASE("exp in an inner loop becomes vectors over the outer one") {
+  if (!has("+avx2")) return;
+  // exp of r, less its constant term, is a polynomial of degree 6 at least
+  CHECK(count_compiled(R"(quern 1
+  kernel @sums level=structured modes=contract
+  binding field rank=1 f32 "x"
+  binding field rank=1 f32 "y"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %none = constant<0> : f32
+    %n = extent<0.0> : i32
+    parallel %zero, %n {(%i: i32)
+      %x = load<0.0> %i : f32
+      %sum = loop %zero, %n, %one, %none : f32 {(%k: i32, %s: f32)
+        %y = load<0.0> %k : f32
+        %m = mul %x, %y : f32
+        %e = exp %m : f32
+        %t = add %s, %e : f32
+        yield %t
+      }
+      store<1.0> %i, %sum
+      yield
+    }
+    yield
+  })",
+                       "vfn?madd\\w+ps[^\n]*[yz]mm") >= 6);
+}
