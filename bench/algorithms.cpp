@@ -1,5 +1,6 @@
 // The algorithms on fields against hand-written C++ and std::stable_sort.
 #include <quern/algorithms.h>
+#include <quern/host.h>
 
 #include <algorithm>
 #include <cmath>
@@ -122,6 +123,30 @@ void histograms(Report& report, size_t n) {
         [&] { reference::histogram(f.data(), b.data(), size_t(to.size()), -1.0f, 1.0f, n / 4); });
 }
 
+/// Histograms as a kernel of the user's own: 256 bins, each value an atomic update.
+void kernel_histograms(Report& report, size_t n) {
+  std::mt19937 random(1);
+  Array<uint32_t> a(n);
+  std::vector<uint32_t> b(256);
+  qn::Field<uint32_t> x{report.device(), {n}}, bins{report.device(), {256}};
+  qn::Kernel count = [&] {
+    for (auto k : bins) bins[k] = 0u;
+    for (auto i : x) bins[cast<int>(x[i])] += 1u;
+  };
+  auto measure = [&](const char* name, auto value) {
+    for (uint32_t& v : a) v = value();
+    x.copy_from(a);
+    row(report, name, n, 4.0 * double(n), count,
+        [&] { reference::histogram(a.data(), b.data(), n); });
+    reference::histogram(a.data(), b.data(), n);
+    if (qn::to_vector(bins) != b) throw qn::Error(std::string(name) + " and its reference differ");
+  };
+  auto uniform = [&] { return uint32_t(random()) >> 24; };
+  measure("kernel hist., uniform", uniform);
+  measure("kernel hist., skewed", [&] { return uniform() * uniform() * uniform() >> 16; });
+  measure("kernel hist., constant", [] { return 7u; });
+}
+
 /// Sorting the same random keys again and again: copying them back is part of both sides.
 void sorts(Report& report, size_t n) {
   std::mt19937 random(1);
@@ -168,6 +193,7 @@ void algorithms(Report& report) {
     kept(report, n);
     histograms(report, n);
   }
+  kernel_histograms(report, size_t(1) << 24);
   for (size_t n : {size_t(1) << 16, size_t(1) << 20, size_t(1) << 24}) sorts(report, n);
 }
 

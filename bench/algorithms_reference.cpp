@@ -195,6 +195,20 @@ void histogram(const uint8_t* x, uint32_t* bins, size_t n) {
   });
 }
 
+void histogram(const uint32_t* x, uint32_t* bins, size_t n) {
+  std::fill(bins, bins + 256, 0u);
+  parts(n, [&](size_t, size_t first, size_t end) {
+    uint32_t found[4][256] = {};
+    size_t i = first;
+    for (; i + 4 <= end; i += 4)
+      for (size_t k = 0; k < 4; k++) found[k][x[i + k]]++;
+    for (; i < end; i++) found[0][x[i]]++;
+#pragma omp critical
+    for (size_t b = 0; b < 256; b++)
+      bins[b] += found[0][b] + found[1][b] + found[2][b] + found[3][b];
+  });
+}
+
 void histogram(const float* x, uint32_t* bins, size_t count, float lo, float hi, size_t n) {
   const float scale = float(count) / (hi - lo);
   std::fill(bins, bins + count, 0u);

@@ -17,6 +17,8 @@ void inclusive_scan(const int32_t* x, int32_t* y, size_t n);
 size_t compact(const float* x, float* y, size_t n);
 /// 256 bins, each thread with tables of its own.
 void histogram(const uint8_t* x, uint32_t* bins, size_t n);
+/// Values below 256.
+void histogram(const uint32_t* x, uint32_t* bins, size_t n);
 void histogram(const float* x, uint32_t* bins, size_t count, float lo, float hi, size_t n);
 /// Least significant digit first, 8 bits a pass, each thread with counters of its own; `other` is
 /// as long as `keys`, and `values` (with `other_values`) may be null.

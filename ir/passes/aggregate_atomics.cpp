@@ -1,7 +1,6 @@
 #include "ir/passes/aggregate_atomics.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -14,12 +13,6 @@ namespace quern::ir {
 
 namespace {
 
-bool combines(AtomicOp op) {
-  return op != AtomicOp::exchange && op != AtomicOp::cas && op != AtomicOp::load;
-}
-bool rounds(AtomicOp op, Type type) {
-  return is_float(type) && (op == AtomicOp::add || op == AtomicOp::mul);
-}
 Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
 
 class Aggregator {
@@ -35,10 +28,13 @@ class Aggregator {
   }
 
   void run() {
-    survey();
-    for (auto& [alias_class, accesses] : classes_)
-      if (alias_class != 0 && accesses.alike && (accesses.one_binding || accesses.one_operation))
-        collect(accesses.atomics);
+    auto one_place = [&](const Inst* inst) {
+      for (uint32_t k = 0; k < rank(inst); k++)
+        if (!invariant(inst->operand(k))) return false;
+      return true;
+    };
+    for (const std::vector<Inst*>& atomics : combinable_atomics(kernel_, loop_, one_place))
+      collect(atomics);
     if (places_.empty()) return;
     b_.before(loop_).at(task_.loc);
     for (Place& p : places_) make_accumulator(p);
@@ -49,49 +45,12 @@ class Aggregator {
   }
 
  private:
-  struct Accesses {
-    bool alike = true;
-    std::vector<Inst*> atomics;
-    std::map<uint64_t, AtomicOp> operations;  ///< by binding and component
-    bool one_binding = true, one_operation = true;
-  };
   /// One index of one component.
   struct Place {
     const Inst* first;
     std::vector<Inst*> atomics;
     Value *sum = nullptr, *used = nullptr;  ///< slots; used: null where every iteration adds
   };
-
-  void survey() {
-    bool calls = false;
-    walk(loop_->region(0), [&](Inst* inst) {
-      calls |= inst->is(Op::call);
-      const bool access = inst->is(Op::load) || inst->is(Op::store) || inst->is(Op::atomic);
-      if (!access || kernel_.bindings[inst->binding()].kind != Binding::field) return;
-      Accesses& all = classes_[kernel_.bindings[inst->binding()].alias_class];
-      if (!inst->is(Op::atomic) || !qualifies(inst)) {
-        all.alike = false;
-        return;
-      }
-      auto first = all.operations.try_emplace(inst->imm, inst->atomic()).first;
-      all.alike &= first->second == inst->atomic();
-      if (!all.atomics.empty()) {
-        const Inst* other = all.atomics.front();
-        all.one_binding &= other->binding() == inst->binding();
-        all.one_operation &= other->atomic() == inst->atomic() && other->elem == inst->elem;
-      }
-      all.atomics.push_back(inst);
-    });
-    if (calls || classes_.count(0)) classes_.clear();
-  }
-
-  bool qualifies(const Inst* inst) {
-    if (!combines(inst->atomic()) || inst->result()->used()) return false;
-    if (kernel_.modes.strict && rounds(inst->atomic(), inst->elem)) return false;
-    for (uint32_t k = 0; k < rank(inst); k++)
-      if (!invariant(inst->operand(k))) return false;
-    return true;
-  }
 
   uint32_t rank(const Inst* inst) const { return kernel_.bindings[inst->binding()].rank; }
 
@@ -205,7 +164,6 @@ class Aggregator {
   Inst* loop_;
   std::unordered_set<const Value*> inside_;  ///< values of an iteration
   std::unordered_map<const Value*, bool> invariant_;
-  std::map<uint32_t, Accesses> classes_;  ///< by alias class
   std::vector<Place> places_;
 };
 

@@ -1,5 +1,7 @@
 #include "ir/passes/atomic_rules.h"
 
+#include <map>
+
 namespace quern::ir {
 
 Op operation(AtomicOp op, Type type) {
@@ -27,6 +29,61 @@ Value* updated(Builder& b, AtomicOp op, Value* old, std::span<Value* const> valu
   Value* before = b.bitcast(old, bits);
   Value* same = b.binary(Op::eq, before, b.bitcast(values[0], bits));
   return b.select(same, values[1], old);
+}
+
+bool rounds(AtomicOp op, Type type) {
+  return is_float(type) && (op == AtomicOp::add || op == AtomicOp::mul);
+}
+
+namespace {
+
+bool has_identity(AtomicOp op) {
+  return op != AtomicOp::exchange && op != AtomicOp::cas && op != AtomicOp::load;
+}
+
+/// What a loop does to the locations of one alias class.
+struct Accesses {
+  bool alike = true;
+  std::vector<Inst*> atomics;
+  std::map<uint64_t, AtomicOp> operations;  ///< by binding and component
+  bool one_binding = true, one_operation = true;
+
+  void add(Inst* inst) {
+    auto first = operations.try_emplace(inst->imm, inst->atomic()).first;
+    alike &= first->second == inst->atomic();
+    if (!atomics.empty()) {
+      const Inst* other = atomics.front();
+      one_binding &= other->binding() == inst->binding();
+      one_operation &= other->atomic() == inst->atomic() && other->elem == inst->elem;
+    }
+    atomics.push_back(inst);
+  }
+};
+
+}  // namespace
+
+std::vector<std::vector<Inst*>> combinable_atomics(
+    const Kernel& kernel, Inst* loop, const std::function<bool(const Inst*)>& qualifies) {
+  std::map<uint32_t, Accesses> classes;
+  bool calls = false;
+  walk(loop->region(0), [&](Inst* inst) {
+    calls |= inst->is(Op::call);
+    const bool access = inst->is(Op::load) || inst->is(Op::store) || inst->is(Op::atomic);
+    if (!access || kernel.bindings[inst->binding()].kind != Binding::field) return;
+    Accesses& all = classes[kernel.bindings[inst->binding()].alias_class];
+    const bool good =
+        inst->is(Op::atomic) && has_identity(inst->atomic()) && !inst->result()->used() &&
+        !(kernel.modes.strict && rounds(inst->atomic(), inst->elem)) && qualifies(inst);
+    if (good)
+      all.add(inst);
+    else
+      all.alike = false;
+  });
+  std::vector<std::vector<Inst*>> found;
+  if (calls || classes.count(0)) return found;
+  for (auto& [alias_class, all] : classes)
+    if (all.alike && (all.one_binding || all.one_operation)) found.push_back(all.atomics);
+  return found;
 }
 
 }  // namespace quern::ir

@@ -25,6 +25,7 @@
 #include "ir/passes/lower_random.h"
 #include "ir/passes/number_sites.h"
 #include "ir/passes/open_tasks.h"
+#include "ir/passes/privatise_atomics.h"
 #include "ir/passes/privatise_reductions.h"
 #include "ir/passes/promote_slots.h"
 #include "ir/passes/replay_rare_branches.h"
@@ -117,6 +118,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("forward", forward);
   run.must("open_tasks", open_tasks, target);
   run.may("aggregate_atomics", [&](Kernel& k) { aggregate_atomics(k, target); });
+  run.may("privatise_atomics", [&](Kernel& k) { privatise_atomics(k, target); });
   run.must("privatise_reductions", privatise_reductions, target);
   run.must("check_access", check_access);
   run.must("check_arithmetic", check_arithmetic);

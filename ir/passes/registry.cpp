@@ -23,6 +23,7 @@
 #include "ir/passes/lower_random.h"
 #include "ir/passes/number_sites.h"
 #include "ir/passes/open_tasks.h"
+#include "ir/passes/privatise_atomics.h"
 #include "ir/passes/privatise_reductions.h"
 #include "ir/passes/promote_slots.h"
 #include "ir/passes/replay_rare_branches.h"
@@ -110,6 +111,7 @@ constexpr NamedPass all[] = {
     {"open_tasks", [](Kernel& k) { open_tasks(k, {}); }},
     {"open_tasks.element", [](Kernel& k) { open_tasks(k, element_traits()); }},
     {"aggregate_atomics", [](Kernel& k) { aggregate_atomics(k, block_traits()); }},
+    {"privatise_atomics", [](Kernel& k) { privatise_atomics(k, {}); }},
     {"privatise_reductions", [](Kernel& k) { privatise_reductions(k, {}); }},
     {"check_access", check_access},
     {"check_arithmetic", check_arithmetic},

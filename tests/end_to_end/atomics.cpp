@@ -150,3 +150,98 @@ TEST_CASE("atomics whose old value is used, or that are read, act one by one") {
     CHECK(next.at(1) == n);
   });
 }
+
+TEST_CASE("atomics on a field of few elements, or of many, count every iteration once") {
+  on_every_device([](qn::Device& device) {
+    // 16: four copies of a bin each; 3,000: one; 5,000: too many for an array of the chunk
+    for (int bins : {1, 16, 3000, 5000}) {
+      qn::Field<uint8_t> bytes{device, {bins}};
+      qn::Field<int> sums{device, {bins}}, least{device, {bins}}, most{device, {bins}};
+      qn::Field<uint64_t> wide{device, {bins}, qn::offset(-7)};
+      qn::Field<float> floats{device, {bins}};
+      qn::Field<uint16_t> bits{device, {bins}}, all{device, {bins}}, flips{device, {bins}};
+      qn::Kernel count{[&](I32 n) {
+                         for (auto i : range(n)) {
+                           auto v = i * 7919 % 1009 - 500, at = i * 31 % bins;
+                           bytes[at] += cast<uint8_t>(1);
+                           sums[at] += v;
+                           If(v > 100) sums[bins - 1 - at] += 3;
+                           atomic_min(least[at], v);
+                           atomic_max(most[at], v);
+                           wide[at - 7] += cast<uint64_t>(i) * 4000000000u;
+                           floats[at] += cast<float>(v);
+                           atomic_or(bits[at], cast<uint16_t>(i & 0xff0));
+                           atomic_and(all[at], cast<uint16_t>(i | 0x0f0));
+                           atomic_xor(flips[at], cast<uint16_t>(i));
+                         }
+                       },
+                       fast};
+      for (int n : {0, 100, 100'000}) {
+        if (device.name() == std::string("interpreter") && n > 1000) continue;
+        std::vector<uint8_t> b(size_t(bins), uint8_t(250));
+        std::vector<int> s(size_t(bins), 5), low(size_t(bins), 400), high(size_t(bins), -400);
+        std::vector<uint64_t> w(size_t(bins), 1);
+        std::vector<float> f(size_t(bins), 0.5f);
+        std::vector<uint16_t> o(size_t(bins), 1), a(size_t(bins), 0xffff), x(size_t(bins), 77);
+        bytes.copy_from(b), sums.copy_from(s), least.copy_from(low), most.copy_from(high);
+        wide.copy_from(w), floats.copy_from(f), bits.copy_from(o), all.copy_from(a);
+        flips.copy_from(x);
+        count(n);
+        for (int i = 0; i < n; i++) {
+          const int v = i * 7919 % 1009 - 500;
+          const size_t at = size_t(i * 31 % bins);
+          b[at]++;
+          s[at] += v;
+          if (v > 100) s[size_t(bins) - 1 - at] += 3;
+          low[at] = std::min(low[at], v);
+          high[at] = std::max(high[at], v);
+          w[at] += uint64_t(i) * 4000000000u;
+          f[at] += float(v);
+          o[at] = uint16_t(o[at] | (i & 0xff0));
+          a[at] = uint16_t(a[at] & (i | 0x0f0));
+          x[at] = uint16_t(x[at] ^ i);
+        }
+        INFO(n << " iterations, " << bins << " bins");
+        CHECK(qn::to_vector(bytes) == b);
+        CHECK(qn::to_vector(sums) == s);
+        CHECK(qn::to_vector(least) == low);
+        CHECK(qn::to_vector(most) == high);
+        CHECK(qn::to_vector(wide) == w);
+        CHECK(qn::to_vector(floats) == f);  // sums of integers and a half, below 2^23
+        CHECK(qn::to_vector(bits) == o);
+        CHECK(qn::to_vector(all) == a);
+        CHECK(qn::to_vector(flips) == x);
+      }
+    }
+  });
+}
+
+TEST_CASE("a small histogram of two axes, in one of several loops") {
+  on_every_device([](qn::Device& device) {
+    const int n = 20'000;
+    qn::Field<int, 2> joint{device, {5, 7}, qn::offset(-2, 3)};
+    qn::Field<qn::Vec<int, 2>> pairs{device, {6}};
+    qn::Kernel count{[&] {
+                       for (auto i : range(n))
+                         for (auto k : serial(range(i % 3))) {
+                           joint(i % 5 - 2, (i + k) % 7 + 3) += 1;
+                           pairs[i % 6].x += k;
+                           pairs[(i + 1) % 6].y += 1;
+                         }
+                     },
+                     fast};
+    count();
+    std::vector<int> wanted(35), firsts(6), seconds(6);
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < i % 3; k++) {
+        wanted[size_t(i % 5 * 7 + (i + k) % 7)]++;
+        firsts[size_t(i % 6)] += k;
+        seconds[size_t((i + 1) % 6)]++;
+      }
+    CHECK(qn::to_vector(joint) == wanted);
+    for (int k = 0; k < 6; k++) {
+      CHECK(pairs.at(k).x == firsts[size_t(k)]);
+      CHECK(pairs.at(k).y == seconds[size_t(k)]);
+    }
+  });
+}
