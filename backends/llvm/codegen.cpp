@@ -49,10 +49,11 @@ llvm::Function* declare_callee(llvm::Module& module, const Machine& machine,
   std::vector<llvm::Type*> params;
   for (const ir::Value& a : source.body->args)
     params.push_back(type_of(context, a.type, machine.global_space));
-  if (source.results.size() > 1)
-    throw InternalError("function '" + source.name + "' with several results was not copied");
-  auto* result = source.results.empty() ? llvm::Type::getVoidTy(context)
-                                        : type_of(context, source.results[0], machine.global_space);
+  std::vector<llvm::Type*> results;
+  for (ir::Type t : source.results) results.push_back(type_of(context, t, machine.global_space));
+  llvm::Type* result = llvm::Type::getVoidTy(context);
+  if (results.size() == 1) result = results[0];
+  if (results.size() > 1) result = llvm::StructType::get(context, results);
   auto* type = llvm::FunctionType::get(result, params, false);
   auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, "callee_" + source.name,
                                    module);

@@ -87,8 +87,10 @@ void Emitter::callee(llvm::Function* function, const ir::Function& f) {
   Values results = region(f.body);
   if (results.empty())
     b_.CreateRetVoid();
-  else
+  else if (results.size() == 1)
     b_.CreateRet(results[0]);
+  else
+    b_.CreateAggregateRet(results.data(), unsigned(results.size()));
   pieces_.move_out(*function);
 }
 
@@ -196,7 +198,9 @@ Value* Emitter::offset(Value* address, Value* bytes) {
 
 void Emitter::call(const ir::Inst& inst) {
   Value* result = b_.CreateCall(callees_.at(inst.imm), operands(inst));
-  if (!inst.results.empty()) values_[inst.result()] = result;
+  if (inst.results.size() == 1) values_[inst.result()] = result;
+  for (unsigned k = 0; inst.results.size() > 1 && k < inst.results.size(); k++)
+    values_[inst.result(k)] = b_.CreateExtractValue(result, k);
 }
 
 // ---- slots: stack memory that becomes registers where it is not indexed

@@ -72,7 +72,8 @@ TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
   Address args = driver->allocate(64), guard = driver->allocate(8);
   Command zero[] = {Fill{args, 64, 0}, Fill{guard, 8, 0}, Fill{guard + 4, 4, 3}};
   driver->submit(zero);
-  Launch l{executable.get(), 0, 1001, 10, 101, args, guard};
+  Launch l = launch(*executable, 0, 1001, args, 10);
+  l.guard = guard;
   run(*driver, l);
   l.guard = guard + 4;
   run(*driver, l);
@@ -87,7 +88,7 @@ TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
   CHECK(recorder.calls["launch"] == 2);
 
   auto elements = driver->load(other.kernel, other.image);
-  Launch e{elements.get(), 0, 35, 1, 35, args};
+  Launch e = launch(*elements, 0, 35, args, 1);
   e.words = {123, 456};
   run(*driver, e);
   REQUIRE(recorder.launches.size() == 3);
