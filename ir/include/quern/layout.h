@@ -10,10 +10,10 @@ namespace quern {
 /// struct) in an array of its own, in row-major order. The functions below say otherwise and
 /// combine:
 ///
-///     Field<Particle<>> p{device, {n}, aos};                       // as an array of the C++
-///     struct Field<float, 2> u{device, {n, m}, blocked(8, 8).morton()};   // in tiles Field<float,
-///     2> v{device, {n, m}, order(1, 0)};              // column-major Field<float, 1> w{device, {n
-///     + 2}, offset(-1)};              // indices -1 … n
+///     Field<Particle<>> p{device, {n}, aos};                       // as an array of the C++ struct
+///     Field<float, 2> u{device, {n, m}, blocked(8, 8).morton()};   // in tiles
+///     Field<float, 2> v{device, {n, m}, order(1, 0)};              // column-major
+///     Field<float, 1> w{device, {n + 2}, offset(-1)};              // indices -1 … n
 ///
 /// Extents need not be multiples of the blocks: what pads the last ones is never seen. Numbers that
 /// make no sense are an Error where the field is made.
