@@ -184,7 +184,7 @@ void with_module(const Toolchain& tools, const ir::Kernel& kernel, const runtime
     llvm::LLVMContext context;
     context.setDiagnosticHandlerCallBack(on_diagnostic, &errors, true);
     Machine description = tools.describe(Isa::parse(isa), *in_use);
-    description.one_thread = target.workers == 1;
+    description.one_thread = !description.grid && target.workers == 1;
     auto module = generate(context, kernel, description, target.traits);
     use(*module, *in_use);
   });
