@@ -100,7 +100,8 @@ TEST_CASE("components side by side move together where the field is aligned") {
   CHECK(count(halves, "st.global.v2.f32") == 2);
   std::string single = assembly("sm_80", with(""));
   CHECK(count(single, "ld.global.f32") == 4);
-  CHECK(count(single, ".v") == count(single, ".visible") + count(single, ".version"));
+  CHECK(count(single, ".v") ==
+        count(single, ".visible") + count(single, ".version") + count(single, ".volatile"));
 }
 
 TEST_CASE("rsqrt is the GPU's instruction in default mode and made of √ and ÷ in strict mode") {
