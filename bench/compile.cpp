@@ -2,6 +2,7 @@
 // takes for the headers and for a program of ten kernels.
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <string>
 
 #include "bench/harness.h"
@@ -11,48 +12,88 @@ namespace qn = quern;
 using namespace qn::lang;
 
 namespace {
-/// Seconds from the lambda to the end of the first launch of a kernel of about `operations`.
-double first_launch(qn::Device& device, qn::Field<float>& x, int operations, int salt) {
+
+/// Records one statement of a large kernel: statement `k` of the loop with index `i`. `salt` makes
+/// each kernel one that was not compiled before.
+using Statement = std::function<void(I32 i, Var<float>& v, int k, int salt)>;
+
+struct Family {
+  const char* name;
+  bool checked;
+  std::vector<int> sizes;
+  Statement statement;
+};
+
+/// Seconds from the lambda to the end of the first launch.
+double first_launch(const Family& family, qn::Device& device, qn::Field<float>& x, int statements,
+                    int salt) {
   double start = now();
-  qn::Kernel kernel = [&] {
-    for (auto i : x) {
+  auto body = [&] {
+    for (auto i : range(64)) {
       Var<float> v = x[i] + float(salt);
-      for (int k = 0; k < operations / 2; k++) v = v * (1.0f + float(k) * 1e-3f) + float(k + salt);
+      for (int k = 0; k < statements; k++) family.statement(i, v, k, salt);
       x[i] = v;
     }
   };
+  qn::Kernel kernel{body, qn::Options{.checked = family.checked}};
   kernel();
   device.synchronize();
   return now() - start;
 }
-}  // namespace
 
-void compile(Report& report) {
-  qn::Device& device = report.device();
-  qn::Field<float> x{device, {1024}};
-  first_launch(device, x, 10, -1);
-  std::vector<double> log_size, log_time;
-  for (int operations : {10, 30, 100, 300, 1000, 3000}) {
+/// Least-squares slope of log time over log size: 1 is linear.
+double exponent(const std::vector<std::pair<double, double>>& points) {
+  double n = double(points.size()), sx = 0, sy = 0, sxx = 0, sxy = 0;
+  for (auto [size, seconds] : points) {
+    const double x = std::log(size), y = std::log(seconds);
+    sx += x, sy += y, sxx += x * x, sxy += x * y;
+  }
+  return (n * sxy - sx * sy) / (n * sxx - sx * sx);
+}
+
+void measure(Report& report, qn::Field<float>& x, const Family& family) {
+  std::vector<std::pair<double, double>> points;
+  first_launch(family, report.device(), x, 10, -1);
+  for (int statements : family.sizes) {
     std::vector<double> times;
-    for (int k = 0; k < 9; k++) times.push_back(first_launch(device, x, operations, k));
+    const int runs = statements <= 1000 ? 9 : 3;
+    for (int k = 0; k < runs; k++)
+      times.push_back(first_launch(family, report.device(), x, statements, k));
     Row row;
-    row.name = "first_launch";
-    row.size = std::to_string(operations) + " ops";
+    row.name = family.name;
+    row.size = std::to_string(statements) + " statements";
     row.seconds = percentile(times, 0.5);
     row.spread_low = percentile(times, 0.1);
     row.spread_high = percentile(times, 0.9);
     report.add(row);
-    if (operations < 100) continue;
-    log_size.push_back(std::log(operations));
-    log_time.push_back(std::log(row.seconds));
+    if (statements >= 100) points.push_back({statements, row.seconds});
   }
-  // Least-squares slope of log time over log size from 100 operations on: 1 is linear.
-  double n = double(log_size.size()), sx = 0, sy = 0, sxx = 0, sxy = 0;
-  for (size_t k = 0; k < log_size.size(); k++) {
-    sx += log_size[k], sy += log_time[k];
-    sxx += log_size[k] * log_size[k], sxy += log_size[k] * log_time[k];
-  }
-  std::printf("compile time grows as size^%.2f\n", (n * sxy - sx * sy) / (n * sxx - sx * sx));
+  std::printf("%s: compile time grows as size^%.2f\n", family.name, exponent(points));
+}
+
+}  // namespace
+
+void compile(Report& report) {
+  const std::vector<int> sizes = {100, 300, 1000, 3000, 10000};
+  qn::Field<float> x{report.device(), {16384}};
+  x.fill(0.25f);
+  const Family families[] = {
+      {"first_launch",
+       false,
+       {5, 15, 50, 150, 500, 1500},
+       [](I32, Var<float>& v, int k, int salt) {
+         v = v * (1.0f + float(k) * 1e-3f) + float(k + salt);
+       }},
+      {"unrolled_stores", false, sizes,
+       [&](I32 i, Var<float>& v, int k, int) { x[i + k] = v * float(k + 1); }},
+      {"checked_stores", true, sizes,
+       [&](I32 i, Var<float>& v, int k, int) { x[i * 2 + k] = v * float(k + 1); }},
+      {"library_calls", false, sizes,
+       [](I32, Var<float>& v, int k, int) {
+         v = k % 2 ? sin(v + float(k)) : exp(v - float(k % 7));
+       }},
+  };
+  for (const Family& family : families) measure(report, x, family);
 }
 
 void headers(Report& report) {
