@@ -56,6 +56,10 @@ void set_seed(DeviceObject* device, uint32_t seed, Loc loc) {
   expect_no_recording("seeding a device", loc);
   device->device->seed(seed);
 }
+void set_time_limit(DeviceObject* device, double seconds, Loc loc) {
+  device->device->time_limit(seconds, loc);
+}
+void interrupt(DeviceObject* device, Loc loc) { device->device->interrupt(loc); }
 
 DeviceObject* join_device(const char* name, void* context, void* stream, Loc loc) {
   return device_object(runtime::Device::join(name, context, stream, loc));

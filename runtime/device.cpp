@@ -6,6 +6,8 @@
 #include <cstring>
 #include <map>
 
+#include "runtime/watchdog.h"
+
 namespace quern::runtime {
 
 namespace {
@@ -82,12 +84,13 @@ Found find(std::string_view text, Loc loc) {
                        " (with :1, :2, … for further devices)");
 }
 
-std::shared_ptr<Device> open_target(const Backend& backend, const Target& target, size_t index) {
+std::shared_ptr<Device> open_target(const Backend& backend, const Target& target, size_t index,
+                                    Loc loc) {
   std::string name = index == 0 ? backend.name : backend.name + ":" + std::to_string(index);
   Opened& all = opened();
   std::lock_guard lock(all.mutex);
   if (auto device = all.devices[name].lock()) return device;
-  auto device = std::make_shared<Device>(name, target, backend.open(target));
+  auto device = std::make_shared<Device>(name, target, backend.open(target), false, loc);
   all.devices[name] = device;
   return device;
 }
@@ -116,7 +119,7 @@ std::shared_ptr<Device> Device::open(std::string_view text, Loc loc) {
       if (auto device = it->second.lock()) return device;
   }
   Found found = find(text, loc);
-  return open_target(*found.backend, found.target, found.index);
+  return open_target(*found.backend, found.target, found.index, loc);
 }
 
 std::shared_ptr<Device> Device::join(std::string_view text, void* context, void* stream, Loc loc) {
@@ -128,7 +131,7 @@ std::shared_ptr<Device> Device::join(std::string_view text, void* context, void*
   on.context = context;
   on.stream = stream;
   return std::make_shared<Device>(std::string(text), found.target,
-                                  found.backend->join(found.target, on), true);
+                                  found.backend->join(found.target, on), true, loc);
 }
 
 std::shared_ptr<Device> Device::best() {
@@ -143,7 +146,7 @@ std::shared_ptr<Device> Device::best() {
     targets = std::move(found);
   }
   if (!chosen) throw Error("no device is present:\n" + describe_all());
-  return open_target(*chosen, targets[0], 0);
+  return open_target(*chosen, targets[0], 0, {});
 }
 
 std::shared_ptr<Device> Device::standard(Loc loc) {
@@ -156,10 +159,14 @@ std::shared_ptr<Device> Device::standard(Loc loc) {
   }
 }
 
-Device::Device(std::string name, const Target&, std::unique_ptr<Driver> driver, bool is_joined)
+Device::Device(std::string name, const Target& target, std::unique_ptr<Driver> driver,
+               bool is_joined, Loc loc)
     : name_(std::move(name)), is_joined_(is_joined), driver_(std::move(driver)) {
   error_ = allocate(sizeof(ir::abi::ErrorRecord), "the error record");
   ring_ = allocate(sizeof(ir::abi::PrintRing), "the print ring");
+  if (target.traits.stoppable)
+    state_ = &reinterpret_cast<ir::abi::ErrorRecord*>(driver_->host_pointer(error_))->state;
+  limit_by_environment(loc);
 }
 
 Device::~Device() {
@@ -250,7 +257,7 @@ std::shared_ptr<LaunchRecord> Device::begin_launch(
     lock.lock();
   }
   auto launch = std::make_shared<LaunchRecord>();
-  launch->number = next_launch_++;
+  launch->number = next_launch_++ % ir::abi::max_launch_number;
   launch->seed = seed_;
   launch->since_seed = since_seed_++;
   launch->reporter = reporter;
@@ -263,6 +270,10 @@ std::shared_ptr<LaunchRecord> Device::begin_launch(
 void Device::end_launch(LaunchRecord& launch) {
   std::lock_guard lock(mutex_);
   launch.submitted = ++now_;
+  if (stop_ == Stop::limit) {  // where nothing answered, the launch ended by itself
+    uint32_t asked = ir::abi::stop_bit;
+    if (std::atomic_ref(*state_).compare_exchange_strong(asked, 0)) stop_ = Stop::none;
+  }
   // Where nothing was launched that can fail, nothing has kept this launch from running.
   if (!unread_) std::erase_if(launched_, [&](const auto& l) { return l.get() == &launch; });
 }
@@ -278,8 +289,11 @@ void Device::seed(uint32_t seed) {
   since_seed_ = 0;
 }
 
-Ticket Device::submit(std::span<const Command> commands) {
+Ticket Device::submit(LaunchRecord& launch, std::span<const Command> commands) {
   std::lock_guard lock(mutex_);
+  if (!watchdog_) return driver_->submit(commands);
+  if (!launch.first_run) launch.first_run = Watchdog::Clock::now();
+  Watchdog::Watch watch(*watchdog_, *launch.first_run);
   return driver_->submit(commands);
 }
 
@@ -321,17 +335,30 @@ void Device::print_lines() {
   driver_->upload(ring_, std::as_bytes(std::span(zero)));
 }
 
+/// The state of the record, which is clear then; `record` is what it held a moment ago.
+uint32_t Device::take_state(const ir::abi::ErrorRecord& record) {
+  if (state_) return std::atomic_ref(*state_).exchange(0);
+  const ir::abi::ErrorRecord none;
+  if (record.state) driver_->upload(error_, std::as_bytes(std::span(&none, 1)));
+  return record.state;
+}
+
 /// Of the record; the launch that failed keeps it, and so do those that may have come too late.
 std::optional<Error> Device::take_error() {
   ir::abi::ErrorRecord record;
   driver_->download(bytes_of(record), error_);
-  if (record.state == 0) return std::nullopt;
-  ir::abi::ErrorRecord none;
-  driver_->upload(error_, std::as_bytes(std::span(&none, 1)));
+  const uint32_t state = take_state(record);
+  if (state == 0) return std::nullopt;
+  const Stop reason = state & ir::abi::stop_bit ? stop_.exchange(Stop::none) : Stop::none;
+  if (!(state & ir::abi::claim_bit))
+    return Error("device " + name_ + " was interrupted while no launch ran");
   const LaunchRecord* failed = known(record.launch);
   std::optional<Error> error;
   if (!failed || record.site >= failed->reporter->sites.size()) {
     error.emplace("a check failed in a kernel that is not known any more");
+  } else if (failed->reporter->sites[record.site].kind == ir::Site::stop) {
+    error.emplace(failed->reporter->sites[record.site].loc,
+                  describe(reason) + " while this ran (of " + failed->reporter->kernel + ")");
   } else {
     const ir::Site& site = failed->reporter->sites[record.site];
     std::string text = format_values(
@@ -352,13 +379,64 @@ void Device::collect() {
   {
     std::lock_guard lock(mutex_);
     if (!unread_) return;
+    unread_ = false;  // before the record is read: who asks from now on is heard the next time
     print_lines();
     error = take_error();
     if (!error) error = std::exchange(kept_, std::nullopt);
     std::erase_if(launched_, [](const auto& l) { return l->submitted != 0; });
-    unread_ = expects_reports();
+    if (expects_reports()) unread_ = true;
   }
   if (error) throw Error(*error);
+}
+
+void Device::expect_stoppable(Loc loc) const {
+  if (!state_)
+    throw Error(loc, "launches on device " + name_ +
+                         " cannot be ended from outside; those on cpu and interpreter can, and "
+                         "GPUs' drivers have time limits of their own");
+}
+
+/// Nothing here waits or allocates: it may be a signal handler.
+void Device::ask_to_stop(Stop reason) {
+  stop_ = reason;
+  std::atomic_ref(*state_).fetch_or(ir::abi::stop_bit);
+  unread_ = true;
+}
+
+void Device::interrupt(Loc loc) {
+  expect_stoppable(loc);
+  ask_to_stop(Stop::interrupt);
+}
+
+void Device::time_limit(double seconds, Loc loc) {
+  if (!(seconds >= 0 && seconds <= 1e9))
+    throw Error(loc, "a time limit of " + format_value(ir::Type::f64, ir::bits_of(seconds)) +
+                         " seconds; allowed are 0 (none) to 1e9");
+  if (seconds > 0) expect_stoppable(loc);
+  std::unique_ptr<Watchdog> dog;
+  if (seconds > 0) dog = std::make_unique<Watchdog>(seconds, [this] { ask_to_stop(Stop::limit); });
+  std::lock_guard lock(mutex_);
+  watchdog_.swap(dog);
+}
+
+void Device::limit_by_environment(Loc loc) {
+  const char* text = std::getenv("QUERN_TIME_LIMIT");
+  if (!text || !*text) return;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  try {
+    if (*end) throw Error("it is no number");
+    time_limit(seconds);
+  } catch (const Error& e) {
+    throw Error(loc, "QUERN_TIME_LIMIT is '" + std::string(text) + "': " + e.message());
+  }
+}
+
+std::string Device::describe(Stop reason) const {
+  if (reason != Stop::limit) return "the launch was interrupted";
+  return "the launch reached its time limit" +
+         (watchdog_ ? " of " + format_value(ir::Type::f64, ir::bits_of(watchdog_->seconds())) + " s"
+                    : std::string());
 }
 
 void Device::synchronize() {

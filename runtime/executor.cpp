@@ -14,6 +14,10 @@ constexpr uint64_t chunk_cost = 10'000;
 /// Chunks a thread gets at most: more even out uneven iterations and threads that come late or are
 /// kept away, fewer cost less.
 constexpr uint64_t most_chunks_per_worker = 8;
+/// A chunk of this many operations ends soon enough after the host asks for it: about 0.1 s.
+constexpr uint64_t longest_chunk_cost = 1u << 28;
+/// Partial values of a reduction take memory: it has no more chunks than this.
+constexpr uint64_t most_partials = 1u << 20;
 /// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
 constexpr uint64_t read_guard_from = 1ull << 30;
 
@@ -23,8 +27,8 @@ void put(std::byte* args, uint32_t offset, uint64_t value) {
 
 class Run {
  public:
-  Run(Variant& variant, Block& block)
-      : variant_(variant), block_(block), driver_(variant.device->driver()) {}
+  Run(Variant& variant, Block& block, LaunchRecord& record)
+      : variant_(variant), block_(block), record_(record), driver_(variant.device->driver()) {}
 
   /// The frame starts as zeros.
   void clear_frame() {
@@ -46,7 +50,7 @@ class Run {
   }
 
   void flush() {
-    block_.last = variant_.device->submit(commands_);
+    block_.last = variant_.device->submit(record_, commands_);
     commands_.clear();
   }
 
@@ -107,6 +111,12 @@ class Run {
     return e;
   }
 
+  /// Iterations that end soon enough.
+  uint64_t short_grain(const Task& task, uint64_t total, uint64_t operations) const {
+    const uint64_t grain = longest_chunk_cost / std::max<uint64_t>(1, operations) + 1;
+    return task.reductions.empty() ? grain : std::max(grain, total / most_partials + 1);
+  }
+
   void plan_chunks(Launch& launch, const Task& task, uint64_t operations, uint64_t row) {
     uint64_t total = launch.iterations;
     if (task.walk == Task::element || task.walk == Task::unlowered) {
@@ -122,6 +132,8 @@ class Run {
       uint64_t most = workers > 1 ? workers * most_chunks_per_worker : 1;
       uint64_t wanted = std::clamp<uint64_t>(launch.operations / chunk_cost, 1, most);
       grain = (total + wanted - 1) / wanted;
+      if (driver_.target().traits.stoppable)
+        grain = std::min(grain, short_grain(task, total, operations));
       // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
       uint64_t unit = grain >= row ? row : std::min<uint64_t>(grain, 64);
       grain = (grain + unit - 1) / unit * unit;
@@ -203,6 +215,7 @@ class Run {
 
   Variant& variant_;
   Block& block_;
+  LaunchRecord& record_;
   Driver& driver_;
   std::vector<Command> commands_;
   // Of the task with reductions launched last:
@@ -212,7 +225,7 @@ class Run {
 
 }  // namespace
 
-void execute(Variant& variant, Block& block, const LaunchRecord& launch) {
+void execute(Variant& variant, Block& block, LaunchRecord& launch) {
   Device& device = *variant.device;
   std::byte* args = block.args();
   put(args, abi::frame_address, variant.frame(block));
@@ -223,7 +236,7 @@ void execute(Variant& variant, Block& block, const LaunchRecord& launch) {
   put(args, abi::random_seed, launch.seed);
   put(args, abi::random_launch, launch.since_seed);
   std::memset(args + variant.frame_offset, 0, variant.block_bytes - variant.frame_offset);
-  Run run(variant, block);
+  Run run(variant, block, launch);
   if (variant.takes_value)
     run.clear_frame();
   else if (!block.host)

@@ -39,6 +39,7 @@ Prepared prepare(const Kernel& kernel, const Signature& signature, const Target&
     lower(*copy, signature, target.traits);
   else
     bind(*copy, signature);
+  if (target.traits.walk == Task::unlowered && target.traits.stoppable) add_stop_sites(*copy);
   operations.resize(copy->tasks.size());  // lowering adds tasks that combine
   return {std::move(copy), std::move(operations)};
 }

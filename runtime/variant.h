@@ -75,6 +75,6 @@ using VariantHook = void (*)(const ir::Kernel& source, const ir::Signature& sign
 void set_variant_hook(VariantHook hook);
 
 /// Fills in the block's head and runs the schedule. Returns when everything is submitted.
-void execute(Variant& variant, Block& block, const LaunchRecord& launch);
+void execute(Variant& variant, Block& block, LaunchRecord& launch);
 
 }  // namespace quern::runtime

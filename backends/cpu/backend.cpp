@@ -9,6 +9,7 @@
 #include "backends/cpu/memory.h"
 #include "backends/cpu/parallel.h"
 #include "quern/error.h"
+#include "quern/ir/abi.h"
 
 namespace quern::cpu {
 
@@ -18,6 +19,9 @@ using runtime::Address;
 
 /// So many operations take longer than waking threads for them, even in vectors.
 constexpr uint64_t long_operations = 2'000'000;
+
+/// What the threads take over from each other at most.
+constexpr uint64_t most_groups = 1 << 16;
 
 class Executable : public runtime::Executable {
  public:
@@ -81,12 +85,27 @@ class Driver : public runtime::Driver {
       task(args, int64_t(k), int64_t(begin),
            int64_t(std::min(launch.iterations, begin + launch.grain)));
     };
+    // Of very many chunks a group at a time, so that those of a launch that was ended are not called
+    // one by one to do nothing.
+    const uint64_t group = launch.chunks / most_groups + 1;
+    auto& record = *pointer<ir::abi::ErrorRecord>(
+        *pointer<const Address>(launch.args + ir::abi::error_address));
+    auto run_group = [&](uint64_t g) {
+      const uint64_t end = std::min(launch.chunks, (g + 1) * group);
+      for (uint64_t k = g * group; k < end; k++) {
+        if (group > 1 && std::atomic_ref(record.state).load(std::memory_order_relaxed) >=
+                             (ir::abi::claim_bit | ir::abi::stop_bit))
+          return;
+        chunk(k);
+      }
+    };
+    const uint64_t groups = (launch.chunks + group - 1) / group;
     if (target_.workers == 1) {  // the code counts on one thread
-      for (uint64_t k = 0; k < launch.chunks; k++) chunk(k);
+      for (uint64_t g = 0; g < groups; g++) run_group(g);
       return;
     }
-    parallel_for(launch.chunks,
-                 launch.operations < long_operations ? Waking::late : Waking::at_once, chunk);
+    parallel_for(groups, launch.operations < long_operations ? Waking::late : Waking::at_once,
+                 run_group);
   }
   void run(const runtime::Copy& c) {
     copy(pointer<void>(c.to), pointer<const void>(c.from), c.bytes);

@@ -55,6 +55,7 @@ runtime::Target host_target() {
   runtime::Target target = codegen::target("cpu", isa);
   target.device = device_name();
   target.workers = uint32_t(worker_count());
+  target.traits.stoppable = true;
   target.traits.lanes = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
   target.traits.calls = true;
   target.traits.half_conversions = target.isa.find("+f16c") != std::string::npos;

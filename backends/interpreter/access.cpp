@@ -159,22 +159,41 @@ Bits Machine::builtin(const Step& s) const {
 
 // ---- what reaches the host
 
-bool Machine::failed() const { return state() != 0; }
+bool Machine::failed() const { return state().load() != 0; }
 
 /// A task of several chunks or threads runs to its end when one of them has failed.
 bool Machine::may_start(const Task& task) const {
   if (task.kind == Task::serial || !failed()) return !failed();
-  return state() == abi::claim(read_at<uint32_t>(args_, abi::launch_number), task_);
+  return state().load() == abi::claim(read_at<uint32_t>(args_, abi::launch_number), task_);
 }
 
-uint32_t Machine::state() const {
-  return uint32_t(read_memory(Type::u32, read_at<Bits>(args_, abi::error_address)));
+std::atomic_ref<uint32_t> Machine::state() const {
+  return std::atomic_ref(
+      reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(args_, abi::error_address))->state);
+}
+
+bool Machine::stops(Loc loc) const {
+  if (!polls_ || !(state().load() & abi::stop_bit)) return false;
+  const uint32_t launch = read_at<uint32_t>(args_, abi::launch_number);
+  uint32_t asked = abi::stop_bit;
+  if (!state().compare_exchange_strong(asked, abi::stop_bit | abi::claim(launch, task_)))
+    return true;
+  auto* record = reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(args_, abi::error_address));
+  auto here = std::ranges::find_if(kernel_.sites, [&](const Site& s) {
+    return s.kind == Site::stop && s.loc.line == loc.line &&
+           std::string_view(s.loc.file) == loc.file;
+  });
+  record->site = uint32_t(here - kernel_.sites.begin());
+  record->task = task_;
+  record->launch = launch;
+  return true;
 }
 
 void Machine::fail(const Step& s, std::span<const Bits> values) {
-  if (failed()) return;
+  const uint32_t claim = abi::claim(read_at<uint32_t>(args_, abi::launch_number), task_);
+  uint32_t clear = 0;
+  if (!state().compare_exchange_strong(clear, claim)) return;
   auto* record = reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(args_, abi::error_address));
-  record->state = abi::claim(read_at<uint32_t>(args_, abi::launch_number), task_);
   record->site = s.inst->site;
   record->task = task_;
   record->iteration = int64_t(iteration_);

@@ -111,6 +111,7 @@ std::vector<runtime::Target> probe(std::string&) {
   target.host_addresses = true;
   target.key = 1;
   target.traits.walk = ir::Task::unlowered;
+  target.traits.stoppable = true;
   target.optimise = false;
   target.max_allocation = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
   return {target};

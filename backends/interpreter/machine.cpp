@@ -39,7 +39,8 @@ Machine::Machine(const Code& code, const Options& options, Report* report, std::
       steps_left_(options.max_steps),
       limited_(options.max_steps != 0),
       checks_values_(options.check_overflow || options.check_nan || code.kernel.modes.checked),
-      checked_(code.kernel.modes.checked && code.kernel.level != Level::lowered) {}
+      checked_(code.kernel.modes.checked && code.kernel.level != Level::lowered),
+      polls_(code.kernel.level == Level::split) {}
 
 void Machine::assign(uint32_t first, uint32_t count, const uint32_t* from) {
   copied_.resize(count);
@@ -145,6 +146,7 @@ Flow Machine::loop(const Step& s) {
   uint32_t carried = body.args - 1;
   assign(body.first_arg + 1, carried, s.operands + 3);
   for (Bits i = operand(s, 0); below(t, i, hi);) {
+    if (stops(s.inst->loc)) break;
     values_[body.first_arg] = i;
     Flow flow = run(body);
     bool ended = flow.kind == Flow::yield;
@@ -165,6 +167,7 @@ Flow Machine::while_loop(const Step& s) {
   for (;;) {
     run(condition);
     bool more = value(condition.yields[0]) != 0 && !(checked_ && failed());
+    more &= !stops(s.inst->loc);
     assign(more ? body.first_arg : s.result, carried, condition.yields.data() + 1);
     if (!more) return {};
     Flow flow = run(body);
@@ -226,7 +229,8 @@ void Machine::iterate(const Block& block, const Domain& d, const Part& part, uin
   in_iteration_ = true;
   if (part.walk == Task::unlowered) {
     Order order(d.total, options_.seed);
-    for (uint64_t k = 0; k < d.total; k++) one(block, d, order(k));
+    const Loc loc = kernel_.level == Level::split ? kernel_.tasks[task_].loc : Loc{};
+    for (uint64_t k = 0; k < d.total && !stops(loc); k++) one(block, d, order(k));
   } else if (part.walk == Task::chunked) {
     for (uint64_t k = part.begin; k < part.end; k++) one(block, d, k);
   } else {
@@ -277,7 +281,7 @@ void Machine::task(uint32_t number, const Block& block, const Domain& d, const P
   task_ = number;
   part_ = part;
   const Task& task = kernel_.tasks[number];
-  if (!code_.tasks[number].tests_record && !may_start(task)) {
+  if (!code_.tasks[number].tests_record && (stops(task.loc) || !may_start(task))) {
     for (uint32_t cell : code_.tasks[number].conditions)
       write_memory(Type::b1, cell_address(cell), 0);
     return;
@@ -289,6 +293,7 @@ void Machine::task(uint32_t number, const Block& block, const Domain& d, const P
 }
 
 void Machine::finish_reductions(const Task& task, uint64_t iterations) {
+  if (stops(task.loc)) reducing_.clear();  // what was to be combined is not there
   for (Reducing& r : reducing_) {
     const Reduction& to = task.reductions.at(r.key);
     Bits address = cell_address(to.cell);

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <optional>
 
 #include "backends/interpreter/code.h"
@@ -48,7 +49,7 @@ class Machine {
   void begin_task() { races_.begin(); }
   /// Gives the cells of the task's reductions what its iterations contributed.
   void finish_reductions(const ir::Task& task, uint64_t iterations);
-  /// Has a check failed?
+  /// Has a check failed, or the host asked the launch to end?
   bool failed() const;
   ir::Bits cell_address(uint64_t cell) const;
   uint64_t steps_left() const { return steps_left_; }
@@ -93,7 +94,9 @@ class Machine {
   ir::Bits builtin(const Step& s) const;
 
   // effects
-  uint32_t state() const;
+  std::atomic_ref<uint32_t> state() const;
+  /// Has the host asked the launch to end? It ends here, if it does nowhere else.
+  bool stops(Loc loc) const;
   bool may_start(const ir::Task& task) const;
   void check(const Step& s);
   void print(const Step& s);
@@ -114,6 +117,7 @@ class Machine {
   std::vector<ir::Bits> values_, slots_, copied_, returned_;
   uint64_t steps_left_ = 0;
   bool limited_ = false, checks_values_ = false, checked_ = false;
+  bool polls_ = false;  ///< lowered loops ask for the error record themselves
 
   // where we are
   uint32_t task_ = 0;

@@ -5,8 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/passes/host_record.h"
-#include "quern/ir/abi.h"
+#include "ir/passes/error_record.h"
 
 namespace quern::ir {
 
@@ -82,12 +81,14 @@ class Reports {
 class Lowering {
  public:
   /// `reports` is null where they are to stand in place.
-  Lowering(Kernel& kernel, uint32_t number, Reports* reports)
+  Lowering(Kernel& kernel, uint32_t number, Reports* reports, bool stoppable)
       : kernel_(kernel),
         task_(kernel.tasks[number]),
         number_(number),
         reports_(reports),
-        b_(kernel) {}
+        stoppable_(stoppable),
+        b_(kernel),
+        record_(b_, number) {}
 
   void run(const std::unordered_set<uint32_t>& conditions) {
     walk(task_.body, [&](Inst* inst) {
@@ -95,36 +96,19 @@ class Lowering {
         checks_ = true;
         check(inst);
       }
-      if (inst->is(Op::while_) && kernel_.modes.checked) bound(inst);
+      if (inst->is(Op::while_) && (kernel_.modes.checked || stoppable_)) bound(inst);
     });
     start_test(conditions);
   }
 
  private:
-  Value* record() { return b_.arg(abi::error_address, Type::address); }
-
-  Value* state() {
-    static_assert(offsetof(ErrorRecord, state) == 0);
-    return b_.read(record(), Type::u32, abi::error_class);
-  }
-  Value* is_clear(Value* state) { return b_.binary(Op::eq, state, b_.integer(Type::u32, 0)); }
-
-  /// abi::claim of this task.
-  Value* claim() {
-    auto word = [&](uint32_t v) { return b_.constant(Type::u32, v); };
-    Value* tasks = word(256);
-    Value* launch = b_.mul(b_.arg(abi::launch_number, Type::u32), tasks);
-    Value* number = b_.add(launch, word(number_ + 1));
-    return b_.binary(Op::bit_or, number, word(0x80000000u));
-  }
-
   void check(Inst* inst) {
     b_.before(inst).at(inst->loc);
     Inst* branch = b_.if_(inst->operand(0));
     b_.at_end(branch->region(0)).yield();
     b_.at_end(branch->region(1));
-    Failure failure{record(),
-                    claim(),
+    Failure failure{record_.address(),
+                    record_.claim(),
                     b_.integer(Type::u32, inst->site),
                     b_.integer(Type::u32, number_),
                     b_.builtin(Builtin::iteration),
@@ -143,23 +127,36 @@ class Lowering {
   void bound(Inst* loop) {
     Inst* test = loop->region(0)->terminator();
     b_.before(test).at(loop->loc);
-    test->set_operand(0, b_.binary(Op::bit_and, test->operand(0), is_clear(state())));
+    Value* state = record_.state();
+    Value* goes_on = kernel_.modes.checked ? record_.is_clear(state) : nullptr;
+    if (stoppable_) {
+      Value* stops = record_.asks_to_stop(state);
+      if (!goes_on) goes_on = b_.unary(Op::bit_not, stops);
+      Inst* branch = b_.if_(stops);
+      b_.at_end(branch->region(1)).yield();
+      b_.at_end(branch->region(0));
+      record_.report_stop(stop_site(kernel_, loop->loc));
+      b_.yield();
+      b_.before(test);
+    }
+    test->set_operand(0, b_.binary(Op::bit_and, test->operand(0), goes_on));
   }
 
   void start_test(const std::unordered_set<uint32_t>& conditions) {
     Region* all = task_.body;
     task_.body = b_.make_region();
     b_.at_end(task_.body).at(task_.loc);
-    Value* now = state();
-    Value* runs = is_clear(now);
+    Value* now = record_.state();
+    Value* runs = record_.is_clear(now);
     if (task_.kind != Task::serial && checks_)
-      runs = b_.binary(Op::bit_or, runs, b_.binary(Op::eq, now, claim()));
+      runs = b_.binary(Op::bit_or, runs, b_.binary(Op::eq, now, record_.claim()));
     Inst* branch = b_.if_(runs);
     b_.yield();
     b_.at_end(branch->region(0));
     splice(b_, all);
     b_.yield();
     b_.at_end(branch->region(1));
+    if (stoppable_) record_.report_stop(stop_site(kernel_, task_.loc));
     if (task_.kind == Task::serial) clear_conditions(branch->region(0), conditions);
     b_.at_end(branch->region(1)).yield();
   }
@@ -176,8 +173,10 @@ class Lowering {
   Task& task_;
   uint32_t number_;
   Reports* reports_;
+  bool stoppable_;
   bool checks_ = false;
   Builder b_;
+  ErrorRecordCode record_;
 };
 
 void find_conditions(const std::vector<Step>& steps, std::unordered_set<uint32_t>& cells) {
@@ -195,7 +194,7 @@ void lower_checks(Kernel& kernel, const TargetTraits& target) {
   std::unordered_set<uint32_t> conditions;
   find_conditions(kernel.schedule, conditions);
   for (uint32_t k = 0; k < kernel.tasks.size(); k++)
-    Lowering(kernel, k, target.calls ? &reports : nullptr).run(conditions);
+    Lowering(kernel, k, target.calls ? &reports : nullptr, target.stoppable).run(conditions);
 }
 
 }  // namespace quern::ir

@@ -8,7 +8,9 @@
 // record before it starts (asked once per chunk or thread). A serial task does nothing where the
 // record is taken at all, except that it clears the conditions of the schedule it was to compute,
 // so that repeats end. In checked mode a while_ ends where the record is taken, so that a
-// substituted value cannot keep it going.
+// substituted value cannot keep it going. On a stoppable target a while_ ends in every mode where
+// the host has asked the launch to end, and the first loop, or task that has not begun, to see it
+// claims the record with its place.
 // Linear.
 #include "quern/ir/lower.h"
 

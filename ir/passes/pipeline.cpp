@@ -25,6 +25,7 @@
 #include "ir/passes/lower_random.h"
 #include "ir/passes/number_sites.h"
 #include "ir/passes/open_tasks.h"
+#include "ir/passes/poll_loops.h"
 #include "ir/passes/privatise_atomics.h"
 #include "ir/passes/privatise_reductions.h"
 #include "ir/passes/promote_slots.h"
@@ -138,6 +139,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("interleave_walks", [&](Kernel& k) { interleave_walks(k, target); });
   run.may("replay_rare_branches", [&](Kernel& k) { replay_rare_branches(k, target); });
   run.may("defer_rare_branches", [&](Kernel& k) { defer_rare_branches(k, target); });
+  run.must("poll_loops", poll_loops, target);
   run.must("limit_nesting", limit_nesting, target);
   run.may("simplify", simplify);
   run.may("hoist", hoist);

@@ -23,6 +23,7 @@
 #include "ir/passes/lower_random.h"
 #include "ir/passes/number_sites.h"
 #include "ir/passes/open_tasks.h"
+#include "ir/passes/poll_loops.h"
 #include "ir/passes/privatise_atomics.h"
 #include "ir/passes/privatise_reductions.h"
 #include "ir/passes/promote_slots.h"
@@ -84,6 +85,12 @@ TargetTraits calling_traits() {
   return t;
 }
 
+TargetTraits stoppable_traits() {
+  TargetTraits t;
+  t.stoppable = true;
+  return t;
+}
+
 /// A target that has nothing but integers of 32 and 64 bits.
 TargetTraits bare_traits() {
   TargetTraits t = element_traits();
@@ -118,6 +125,7 @@ constexpr NamedPass all[] = {
     {"lower_random", lower_random},
     {"lower_checks", [](Kernel& k) { lower_checks(k, {}); }},
     {"lower_checks.calls", [](Kernel& k) { lower_checks(k, calling_traits()); }},
+    {"lower_checks.stoppable", [](Kernel& k) { lower_checks(k, stoppable_traits()); }},
     {"lower_print", lower_print},
     {"lower_access", lower_access},
     {"lower_loops", [](Kernel& k) { lower_loops(k, plain_signature(k)); }},
@@ -128,6 +136,7 @@ constexpr NamedPass all[] = {
     {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, four_lanes()); }},
     {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, four_lanes()); }},
     {"limit_nesting.2", [](Kernel& k) { limit_nesting(k, two_deep()); }},
+    {"poll_loops.stoppable", [](Kernel& k) { poll_loops(k, stoppable_traits()); }},
     {"widen_halves", [](Kernel& k) { widen_halves(k, {}); }},
     {"widen_halves.bare", [](Kernel& k) { widen_halves(k, bare_traits()); }},
     {"legalise", [](Kernel& k) { legalise(k, {}); }},

@@ -72,6 +72,25 @@ TEST_CASE("settings of the CPU's threads that mean nothing are refused", "[cpu]"
   CHECK(Device::open("cpu")->name() == "cpu");
 }
 
+TEST_CASE("QUERN_TIME_LIMIT that is no time, or that a device cannot keep, is refused",
+          "[cpu][vulkan]") {
+  const char* old = std::getenv("QUERN_TIME_LIMIT");
+  std::string kept = old ? old : "";
+  for (const char* wrong : {"soon", "-2", "3x", "1e99", "nan"}) {
+    setenv("QUERN_TIME_LIMIT", wrong, 1);
+    const std::string text = message([] { Device::open("cpu", here); });
+    CHECK_THAT(text, contains("QUERN_TIME_LIMIT is '" + std::string(wrong)));
+    CHECK_THAT(text, contains("user.cpp:42"));
+  }
+  setenv("QUERN_TIME_LIMIT", "7.5", 1);
+  CHECK(Device::open("cpu")->name() == "cpu");
+  CHECK_THAT(message([] { Device::open("vulkan", here); }), contains("cannot be ended"));
+  if (old)
+    setenv("QUERN_TIME_LIMIT", kept.c_str(), 1);
+  else
+    unsetenv("QUERN_TIME_LIMIT");
+}
+
 TEST_CASE("storage is zeroed, sized in 64 bits, and refuses shapes that make no sense",
           "[cpu][vulkan]") {
   for (const char* name : {"cpu", "interpreter", "vulkan"}) {

@@ -52,6 +52,8 @@ DeviceObject* best_device();
 void synchronize(DeviceObject* device, Loc loc);
 const char* device_name(DeviceObject* device);
 void set_seed(DeviceObject* device, uint32_t seed, Loc loc);
+void set_time_limit(DeviceObject* device, double seconds, Loc loc);
+void interrupt(DeviceObject* device, Loc loc);
 struct NativeHandles {
   int device;
   void *context, *stream;

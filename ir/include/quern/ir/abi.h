@@ -97,11 +97,17 @@ inline constexpr uint32_t reported_values = 16;
 /// The first failed check of a stream. A failing thread claims it by compare-and-swap of `state`
 /// from 0 to the claim of its task, then fills in the rest. The claim lets the task's other chunks
 /// go on, while every later task does nothing.
+inline constexpr uint32_t claim_bit = 0x80000000u;
 constexpr uint32_t claim(uint32_t launch, uint32_t task) {
-  return (launch * 256 + task + 1) | 0x80000000u;
+  return (launch * 256 + task + 1) | claim_bit;
 }
+/// Launch numbers are below this.
+inline constexpr uint32_t max_launch_number = 1 << 22;
+/// Set by the host, at any time, to end what runs on a stoppable target. The first loop or task to
+/// see it alone claims the record with stop_bit | claim, which no chunk takes for its own.
+inline constexpr uint32_t stop_bit = 0x40000000u;
 struct ErrorRecord {
-  uint32_t state = 0;
+  uint32_t state = 0;  ///< 0, a claim, or stop_bit with or without one
   uint32_t site = 0;
   uint32_t task = 0;
   uint32_t count = 0;                     ///< values that follow

@@ -146,7 +146,8 @@ struct Binding {
 
 /// A place that can fail or report: what the host needs to make the message. Not part of the code.
 struct Site {
-  enum Kind : uint8_t { check, bounds, division, conversion, print, other };
+  /// stop: where a launch ends that the host has asked to end; without text
+  enum Kind : uint8_t { check, bounds, division, conversion, print, stop, other };
   Kind kind = other;
   Loc loc;
   std::string text;          ///< message or format

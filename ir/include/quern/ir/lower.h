@@ -19,6 +19,9 @@ struct TargetTraits {
   bool float_atomic_min_max[2] = {false, false};
   bool block_reductions = false;  ///< element tasks: `block_reduce`, and atomics on all types
   bool narrow_atomics = true;     ///< 8- and 16-bit read-modify-write; else on the 32-bit word
+  /// The host writes to the error record while launches run: loops that may be long ask there
+  /// whether their launch is to end.
+  bool stoppable = false;
   uint32_t lanes = 0;  ///< iterations to take through inner loops together; 0: one by one
   /// Functions may be called: what reports a failed check, and those of the math library in tasks
   /// that hold more than `most_copied` operations of them. Else they are copied.
@@ -61,6 +64,8 @@ void finish_recording(Kernel& kernel, const PassHook& hook = {});
 void split(Kernel& kernel, const PassHook& hook = {});
 /// Pass 11 alone, for such a target.
 void bind(Kernel& kernel, const Signature& signature);
+/// Sites for the places where such a target ends a launch, if it is stoppable: loops and tasks.
+void add_stop_sites(Kernel& kernel);
 /// Passes 5–9 and 17: optimises independently of a target, then splits into tasks.
 void optimise(Kernel& kernel, const PassHook& hook = {});
 /// Passes 11–20: binds to a signature and lowers for a target.

@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -13,6 +14,8 @@
 #include "quern/runtime/backend.h"
 
 namespace quern::runtime {
+
+class Watchdog;
 
 /// Tells what a launch may report: the sites of its kernel. Kept by a device until the launch is
 /// known to have reported nothing.
@@ -31,6 +34,7 @@ struct LaunchRecord {
  private:
   friend class Device;
   uint64_t begun = 0, submitted = 0;  ///< when, counted by the device; 0: not yet
+  std::optional<std::chrono::steady_clock::time_point> first_run;
   std::optional<Error> error;
 };
 
@@ -53,7 +57,7 @@ class Device {
   static std::string describe_all();
 
   Device(std::string name, const Target& target, std::unique_ptr<Driver> driver,
-         bool is_joined = false);
+         bool is_joined = false, Loc loc = {});
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -93,15 +97,29 @@ class Device {
   /// be called after a wait and collect.
   void expect_success(const LaunchRecord& launch);
   /// Submits commands of a launch; never while reports are read, so that none is lost.
-  Ticket submit(std::span<const Command> commands);
+  Ticket submit(LaunchRecord& launch, std::span<const Command> commands);
   /// Begins the sequence of random numbers that `seed` stands for.
   void seed(uint32_t seed);
+
+  /// A launch whose commands run longer than this, in seconds, ends with an Error that the next
+  /// wait throws, at the loop that was running; 0: none does. Throws Error where the device's
+  /// launches cannot be ended.
+  void time_limit(double seconds, Loc loc = {});
+  /// Ends what runs, or else the next launch, with such an Error. Any thread may call it, and a
+  /// signal handler. Throws Error where the device's launches cannot be ended.
+  void interrupt(Loc loc = {});
 
   /// Receives an error that no host read fetched before the device was destroyed.
   using ErrorHandler = std::function<void(const Error&)>;
   void set_error_handler(ErrorHandler handler) { handler_ = std::move(handler); }
 
  private:
+  enum class Stop { none, interrupt, limit };
+  void expect_stoppable(Loc loc) const;
+  void ask_to_stop(Stop reason);
+  std::string describe(Stop reason) const;
+  void limit_by_environment(Loc loc);
+  uint32_t take_state(const ir::abi::ErrorRecord& record);
   const LaunchRecord* known(uint32_t launch) const;
   bool expects_reports() const;
   void attempt(const std::function<void()>& f) noexcept;
@@ -113,6 +131,9 @@ class Device {
   bool is_joined_ = false;
   std::unique_ptr<Driver> driver_;
   Address error_ = 0, ring_ = 0;
+  uint32_t* state_ = nullptr;  ///< of the error record, where the host may write it at any time
+  std::atomic<Stop> stop_{Stop::none};  ///< why the host asked the launch to end
+  std::unique_ptr<Watchdog> watchdog_;
   mutable std::mutex memory_mutex_;
   std::map<Address, uint64_t> memory_;  ///< bytes of each allocation
   std::mutex mutex_;

@@ -1,0 +1,44 @@
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace quern::runtime {
+
+/// Tells when commands run longer than a limit. A thread looks every few milliseconds, so that
+/// commands that do not run longer cost a lock.
+class Watchdog {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `late` is called on that thread while something is watched, at most once for each Watch.
+  Watchdog(double seconds, std::function<void()> late);
+
+  double seconds() const { return seconds_; }
+
+  /// While it lives, commands run of a launch that began at `start`.
+  class Watch {
+   public:
+    Watch(Watchdog& dog, Clock::time_point start);
+    ~Watch();
+    Watch(const Watch&) = delete;
+
+   private:
+    Watchdog& dog_;
+  };
+
+ private:
+  void look(const std::stop_token& stop);
+
+  double seconds_;
+  std::function<void()> late_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::optional<Clock::time_point> deadline_;  ///< of what is watched
+  std::jthread thread_;                        ///< the last member: it uses the others
+};
+
+}  // namespace quern::runtime
