@@ -77,6 +77,7 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
 const codegen::Toolchain tools = {.backend = "cuda",
                                   .initialise = initialise,
                                   .describe = describe,
+                                  .mend = codegen::keep_zeros_of_choices,
                                   .vectorise = false,
                                   .assembly = "ptx",
                                   .text = true,

@@ -13,4 +13,8 @@ runtime::Target gpu_target(const std::string& backend, const Isa& isa);
 /// The part of its description that the vendors share.
 Machine gpu_machine(const Isa& isa, const llvm::TargetMachine& machine);
 
+/// LLVM 19 takes `m < 0 ? m : 0` for a minimum, whose instruction gives -0 for a -0. A comparison
+/// that chooses between what it compares, two numbers that may be zeros, chooses bits afterwards.
+void keep_zeros_of_choices(llvm::Module& module);
+
 }  // namespace quern::codegen

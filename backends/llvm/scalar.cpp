@@ -83,6 +83,8 @@ class Scalar {
   Value* extreme(bool smaller, Value* x, Value* y) {
     Value* first = smaller ? b.CreateFCmpOLT(x, y) : b.CreateFCmpOGT(x, y);
     Value* result = b.CreateSelect(first, x, y);
+    if (auto* either = llvm::dyn_cast<llvm::SelectInst>(result))
+      either->setHasNoSignedZeros(true);  // for which of two zeros, the tie decides
     auto* bits = b.getIntNTy(ir::bit_width(type));
     Value* xb = b.CreateBitCast(x, bits);
     Value* yb = b.CreateBitCast(y, bits);

@@ -137,6 +137,7 @@ void keep_signs_of_products(llvm::Module& module) {
 void mend(llvm::Module& module) {
   widen_quotients(module);
   keep_signs_of_products(module);
+  codegen::keep_zeros_of_choices(module);
 }
 
 codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {

@@ -28,6 +28,11 @@ constexpr Flag flags[] = {{" +int64-atomics", &Abilities::int64_atomics},
                           {" +keep-denorm", &Abilities::keep_denorm},
                           {" +mesa-software", &Abilities::mesa_software}};
 
+/// An array of so many elements is cleared by a loop, so many of them in a round.
+constexpr uint64_t long_array = 64, cleared_at_once = 16;
+
+bool is_long_array(const ir::Inst* inst) { return inst->is(Op::slot) && inst->imm >= long_array; }
+
 using Ids = std::vector<Id>;
 
 class Emitter {
@@ -323,8 +328,34 @@ class Emitter {
     Id type = scalar_.type(inst.elem);
     if (inst.imm != 1) type = w.array_type(type, scalar_.constant(Type::u32, inst.imm));
     Id variable = w.local(type);
-    w.effect(Spv::OpStore, {variable, w.null(type)});
     slots_[inst.results.data()] = {variable, inst.elem};
+    if (is_long_array(&inst))
+      clear_long_array(inst, variable);
+    else
+      w.effect(Spv::OpStore, {variable, w.null(type)});
+  }
+
+  /// Drivers take the store of a whole array apart, which takes Mesa's software device time in
+  /// proportion to the square of the length.
+  void clear_long_array(const ir::Inst& inst, Id variable) {
+    Id element = scalar_.type(inst.elem), word = scalar_.type(Type::u32);
+    Id place = w.pointer_type(spv::StorageClass::Function, element);
+    auto clear = [&](Id index) {
+      w.effect(Spv::OpStore, {w.op(Spv::OpAccessChain, place, {variable, index}), w.null(element)});
+    };
+    auto number = [&](uint64_t n) { return scalar_.constant(Type::u32, n); };
+    const uint64_t rest = inst.imm % cleared_at_once;
+    const Type counter[] = {Type::u32};
+    Loop loop = open_loop(counter, {number(0)});
+    Id index = loop.carried[0].id;
+    end_head(loop);
+    test(loop, scalar_.less(Type::u32, index, number(inst.imm - rest)));
+    for (uint64_t k = 0; k < cleared_at_once; k++)
+      clear(w.op(Spv::OpIAdd, word, {index, number(k)}));
+    w.branch(loop.next);
+    w.place(loop.next);
+    close(loop, {w.op(Spv::OpIAdd, word, {index, number(cleared_at_once)})}, inst);
+    for (uint64_t k = inst.imm - rest; k < inst.imm; k++) clear(number(k));
   }
 
   /// `plain`: operands of an access without an index.
@@ -510,7 +541,7 @@ class Emitter {
 std::vector<const ir::Inst*> loops_of(const ir::Task& task) {
   std::vector<const ir::Inst*> loops;
   ir::walk(task.body, [&](const ir::Inst* inst) {
-    if (inst->is(Op::loop) || inst->is(Op::while_)) loops.push_back(inst);
+    if (inst->is(Op::loop) || inst->is(Op::while_) || is_long_array(inst)) loops.push_back(inst);
   });
   return loops;
 }

@@ -30,7 +30,6 @@ class Sweeper {
  private:
   /// An effect beyond the root's slots and values.
   bool has_effect(const Inst* inst) {
-    if (inst->is(Op::while_)) return true;  // it may not end
     if (has(inst->op, flag::control | flag::ends)) return false;
     return !changes_slot(inst) && !removable(kernel_, inst);
   }

@@ -4,7 +4,7 @@
 // Expects: level structured or later, no exits.
 // Guarantees: every instruction left has an effect, may fail in checked mode, or feeds one that
 // does; unused results and carried values, constructs without effect, slots nobody reads and the
-// puts and reductions into them are gone. A while_ stays, since it may not end.
+// puts and reductions into them are gone. Loops are taken to end.
 // Linear. Returns whether anything changed.
 #include "quern/ir/ir.h"
 

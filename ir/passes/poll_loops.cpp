@@ -9,6 +9,8 @@ namespace {
 
 /// Rounds between two questions of a loop of straight code.
 constexpr int64_t piece = 1 << 22;
+/// A piece by such steps is below 2^31.
+constexpr int64_t longest_step = 256;
 /// Loops of so many constant rounds may be unrolled: the loop around them is straight code then.
 constexpr uint64_t few_rounds = 256;
 
@@ -44,7 +46,7 @@ class Poller {
   void run() {
     std::vector<Inst*> around, alone;
     walk(task_.body, [&](Inst* inst) {
-      if (!inst->is(Op::loop) || !is_constant(inst->operand(2), 1)) return;
+      if (!inst->is(Op::loop)) return;
       Region* body = inst->region(0);
       if (contains(body, is_long))
         around.push_back(inst);
@@ -52,7 +54,12 @@ class Poller {
         alone.push_back(inst);
     });
     for (Inst* loop : around) each_round(loop);
-    for (Inst* loop : alone) by_pieces(loop);
+    for (Inst* loop : alone) {
+      if (has_short_step(loop))
+        by_pieces(loop);
+      else
+        each_round(loop);
+    }
   }
 
  private:
@@ -62,15 +69,18 @@ class Poller {
            (task_.kind == Task::serial && is_outermost(loop));
   }
 
-  /// A while_ in front of `loop` with its index and carried values, which ends where the loop does
-  /// or the host asks for it; gets a body.
-  Inst* asking(Inst* loop) {
+  /// A while_ in front of `loop` with its index, its carried values and, where `may_wrap`, whether
+  /// the index has not wrapped. It ends where the loop does or the host asks for it; gets a body.
+  Inst* asking(Inst* loop, bool may_wrap) {
     b_.before(loop).at(loop->loc);
     std::vector<Value*> init = {loop->operand(0)};
     for (size_t k = 3; k < loop->operand_count(); k++) init.push_back(loop->operand(k));
+    if (may_wrap) init.push_back(b_.boolean(true));
     Inst* out = b_.while_(init);
     b_.at_end(out->region(0));
-    std::vector<Value*> tested = {b_.lt(out->region(0)->arg(0), loop->operand(1))};
+    Region* head = out->region(0);
+    std::vector<Value*> tested = {b_.lt(head->arg(0), loop->operand(1))};
+    if (may_wrap) tested[0] = b_.binary(Op::bit_and, tested[0], head->arg(init.size() - 1));
     Value* stops = record_.asks_to_stop(record_.state());
     tested[0] = b_.binary(Op::bit_and, tested[0], b_.unary(Op::bit_not, stops));
     Inst* branch = b_.if_(stops);
@@ -78,8 +88,8 @@ class Poller {
     b_.at_end(branch->region(0));
     record_.report_stop(stop_site(kernel_, loop->loc));
     b_.yield();
-    b_.at_end(out->region(0));
-    for (size_t k = 0; k < init.size(); k++) tested.push_back(out->region(0)->arg(k));
+    b_.at_end(head);
+    for (size_t k = 0; k < init.size(); k++) tested.push_back(head->arg(k));
     b_.yield(tested);
     for (size_t k = 0; k < loop->results.size(); k++)
       loop->result(k)->replace_with(out->result(k + 1));
@@ -87,25 +97,34 @@ class Poller {
   }
 
   void each_round(Inst* loop) {
-    Inst* asks = asking(loop);
+    const bool may_wrap = !is_constant(loop->operand(2), 1);  // by 1 the index stays below its end
+    Inst* asks = asking(loop, may_wrap);
     Region* body = loop->region(0);
     loop->regions = {};
     b_.set_regions(asks, {asks->region(0), body});
+    if (may_wrap) b_.add_arg(body, Type::b1);
     b_.before(body->last).at(loop->loc);
-    std::vector<Value*> next = {b_.add(body->arg(0), b_.integer(body->arg(0)->type, 1))};
+    std::vector<Value*> next = {b_.add(body->arg(0), loop->operand(2))};
     for (const Use& use : body->last->operands) next.push_back(use.value);
+    if (may_wrap) next.push_back(b_.lt(body->arg(0), next[0]));
     b_.set_operands(body->last, next);
     loop->erase();
   }
 
+  static bool has_short_step(const Inst* loop) {
+    const Inst* step = constant_of(loop->operand(2));
+    return step && step->imm >= 1 && step->imm <= longest_step;
+  }
+
   void by_pieces(Inst* loop) {
-    Inst* asks = asking(loop);
+    Inst* asks = asking(loop, false);
     Region* body = asks->region(1);
     b_.at_end(body).at(loop->loc);
     Value *from = body->arg(0), *hi = loop->operand(1);
     Type index = from->type, count = unsigned_of(index);
     Value* left = b_.bitcast(b_.sub(hi, from), count);
-    Value* some = b_.binary(Op::min, left, b_.integer(count, piece));
+    const int64_t span = piece * int64_t(constant_of(loop->operand(2))->imm);
+    Value* some = b_.binary(Op::min, left, b_.integer(count, span));
     Value* to = b_.add(from, b_.bitcast(some, index));
     move(b_, loop);
     loop->set_operand(0, from);

@@ -192,6 +192,42 @@ TEST_CASE("a product rounded to a half is a product and a conversion on AMD's GP
   }
 }
 
+TEST_CASE("no GPU takes a choice between zeros for its minimum or maximum") {
+  // `%b < %a ? %b : %a` of -0 and +0 is the first; the instructions give -0 or +0 whatever the order.
+  const std::regex extremum(
+      "(\\bv_(min|max)(_num|imum|imum3|3)?_f|\\b(min|max)(\\.NaN)?\\.f|"
+      "\\bv_med3_f|\\bclamp\\b)");
+  const char* of_zeros[] = {
+      "%z0 = constant<0> : T\n%c = lt %a, %z0 : b1\n%r = select %c, %a, %z0 : T",
+      "%z0 = constant<-0> : T\n%c = lt %a, %z0 : b1\n%r = select %c, %a, %z0 : T",
+      "%z0 = constant<0> : T\n%c = lt %z0, %a : b1\n%r = select %c, %a, %z0 : T",
+      "%z0 = constant<0> : T\n%r = min %z0, %a : T",
+      "%z0 = constant<0> : T\n%r = max %z0, %a : T",
+      "%z0 = constant<0> : T\n%r = min %a, %z0 : T",
+      "%z0 = constant<0> : T\n%r = max %a, %z0 : T",
+      "%r = min %a, %b : T",
+      "%r = max %a, %b : T"};
+  for (const char* gpu :
+       {"sm_70", "sm_80", "sm_90", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"}) {
+    for (bool strict : {false, true}) {
+      for (const char* type : {"f32", "f64", "f16"}) {
+        for (const char* code : of_zeros) {
+          INFO(gpu << (strict ? " strict " : " ") << type << " " << code);
+          const std::string typed =
+              std::regex_replace(std::string(code), std::regex("\\bT\\b"), type);
+          std::string text = assembly(gpu, element_wise(typed, type), {.strict = strict});
+          CHECK(!std::regex_search(text, extremum));
+        }
+        const std::string bounded =
+            std::string("%five = constant<5> : ") + type + "\n%r = min %five, %a : " + type;
+        std::string text = assembly(gpu, element_wise(bounded, type), {.strict = strict});
+        INFO(gpu << " " << type);
+        CHECK(std::regex_search(text, extremum));  // where no zero is, one instruction does
+      }
+    }
+  }
+}
+
 TEST_CASE("halves are divided in f32 on AMD's GPUs, where division is exact") {
   for (const char* gpu : {"gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"}) {
     for (bool strict : {false, true}) {
