@@ -28,8 +28,9 @@ constexpr Flag flags[] = {{" +int64-atomics", &Abilities::int64_atomics},
                           {" +keep-denorm", &Abilities::keep_denorm},
                           {" +mesa-software", &Abilities::mesa_software}};
 
-/// An array of so many elements is cleared by a loop, so many of them in a round.
-constexpr uint64_t long_array = 64, cleared_at_once = 16;
+/// An array of so many elements is cleared by a loop, so many of them in a round. Mesa unrolls up to
+/// 32 rounds.
+constexpr uint64_t long_array = 132, cleared_at_once = 4;
 
 bool is_long_array(const ir::Inst* inst) { return inst->is(Op::slot) && inst->imm >= long_array; }
 

@@ -23,9 +23,35 @@ bool checks_modules() {
 #endif
 }
 
+/// So many accesses to memory inside loops take Mesa's software device, whose time grows with their
+/// third power, minutes to compile.
+constexpr size_t most_accesses_in_loops = 500;
+
+bool is_in_loop(const ir::Inst* inst) {
+  for (const ir::Inst* at = inst->parent->parent; at; at = at->parent->parent)
+    if (at->is(ir::Op::loop) || at->is(ir::Op::while_)) return true;
+  return false;
+}
+
+void expect_few_accesses(const ir::Kernel& kernel, const ir::Task& task) {
+  size_t found = 0;
+  ir::walk(task.body, [&](const ir::Inst* inst) {
+    const bool accesses =
+        inst->is(ir::Op::read) || inst->is(ir::Op::write) || inst->is(ir::Op::rmw);
+    if (!accesses || !is_in_loop(inst) || ++found <= most_accesses_in_loops) return;
+    throw Error(inst->loc, "kernel '" + kernel.name + "' reads and writes memory at more than " +
+                               std::to_string(most_accesses_in_loops) +
+                               " places of a loop, for which Mesa's software driver of Vulkan "
+                               "takes minutes to compile: let an inner loop run over them, or "
+                               "take another device");
+  });
+}
+
 std::vector<uint32_t> module_of(const ir::Kernel& kernel, size_t task,
                                 const runtime::Target& target) {
-  std::vector<uint32_t> module = generate(kernel, task, Abilities::parse(target.isa));
+  const Abilities abilities = Abilities::parse(target.isa);
+  if (abilities.mesa_software) expect_few_accesses(kernel, kernel.tasks[task]);
+  std::vector<uint32_t> module = generate(kernel, task, abilities);
   if (!checks_modules()) return module;
   if (std::string why = invalidity(module); !why.empty())
     throw InternalError("kernel '" + kernel.name + "' became invalid SPIR-V: " + why);
