@@ -22,7 +22,7 @@ void neighbours(F visit) {
       if (di != 0 || dj != 0) visit(di, dj);
 }
 
-U8 lives(const Cells& from, I32 i, I32 j, I32 alive) {
+U8 lives(const Cells& from, I32 i, I32 j, U8 alive) {
   return cast<uint8_t>(alive == 3 || (alive == 2 && from(i, j) == 1));
 }
 
@@ -30,7 +30,7 @@ qn::Kernel<void(Cells, Cells)> around() {
   return [](Cells from, Cells to) {
     auto h = from.dim(0), w = from.dim(1);
     for (auto [i, j] : from) {
-      Var<int> alive = 0;
+      Var<uint8_t> alive = 0;
       neighbours([&](int di, int dj) { alive += from((i + di + h) % h, (j + dj + w) % w); });
       to(i, j) = lives(from, i, j, alive);
     }
@@ -41,7 +41,7 @@ qn::Kernel<void(Cells, Cells)> bounded() {
   return [](Cells from, Cells to) {
     auto h = from.dim(0), w = from.dim(1);
     for (auto [i, j] : from) {
-      Var<int> alive = 0;
+      Var<uint8_t> alive = 0;
       neighbours([&](int di, int dj) {
         auto y = i + di, x = j + dj;
         If(y >= 0 && y < h && x >= 0 && x < w) alive += from(y, x);

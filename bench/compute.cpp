@@ -15,13 +15,14 @@ namespace qn = quern;
 using namespace qn::lang;
 
 namespace {
-/// Rounds of two versions may differ at a few points, where |z| comes to 2 but for rounding.
+/// Rounds of two versions may differ at a few points: where |z| comes to 2 but for rounding, and
+/// near the set's edge, where the map doubles a difference in rounding again and again.
 void expect_mostly_equal(const char* name, const qn::Field<int, 2>& mine,
                          const std::vector<int>& theirs) {
   const std::vector<int> found = qn::to_vector(mine);
   size_t apart = 0;
   for (size_t k = 0; k < found.size(); k++) apart += found[k] != theirs[k];
-  if (apart * 200 > found.size())
+  if (apart * 50 > found.size())
     throw qn::Error(std::string(name) + " and its reference differ at " + std::to_string(apart) +
                     " points");
 }

@@ -93,6 +93,15 @@ void Report::complete() {
   if (!on_gpu_) device_.synchronize();
 }
 
+/// Runs one side until its threads are awake on processors of their own, and those of the other side
+/// at rest: OpenMP's spin for up to 20 ms behind a loop.
+void Report::take_turn(const std::function<void()>& run, const std::function<void()>& finish) {
+  for (const double start = now(); now() < start + 0.03;) {
+    run();
+    if (finish) finish();
+  }
+}
+
 double Report::timed(const std::function<void()>& run, const std::function<void()>& finish,
                      int repeats) {
   double start = now();
@@ -123,8 +132,10 @@ void Report::run(const Work& work) {
   const ForeignLoad load;
   std::vector<double> quern, reference, ratio;
   for (int k = 0; k < pairs_; k++) {
+    take_turn(work.quern, wait);
     quern.push_back(timed(work.quern, wait, mine));
     if (!hand_written) continue;
+    take_turn(hand_written, reference_wait);
     reference.push_back(timed(hand_written, reference_wait, theirs));
     ratio.push_back(reference.back() / quern.back());
   }
@@ -150,10 +161,8 @@ void Report::run(const Work& work) {
 
 void Report::run_singly(const Work& work) {
   if (visit_) return visit_(work);
-  using namespace std::chrono_literals;
-  auto take_turn = [](const std::function<void()>& run, std::vector<double>& times) {
-    std::this_thread::sleep_for(10ms);  // the other side's threads come to rest
-    run();
+  auto measure = [](const std::function<void()>& run, std::vector<double>& times) {
+    take_turn(run, nullptr);
     const double start = now();
     for (double last = start; last < start + 0.1;) {
       run();
@@ -165,8 +174,8 @@ void Report::run_singly(const Work& work) {
   std::vector<double> quern, reference;
   const ForeignLoad load;
   for (int turn = 0; turn < 10; turn++) {
-    take_turn(work.quern, quern);
-    take_turn(work.reference, reference);
+    measure(work.quern, quern);
+    measure(work.reference, reference);
   }
   Row row;
   row.name = work.name;

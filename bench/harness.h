@@ -87,6 +87,7 @@ class Report {
   void write_json(std::FILE* file) const;
 
  private:
+  static void take_turn(const std::function<void()>& run, const std::function<void()>& finish);
   double timed(const std::function<void()>& run, const std::function<void()>& finish, int repeats);
   int repeats_for(const std::function<void()>& run, const std::function<void()>& finish);
   double host_bandwidth(double bytes);
