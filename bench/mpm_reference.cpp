@@ -56,7 +56,8 @@ inline float inside(float v, int index, int n) {
 
 void mpm_substep(const Mpm& s) {
   const int n = s.n_grid, threads = omp_get_max_threads();
-  const float dx = 1.0f / float(n), inv_dx = float(n), dt = 2e-4f, gravity = 9.8f, e = 400;
+  const float dx = 1.0f / float(n), inv_dx = float(n), dt = step_per_cell * dx, gravity = 9.8f,
+              e = 400;
   const float p_vol = dx * 0.5f * dx * 0.5f, p_mass = p_vol;
   const std::size_t nodes = std::size_t(n) * n;
   clear(s.node, nodes);

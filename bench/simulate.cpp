@@ -52,8 +52,8 @@ void mpm(Report& report, int n_grid, int particles) {
   };
   restart();
 
-  const float dx = 1.0f / float(n_grid), inv_dx = float(n_grid), dt = 2e-4f, e = 400,
-              gravity = 9.8f;
+  const float dx = 1.0f / float(n_grid), inv_dx = float(n_grid), dt = reference::step_per_cell * dx,
+              e = 400, gravity = 9.8f;
   const float p_vol = dx * 0.5f * dx * 0.5f, p_mass = p_vol;
   auto weights = [](F32 f) {
     auto a = 1.5f - f, b = f - 1, c = f - 0.5f;
