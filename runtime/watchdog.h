@@ -1,4 +1,6 @@
 #pragma once
+#include <sys/types.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -8,16 +10,17 @@
 
 namespace quern::runtime {
 
-/// Tells when commands run longer than a limit. A thread looks every few milliseconds, so that
-/// commands that do not run longer cost a lock.
+/// Tells when commands run longer than a limit. A thread looks every 50 ms or an eighth of the
+/// limit, so that commands that do not run longer cost a lock.
 class Watchdog {
  public:
   using Clock = std::chrono::steady_clock;
 
   /// `late` is called on that thread while something is watched, at most once for each Watch.
   Watchdog(double seconds, std::function<void()> late);
+  ~Watchdog();
 
-  double seconds() const { return seconds_; }
+  Clock::duration limit() const { return limit_; }
 
   /// While it lives, commands run of a launch that began at `start`.
   class Watch {
@@ -33,11 +36,12 @@ class Watchdog {
  private:
   void look(const std::stop_token& stop);
 
-  double seconds_;
+  Clock::duration limit_;
   std::function<void()> late_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::optional<Clock::time_point> deadline_;  ///< of what is watched
+  pid_t process_;                              ///< fork leaves the thread behind
   std::jthread thread_;                        ///< the last member: it uses the others
 };
 

@@ -1,12 +1,12 @@
 #include "backends/cpu/pool.h"
 
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 
 #include "backends/cpu/futex.h"
 #include "backends/cpu/spin.h"
+#include "runtime/signals.h"
 
 namespace quern::cpu {
 
@@ -21,14 +21,6 @@ constexpr auto idle_spin = 50us;
 constexpr auto wake_cost = 10us;
 /// Threads that one thread wakes; each of them wakes as many.
 constexpr int32_t wakes = 2;
-
-/// Signals are for the program's own threads, but for faults and a profiler's clock.
-void block_signals(sigset_t& before) {
-  sigset_t set;
-  sigfillset(&set);
-  for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF}) sigdelset(&set, own);
-  pthread_sigmask(SIG_SETMASK, &set, &before);
-}
 }  // namespace
 
 Pool::Pool(uint32_t helpers) : helpers_(helpers) {
@@ -99,8 +91,7 @@ uint32_t Pool::helpers() {
 void Pool::start() {
   uint32_t expected = fresh;
   if (!state_.compare_exchange_strong(expected, starting)) return;  // another thread does it
-  sigset_t before;
-  block_signals(before);
+  const runtime::SignalsBlocked blocked;
   uint32_t granted = 0;
   for (Helper& helper : helpers_) {
     helper.pool = this;
@@ -113,7 +104,6 @@ void Pool::start() {
     if (pthread_create(&helper.thread, nullptr, body, &helper) != 0) break;
     granted++;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   running_.store(granted, std::memory_order_release);
   state_.store(started, std::memory_order_release);
 }

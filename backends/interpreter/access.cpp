@@ -191,8 +191,10 @@ bool Machine::stops(Loc loc) const {
 
 void Machine::fail(const Step& s, std::span<const Bits> values) {
   const uint32_t claim = abi::claim(read_at<uint32_t>(args_, abi::launch_number), task_);
-  uint32_t clear = 0;
-  if (!state().compare_exchange_strong(clear, claim)) return;
+  uint32_t clear = 0, asked = abi::stop_bit;
+  if (!state().compare_exchange_strong(clear, claim) &&
+      !state().compare_exchange_strong(asked, abi::stop_bit | claim))
+    return;
   auto* record = reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(args_, abi::error_address));
   record->site = s.inst->site;
   record->task = task_;

@@ -4,6 +4,8 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
 
+#include "backends/llvm/scalar.h"
+
 namespace quern::codegen {
 
 namespace {
@@ -24,10 +26,11 @@ bool compares_like(const llvm::Value* x, const llvm::Value* y) {
   return x == y || (a && b && a->isZero() && b->isZero());
 }
 
-/// Does LLVM's code generator see a minimum or maximum here, which takes zeros for equal?
+/// Does LLVM's code generator see a minimum or maximum here, which takes zeros for equal? Code for
+/// GPUs has no vectors.
 bool confuses_zeros(const llvm::SelectInst& choice) {
   const auto* compare = llvm::dyn_cast<llvm::FCmpInst>(choice.getCondition());
-  if (!compare || choice.hasNoSignedZeros()) return false;
+  if (!compare || choice.hasMetadata(of_any_zero)) return false;
   const llvm::Value *x = compare->getOperand(0), *y = compare->getOperand(1);
   const llvm::Value *a = choice.getTrueValue(), *b = choice.getFalseValue();
   const bool of_compared =

@@ -84,7 +84,7 @@ class Scalar {
     Value* first = smaller ? b.CreateFCmpOLT(x, y) : b.CreateFCmpOGT(x, y);
     Value* result = b.CreateSelect(first, x, y);
     if (auto* either = llvm::dyn_cast<llvm::SelectInst>(result))
-      either->setHasNoSignedZeros(true);  // for which of two zeros, the tie decides
+      either->setMetadata(of_any_zero, llvm::MDNode::get(b.getContext(), {}));  // the tie decides
     auto* bits = b.getIntNTy(ir::bit_width(type));
     Value* xb = b.CreateBitCast(x, bits);
     Value* yb = b.CreateBitCast(y, bits);

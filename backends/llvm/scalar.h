@@ -23,6 +23,9 @@ llvm::Value* emit_scalar(llvm::IRBuilderBase& b, const ir::Inst& inst,
 llvm::Value* emit_combine(llvm::IRBuilderBase& b, ir::AtomicOp op, ir::Type type, llvm::Value* old,
                           llvm::Value* value);
 
+/// Metadata of a select between floats, for which of two zeros it may choose either.
+inline constexpr char of_any_zero[] = "quern.of_any_zero";
+
 /// A float as a signed integer that orders as fmin (`skip_high`) or fmax order floats: -0 below +0,
 /// a NaN where the other operand always wins; and back.
 llvm::Value* emit_key(llvm::IRBuilderBase& b, llvm::Value* v, bool skip_high);

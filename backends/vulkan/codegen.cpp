@@ -28,9 +28,11 @@ constexpr Flag flags[] = {{" +int64-atomics", &Abilities::int64_atomics},
                           {" +keep-denorm", &Abilities::keep_denorm},
                           {" +mesa-software", &Abilities::mesa_software}};
 
-/// An array of so many elements is cleared by a loop, so many of them in a round. Mesa unrolls up to
-/// 32 rounds.
-constexpr uint64_t long_array = 132, cleared_at_once = 4;
+/// An array of so many elements is cleared by a loop.
+constexpr uint64_t long_array = 132;
+
+/// Of such an array in a round: Mesa unrolls up to 32 rounds, and its software device runs 65,535.
+uint64_t cleared_at_once(uint64_t elements) { return std::clamp<uint64_t>(elements / 33, 4, 64); }
 
 bool is_long_array(const ir::Inst* inst) { return inst->is(Op::slot) && inst->imm >= long_array; }
 
@@ -345,17 +347,16 @@ class Emitter {
       w.effect(Spv::OpStore, {w.op(Spv::OpAccessChain, place, {variable, index}), w.null(element)});
     };
     auto number = [&](uint64_t n) { return scalar_.constant(Type::u32, n); };
-    const uint64_t rest = inst.imm % cleared_at_once;
+    const uint64_t at_once = cleared_at_once(inst.imm), rest = inst.imm % at_once;
     const Type counter[] = {Type::u32};
     Loop loop = open_loop(counter, {number(0)});
     Id index = loop.carried[0].id;
     end_head(loop);
     test(loop, scalar_.less(Type::u32, index, number(inst.imm - rest)));
-    for (uint64_t k = 0; k < cleared_at_once; k++)
-      clear(w.op(Spv::OpIAdd, word, {index, number(k)}));
+    for (uint64_t k = 0; k < at_once; k++) clear(w.op(Spv::OpIAdd, word, {index, number(k)}));
     w.branch(loop.next);
     w.place(loop.next);
-    close(loop, {w.op(Spv::OpIAdd, word, {index, number(cleared_at_once)})}, inst);
+    close(loop, {w.op(Spv::OpIAdd, word, {index, number(at_once)})}, inst);
     for (uint64_t k = inst.imm - rest; k < inst.imm; k++) clear(number(k));
   }
 

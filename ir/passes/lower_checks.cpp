@@ -19,12 +19,20 @@ struct Failure {
   std::vector<Value*> values;  ///< as the host reads them
 };
 
+/// Claims the record if this is its state; whether it was.
+Value* claim_from(Builder& b, const Failure& failure, uint32_t state) {
+  Value* expected = b.integer(Type::u32, state);
+  Value* claim = state ? b.binary(Op::bit_or, failure.claim, expected) : failure.claim;
+  Value* both[2] = {expected, claim};
+  Value* old = b.rmw(AtomicOp::cas, failure.record, Type::u32, both, abi::error_class)->result();
+  return b.binary(Op::eq, old, expected);
+}
+
 /// Fills in the record, unless it was claimed before, and ends the region.
-void report(Builder& b, const Failure& failure) {
-  Value* expected[2] = {b.integer(Type::u32, 0), failure.claim};
-  Value* old =
-      b.rmw(AtomicOp::cas, failure.record, Type::u32, expected, abi::error_class)->result();
-  Inst* first = b.if_(b.binary(Op::eq, old, expected[0]));
+void report(Builder& b, const Failure& failure, bool stoppable) {
+  Value* claimed = claim_from(b, failure, 0);
+  if (stoppable) claimed = b.binary(Op::bit_or, claimed, claim_from(b, failure, abi::stop_bit));
+  Inst* first = b.if_(claimed);
   b.yield();
   b.at_end(first->region(1)).yield();
   b.at_end(first->region(0));
@@ -41,7 +49,7 @@ void report(Builder& b, const Failure& failure) {
 /// The functions of a kernel that report failures with so many values.
 class Reports {
  public:
-  explicit Reports(Kernel& kernel) : kernel_(kernel) {}
+  Reports(Kernel& kernel, bool stoppable) : kernel_(kernel), stoppable_(stoppable) {}
 
   uint32_t with(size_t values) {
     auto [found, is_new] = made_.try_emplace(values, uint32_t(kernel_.callees.size()));
@@ -70,11 +78,12 @@ class Reports {
     Failure all{
         body->arg(0), body->arg(1), body->arg(2), body->arg(3), body->arg(4), body->arg(5), {}};
     for (size_t k = 0; k < values; k++) all.values.push_back(body->arg(6 + k));
-    report(b, all);
+    report(b, all, stoppable_);
     return f;
   }
 
   Kernel& kernel_;
+  bool stoppable_;
   std::unordered_map<size_t, uint32_t> made_;
 };
 
@@ -119,7 +128,7 @@ class Lowering {
               reports_->with(failure.values.size()));
       b_.yield();
     } else {
-      report(b_, failure);
+      report(b_, failure, stoppable_);
     }
     inst->erase();
   }
@@ -190,7 +199,7 @@ void find_conditions(const std::vector<Step>& steps, std::unordered_set<uint32_t
 }  // namespace
 
 void lower_checks(Kernel& kernel, const TargetTraits& target) {
-  Reports reports(kernel);
+  Reports reports(kernel, target.stoppable);
   std::unordered_set<uint32_t> conditions;
   find_conditions(kernel.schedule, conditions);
   for (uint32_t k = 0; k < kernel.tasks.size(); k++)

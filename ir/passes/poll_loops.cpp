@@ -64,9 +64,9 @@ class Poller {
 
  private:
   bool may_be_alone(const Inst* loop) const {
-    if (loop->kind == parallel_walk) return false;
-    return bit_width(loop->operand(0)->type) == 64 ||
-           (task_.kind == Task::serial && is_outermost(loop));
+    const int width = int(bit_width(loop->operand(0)->type));
+    if (loop->kind == parallel_walk || width < 32) return false;
+    return width == 64 || (task_.kind == Task::serial && is_outermost(loop));
   }
 
   /// A while_ in front of `loop` with its index, its carried values and, where `may_wrap`, whether
@@ -150,12 +150,14 @@ void poll_loops(Kernel& kernel, const TargetTraits& target) {
 }
 
 void add_stop_sites(Kernel& kernel) {
+  auto add = [&](Inst* inst) {
+    if (inst->is(Op::while_) || inst->is(Op::loop)) stop_site(kernel, inst->loc);
+  };
   for (const Task& task : kernel.tasks) {
     stop_site(kernel, task.loc);
-    walk(task.body, [&](Inst* inst) {
-      if (inst->is(Op::while_) || inst->is(Op::loop)) stop_site(kernel, inst->loc);
-    });
+    walk(task.body, add);
   }
+  for (const Function& f : kernel.callees) walk(f.body, add);
 }
 
 }  // namespace quern::ir

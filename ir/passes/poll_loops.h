@@ -7,10 +7,10 @@
 // - a loop around another one of many or unknown rounds (it becomes a while_);
 // - a loop of straight code that would be alone with a launch: in serial code in no other loop, or
 //   counted in 64 bits. It is cut into pieces of 2^22 rounds, between which it asks, so that it is
-//   vectorised as before.
+//   vectorised as before; where its step is not a constant up to 256 it asks in each round.
 // Other loops of straight code end by themselves (fewer than 2^32 short rounds) or with their chunk,
 // which the runtime keeps short. while_ loops of the program have been taken care of (lower_checks).
-// Linear.
+// Linear, times the depth of loops.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

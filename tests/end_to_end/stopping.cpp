@@ -312,10 +312,109 @@ TEST_CASE("another thread interrupts") {
     CHECK(has(error_of([&] { device.synchronize(); }), "interrupted"));
     CHECK(qn::to_vector(x) == std::vector<int>(100, 5));
     device.interrupt();
-    CHECK(has(error_of([&] { device.synchronize(); }), "interrupted while no launch ran"));
+    CHECK(has(error_of([&] { device.synchronize(); }), "interrupted while nothing ran"));
     device.synchronize();
     k(1024);
     CHECK(x.at(7) == 7);
+  });
+}
+
+TEST_CASE("who interrupts a launch of another thread may wait at once") {
+  on_every_stoppable_device([](qn::Device& device, qn::Options options) {
+    qn::Field<int> x{device, {100}};
+    std::atomic<bool> launched = false;
+    qn::Kernel rounds{[&] {
+                        Var<int> n = 0;
+                        While(n >= 0) {  // rounds of the host: many submissions
+                          for (auto i : x) x[i] = x[i] + 1;
+                          n = (n + 1) % 1000;
+                        }
+                      },
+                      options};
+    std::string ended;
+    std::thread other([&] {
+      ended = error_of([&] {
+        launched = true;
+        rounds();
+        device.synchronize();
+      });
+    });
+    while (!launched) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    device.interrupt();
+    std::string seen = error_of([&] {
+      for (int k = 0; k < 100; k++) device.synchronize();
+    });
+    other.join();
+    INFO("other: " << ended << "\nwaiting: " << seen);
+    CHECK(!has(seen, "nothing ran"));
+    CHECK((has(ended, "interrupted while this ran") || has(seen, "interrupted while this ran")));
+    error_of([&] { device.synchronize(); });
+    x.fill(3);
+    CHECK(x.at(99) == 3);
+  });
+}
+
+TEST_CASE("a limit that one thread's launch reaches ends no launch of another's") {
+  on_every_stoppable_device([](qn::Device& device, qn::Options options) {
+    qn::Field<int> x{device, {100}}, y{device, {10}};
+    int first = 0, last = 0;
+    qn::Kernel rounds{[&] {
+                        Var<int> n = 0;
+                        first = __LINE__;
+                        While(n >= 0) {
+                          for (auto i : x) x[i] = x[i] + 1;
+                          n = (n + 1) % 1000;
+                        }
+                        last = __LINE__;
+                      },
+                      options};
+    qn::Kernel small = [&] {
+      for (auto i : y) y[i] = y[i] + 1;
+    };
+    small();
+    device.time_limit(limit);
+    std::atomic<bool> done = false;
+    int strangers = 0;
+    std::thread other([&] {
+      while (!done) {
+        int line = 0;
+        std::string text = error_of(
+            [&] {
+              small();
+              device.synchronize();
+            },
+            &line);
+        strangers += !text.empty() && (line < first || line > last);
+      }
+    });
+    error_of([&] {
+      rounds();
+      device.synchronize();
+    });
+    done = true;
+    other.join();
+    device.time_limit(0);
+    error_of([&] { device.synchronize(); });
+    CHECK(strangers == 0);
+  });
+}
+
+TEST_CASE("a loop inside a function is named by its line") {
+  on_every_stoppable_device([](qn::Device& device, qn::Options options) {
+    qn::Field<int> x{device, {10}};
+    int line = 0;
+    qn::Func turns = [&](I32 from) {
+      Var<int> n = from;
+      line = __LINE__ + 1;
+      While(n >= 0) n = (n + 1) % 1024;
+      return n;
+    };
+    qn::Kernel k{[&] {
+                   for (auto i : x) x[i] = turns(i);
+                 },
+                 options};
+    expect_ended(device, line, [&] { k(); });
   });
 }
 

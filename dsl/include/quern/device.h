@@ -27,12 +27,13 @@ class Device {
   }
   /// A launch that runs longer than so many seconds ends with an error at the next host wait, which
   /// names the loop that ran; 0: none does. The environment's QUERN_TIME_LIMIT sets it for every
-  /// device. Throws Error on a GPU, whose launches only its driver can end.
+  /// device. It counts for launches from now on; one that runs is waited for. Throws Error on a GPU,
+  /// whose launches only its driver can end.
   void time_limit(double seconds, Loc l = Loc::here()) const {
     detail::set_time_limit(object_.get(), seconds, l);
   }
-  /// Ends the launch that runs, or else the next one, in the same way. Another thread may call it,
-  /// or a signal handler.
+  /// Ends the launch that runs, or else the next one, in the same way. Another thread may call it, or
+  /// (on a device whose launches can be ended) a signal handler. Throws Error on a GPU.
   void interrupt(Loc l = Loc::here()) const { detail::interrupt(object_.get(), l); }
 
   detail::DeviceObject* object() const { return object_.get(); }

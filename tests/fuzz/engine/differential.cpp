@@ -22,6 +22,7 @@ TargetTraits traits_of(uint64_t seed) {
   t.if_nesting = uint32_t(seed % 5);
   t.lanes = seed % 5 < 3 ? 0 : 4;
   t.calls = seed % 11 < 6;
+  t.stoppable = seed % 13 < 7;
   t.most_copied = 0;
   return t;
 }

@@ -33,8 +33,8 @@ struct LaunchRecord {
 
  private:
   friend class Device;
-  uint64_t begun = 0, submitted = 0;  ///< when, counted by the device; 0: not yet
-  std::optional<std::chrono::steady_clock::time_point> first_run;
+  uint64_t begun = 0, submitted = 0;          ///< when, counted by the device; 0: not yet
+  std::chrono::steady_clock::duration ran{};  ///< where a limit is set
   std::optional<Error> error;
 };
 
@@ -102,8 +102,8 @@ class Device {
   void seed(uint32_t seed);
 
   /// A launch whose commands run longer than this, in seconds, ends with an Error that the next
-  /// wait throws, at the loop that was running; 0: none does. Throws Error where the device's
-  /// launches cannot be ended.
+  /// wait throws, at the loop that was running; 0: none does. Waits for what runs, which is not
+  /// concerned. Throws Error where the device's launches cannot be ended.
   void time_limit(double seconds, Loc loc = {});
   /// Ends what runs, or else the next launch, with such an Error. Any thread may call it, and a
   /// signal handler. Throws Error where the device's launches cannot be ended.
@@ -117,6 +117,8 @@ class Device {
   enum class Stop { none, interrupt, limit };
   void expect_stoppable(Loc loc) const;
   void ask_to_stop(Stop reason);
+  void forget_limit();
+  bool some_launch_runs() const;
   std::string describe(Stop reason) const;
   void limit_by_environment(Loc loc);
   uint32_t take_state(const ir::abi::ErrorRecord& record);
@@ -134,6 +136,7 @@ class Device {
   uint32_t* state_ = nullptr;  ///< of the error record, where the host may write it at any time
   std::atomic<Stop> stop_{Stop::none};  ///< why the host asked the launch to end
   std::unique_ptr<Watchdog> watchdog_;
+  double limit_ = 0;  ///< the last one set, in seconds
   mutable std::mutex memory_mutex_;
   std::map<Address, uint64_t> memory_;  ///< bytes of each allocation
   std::mutex mutex_;
