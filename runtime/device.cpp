@@ -287,7 +287,11 @@ void Device::seed(uint32_t seed) {
 
 Ticket Device::submit(LaunchRecord& launch, std::span<const Command> commands) {
   std::lock_guard lock(mutex_);
-  if (launch.error) throw Error(*launch.error);  // a wait has taken what ended it meanwhile
+  if (!launch.has_run) {
+    launch.error.reset();  // a wait has taken what would have kept it from running
+    launch.has_run = true;
+  }
+  if (launch.error) throw Error(*launch.error);  // a wait has taken what ended it
   if (!watchdog_) return driver_->submit(commands);
   Ticket ticket = 0;
   const auto begin = Watchdog::Clock::now();

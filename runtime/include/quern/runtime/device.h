@@ -34,6 +34,7 @@ struct LaunchRecord {
  private:
   friend class Device;
   uint64_t begun = 0, submitted = 0;          ///< when, counted by the device; 0: not yet
+  bool has_run = false;                       ///< some of its commands
   std::chrono::steady_clock::duration ran{};  ///< where a limit is set
   std::optional<Error> error;
 };
