@@ -47,8 +47,12 @@ const std::vector<runtime::Driver*>& drivers() {
   // Never destroyed: at exit a layer is gone before a static of this program.
   static const auto& all = *new std::vector<runtime::Driver*>([] {
     std::vector<runtime::Driver*> opened;
+    const char* only = std::getenv("QUERN_DEVICE");
     for (const runtime::Backend& backend : runtime::backends())
-      if (auto driver = first_of(backend)) opened.push_back(driver.release());
+      if (only && *only && backend.name != only)
+        continue;
+      else if (auto driver = first_of(backend))
+        opened.push_back(driver.release());
     return opened;
   }());
   return all;

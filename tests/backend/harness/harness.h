@@ -16,8 +16,8 @@
 
 namespace quern::test {
 
-/// The first device of each back end that is present, by the name of its back end; opened at first
-/// use, with the validation layers on where they are installed, and kept until the process ends.
+/// The first device of each back end that is present (QUERN_DEVICE alone where it is set); opened at
+/// first use, with the validation layers on where they are installed, and kept until the process ends.
 const std::vector<runtime::Driver*>& drivers();
 /// Those that take lowered kernels.
 std::vector<runtime::Driver*> lowering_drivers();

@@ -11,6 +11,9 @@
 
 #include "backends/gpu/api.h"
 #include "tests/gpu/recording/recording.h"
+#if QUERN_EXECUTES
+#include "tests/gpu/recording/environment.h"
+#endif
 
 namespace quern::recording {
 
@@ -54,6 +57,10 @@ struct Event {
 struct Module {
   std::string text;
   int device = 0;
+#if QUERN_EXECUTES
+  std::shared_ptr<const ptx::Image> image;  ///< launches that have not run keep it
+  std::vector<Address> variables;
+#endif
 };
 struct Function {
   std::string name;
@@ -64,6 +71,7 @@ struct Pool {
   std::set<int> open_to;
 };
 struct Allocation {
+  std::byte* host = nullptr;
   size_t bytes = 0;
   int device = 0;
   Pool* pool = nullptr;
@@ -84,16 +92,39 @@ struct State {
   std::vector<std::unique_ptr<Function>> functions;
   uint64_t used = 0;
   int ran = 0;
+#if QUERN_EXECUTES
+  std::mt19937_64 random{1};  ///< of when streams go on
+#endif
 };
 State& state() {
-  static State& s = *new State;
+  static State& s = *[] {
+    auto* made = new State;
+#if QUERN_EXECUTES
+    try {
+      read_environment(made->recorder);
+    } catch (const std::runtime_error& e) {
+      made->recorder.broken = 999;  // an unknown error
+      made->recorder.fault = e.what();
+    }
+#endif
+    return made;
+  }();
   return s;
 }
 Recorder& recorder() { return state().recorder; }
 
-thread_local std::vector<int> current_devices(1, 0);
+/// What a thread has entered. Without a destructor: programs call at their exit, too.
+template <class T>
+struct Entered {
+  T entered[64] = {};
+  size_t depth = 1;
+  T& back() { return entered[depth - 1]; }
+  void push_back(T v) { entered[depth++ % 64] = v; }
+  void pop_back() { depth--; }
+};
+thread_local Entered<int> current_devices;
 int current() { return current_devices.back(); }
-thread_local std::vector<uintptr_t> current_contexts(1, 0);  ///< CUDA
+thread_local Entered<uintptr_t> current_contexts;  ///< CUDA
 
 void misuse(const std::string& what) { recorder().misuse.push_back(what); }
 void expect_current(int device, const char* what) {
@@ -102,9 +133,23 @@ void expect_current(int device, const char* what) {
            std::to_string(current()) + " is current");
 }
 
+/// Streams go on by themselves now and then, where the schedule says so.
+void run_on_at_random() {
+#if QUERN_EXECUTES
+  State& s = state();
+  if (!s.recorder.schedule.switches || s.random() % 4 != 0) return;
+  for (Stream* stream : s.streams)
+    if (!stream->ops.empty() && s.random() % 2 == 0) {
+      stream->run_one();
+      return;
+    }
+#endif
+}
+
 /// Counts a call; the code it fails with, or 0.
 int call(const char* name) {
   Recorder& r = recorder();
+  run_on_at_random();
   int number = ++r.calls[name];
   r.all_calls++;
   if (r.broken) return r.broken;
@@ -117,6 +162,11 @@ int call(const char* name) {
 #define CALL(name)                                              \
   std::lock_guard<std::recursive_mutex> lock(recorder().mutex); \
   if (int failed = call(#name)) return failed
+
+/// Memory of the device is not the host's: where kernels are executed, an address of it means
+/// nothing to the processor.
+constexpr Address hidden = QUERN_EXECUTES ? Address(1) << 47 : 0;
+std::byte* host_of(Address address) { return reinterpret_cast<std::byte*>(address - hidden); }
 
 /// Allocated, and reached by the device.
 bool reached(Address address, size_t bytes, int device) {
@@ -148,9 +198,11 @@ int allocate(Address* address, size_t bytes, Pool* pool, int device) {
   State& s = state();
   if (bytes > s.recorder.memory - s.used) return 2;
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (!memory) return 2;
   std::memset(memory, 0xcd, std::min<size_t>(bytes, 16 << 20));  // what nobody wrote yet
-  *address = reinterpret_cast<Address>(memory);
-  s.memory[*address] = {bytes, device, pool, pool ? 0 : current_contexts.back()};
+  *address = reinterpret_cast<Address>(memory) + hidden;
+  s.memory[*address] = {static_cast<std::byte*>(memory), bytes, device, pool,
+                        pool ? 0 : current_contexts.back()};
   s.used += bytes;
   s.recorder.live["allocations"]++;
   return 0;
@@ -161,10 +213,49 @@ void release(Address address) {
   auto found = s.memory.find(address);
   if (found == s.memory.end()) return misuse("a free of what was not allocated");
   s.used -= found->second.bytes;
+  std::free(found->second.host);
   s.memory.erase(found);
-  std::free(reinterpret_cast<void*>(address));
   s.recorder.live["allocations"]--;
 }
+
+#if QUERN_EXECUTES
+/// The memory that kernels of a device reach.
+class Reached : public ptx::GlobalMemory {
+ public:
+  explicit Reached(int device) : device_(device) {}
+  Range range_of(uint64_t address) override {
+    auto next = state().memory.upper_bound(address);
+    if (next == state().memory.begin()) return {};
+    auto& [start, a] = *std::prev(next);
+    if (address >= start + a.bytes || !reached(start, 1, device_)) return {};
+    return {start, start + a.bytes, a.host};
+  }
+
+ private:
+  int device_;
+};
+
+void execute(const Launch& l) {
+  Recorder& r = recorder();
+  ptx::Schedule schedule = r.schedule;
+  schedule.seed += uint64_t(state().ran);
+  schedule.resident = unsigned(r.multiprocessors * r.resident);
+  ptx::Shape shape;
+  for (size_t k = 0; k < 3; k++) {
+    shape.grid[k] = l.grid[k];
+    shape.block[k] = l.block[k];
+  }
+  shape.dynamic_shared_bytes = l.shared_bytes;
+  shape.parameters = l.parameters;
+  Reached memory(l.device);
+  try {
+    ptx::run(*l.image, *l.code, shape, memory, schedule, r.counts);
+  } catch (const ptx::Fault& fault) {
+    r.broken = fault.code;
+    r.fault = fault.what();
+  }
+}
+#endif
 
 void run_kernel(Launch l, bool in_graph) {
   Recorder& r = recorder();
@@ -172,9 +263,13 @@ void run_kernel(Launch l, bool in_graph) {
   l.in_graph = in_graph;
   r.launches.push_back(l);
   if (++state().ran == r.faulty_launch) r.broken = 700;
+#if QUERN_EXECUTES
+  execute(l);
+#else
   auto word = [](uint64_t address) { return reinterpret_cast<uint32_t*>(address); };
   if (l.words[1] && reached(l.words[1], 4, l.device) && *word(l.words[1]) == 0) return;
   if (reached(l.words[0], 4, l.device)) ++*word(l.words[0]);
+#endif
 }
 
 }  // namespace

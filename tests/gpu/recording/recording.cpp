@@ -1,6 +1,9 @@
 // Built once with the names of CUDA's driver API and once with those of HIP's (QUERN_RECORDING_CUDA
 // is 1 or 0).
 #include <elf.h>
+#include <unistd.h>
+
+#include <cstdio>
 
 #include "tests/gpu/recording/machine.h"
 
@@ -24,6 +27,16 @@ extern "C" Recorder* quern_recording(bool reset) {
   state().ran = 0;
   return &r;
 }
+
+#if QUERN_EXECUTES
+/// A program that misused the library does not end well.
+__attribute__((destructor)) static void report_misuse() {
+  if (recorder().misuse.empty()) return;
+  for (const std::string& what : recorder().misuse)
+    std::fprintf(stderr, "the interpreter of PTX: misuse of CUDA's driver: %s\n", what.c_str());
+  _exit(70);
+}
+#endif
 
 // ---- devices
 
@@ -203,7 +216,7 @@ EXPORT(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(Address to, const void* from, s
   CALL(upload);
   of(stream)->put([=, device = of(stream)->device](bool) {
     expect_reached(to, bytes, device);
-    if (!recorder().broken) std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    if (!recorder().broken) std::memcpy(host_of(to), from, bytes);
   });
   return 0;
 }
@@ -212,7 +225,7 @@ EXPORT(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void* to, Address from, size_t 
   CALL(download);
   of(stream)->put([=, device = of(stream)->device](bool) {
     expect_reached(from, bytes, device);
-    if (!recorder().broken) std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+    if (!recorder().broken) std::memcpy(to, host_of(from), bytes);
   });
   return 0;
 }
@@ -223,8 +236,7 @@ EXPORT(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(Address to, Address from, size_
   of(stream)->put([=, device = of(stream)->device](bool) {
     expect_reached(to, bytes, device);
     expect_reached(from, bytes, device);
-    if (!recorder().broken)
-      std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+    if (!recorder().broken) std::memcpy(host_of(to), host_of(from), bytes);
   });
   return 0;
 }
@@ -234,7 +246,7 @@ EXPORT(cuMemsetD32Async, hipMemsetD32Async)(Address to, unsigned pattern, size_t
   of(stream)->put([=, device = of(stream)->device](bool) {
     expect_reached(to, words * 4, device);
     if (recorder().broken) return;
-    for (size_t k = 0; k < words; k++) reinterpret_cast<unsigned*>(to)[k] = pattern;
+    for (size_t k = 0; k < words; k++) std::memcpy(host_of(to) + 4 * k, &pattern, 4);
   });
   return 0;
 }
@@ -304,7 +316,26 @@ int load(ModuleHandle* module, const void* image, char* log, size_t log_bytes) {
     if (log) std::strncpy(log, "line 1: no such instruction", log_bytes);
     return 218;
   }
-  hand_out(module, new Module{text, current()}, "modules");
+  auto made = std::make_unique<Module>();
+  made->text = text;
+  made->device = current();
+#if QUERN_EXECUTES
+  try {
+    made->image = quern::ptx::load(text, [&](const quern::ptx::Variable& v) {
+      Address at = 0;
+      if (allocate(&at, v.bytes, nullptr, current()) != 0) throw std::bad_alloc();
+      std::memcpy(host_of(at), v.initial.data(), v.initial.size());
+      made->variables.push_back(at);
+      return at;
+    });
+    if (made->image->source.target > unsigned(recorder().capability))
+      throw quern::ptx::Refused(1, "for sm_" + std::to_string(made->image->source.target));
+  } catch (const quern::ptx::Refused& why) {
+    if (log) std::strncpy(log, why.what(), log_bytes - 1);
+    return 218;
+  }
+#endif
+  hand_out(module, made.release(), "modules");
   return 0;
 }
 int best_block(int* block, int limit) {
@@ -317,6 +348,9 @@ int enable_peer(int peer) {
   return state().peers[current()].insert(peer).second ? 0 : 704;
 }
 const char* meaning_of(int c) {
+#if QUERN_EXECUTES
+  if (c == recorder().broken && !recorder().fault.empty()) return recorder().fault.c_str();
+#endif
   return c == 700 ? "an illegal memory access was encountered" : nullptr;
 }
 const char* name_of(int c) {
@@ -332,6 +366,9 @@ const char* name_of(int c) {
 EXPORT(cuModuleUnload, hipModuleUnload)(ModuleHandle module) {
   std::lock_guard lock(recorder().mutex);
   call("module_unload");
+#if QUERN_EXECUTES
+  for (Address v : reinterpret_cast<Module*>(module)->variables) release(v);
+#endif
   expect_current(reinterpret_cast<Module*>(module)->device, "unloading a module");
   take_back<Module>(module, "modules");
   return 0;
@@ -340,7 +377,11 @@ EXPORT(cuModuleGetFunction, hipModuleGetFunction)(FunctionHandle* function, Modu
                                                   const char* name) {
   CALL(module_function);
   auto* m = reinterpret_cast<Module*>(module);
+#if QUERN_EXECUTES
+  if (!m->image->find(name)) return 500;
+#else
   if (m->text.find(name) == std::string::npos) return 500;
+#endif
   state().functions.push_back(std::make_unique<Function>(Function{name, m}));
   *function = reinterpret_cast<FunctionHandle>(state().functions.back().get());
   return 0;
@@ -361,6 +402,15 @@ EXPORT(cuLaunchKernel, hipModuleLaunchKernel)(FunctionHandle function, unsigned 
            {grid_x, grid_y, grid_z},
            {block_x, block_y, block_z},
            shared_bytes};
+#if QUERN_EXECUTES
+  l.image = f->module->image;
+  l.code = l.image->find(f->name);
+  if (l.code->max_threads && block_x * block_y * block_z > l.code->max_threads) return 1;
+  l.parameters.resize(l.code->parameter_bytes);
+  for (size_t k = 0; k < l.code->parameter_offsets.size(); k++)
+    std::memcpy(l.parameters.data() + l.code->parameter_offsets[k], parameters[k],
+                l.code->parameter_sizes[k]);
+#endif
   for (int k = 0; k < 5; k++) std::memcpy(&l.words[k], parameters[k], 8);
   auto* first = static_cast<const std::byte*>(parameters[0]);
   if (reached(reinterpret_cast<Address>(first), 1, f->module->device))
