@@ -153,7 +153,8 @@ TEST_CASE("floats are rounded, flushed and compared as the manual says") {
       {"neg.f32 %fd, %fa;", f(0.0f), 0, 0, f(-0.0f)},
       {"abs.f64 %gd, %ga;", d(-2), 0, 0, d(2)},
       {"copysign.f32 %fd, %fa, %fb;", f(-1), f(3), 0, f(-3)},
-      {"fma.rn.f16 %hd, %ha, %hb, %hc;", 0x3c01, 0x3c01, 0xbc02, 0x0010},  // 2^-20: the product is not rounded
+      {"fma.rn.f16 %hd, %ha, %hb, %hc;", 0x3c01, 0x3c01, 0xbc02,
+       0x0010},  // 2^-20: the product is not rounded
       {"add.f16 %hd, %ha, %hb;", 0x3c00, 0x1000, 0, 0x3c00},
       {"setp.lt.f32 %q, %fa, %fb; selp.b32 %rd, 1, 0, %q;", nan32, f(1), 0, 0},
       {"setp.ltu.f32 %q, %fa, %fb; selp.b32 %rd, 1, 0, %q;", nan32, f(1), 0, 1},

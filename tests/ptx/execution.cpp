@@ -190,6 +190,45 @@ TEST_CASE("generic addresses reach local, shared and global memory") {
   for (uint32_t k = 0; k < 32; k++) CHECK(got[k] == k + 10);
 }
 
+TEST_CASE("a race is found in every order; what barriers and atomic operations order is none") {
+  const std::string words = ".shared .align 4 .b8 words[1024];\n";
+  const std::string own = "mov.u64 %y1, words; mul.wide.u32 %y2, %t, 4; add.s64 %y2, %y1, %y2;\n";
+  const struct {
+    std::string code;
+    const char* why;  ///< "" where nothing is wrong
+  } cases[] = {
+      {"st.global.u32 [%at], %i; ld.global.u32 %r1, [%at];", ""},
+      {"st.global.u32 [%x], %i;", "a race: writes what thread"},
+      {"ld.global.u32 %r1, [%x];", ""},
+      {"ld.global.u32 %r1, [%x]; setp.eq.u32 %p1, %i, 40; @%p1 st.global.u32 [%x], %i;", "a race:"},
+      {"red.global.add.u32 [%x], 1;", ""},
+      {"red.global.add.u32 [%x], 1; ld.volatile.global.u32 %r1, [%x];", ""},
+      {"red.global.add.u32 [%x], 1; ld.global.u32 %r1, [%x];", ""},
+      {"red.global.add.u32 [%x], 1; st.global.u32 [%x], %r1;", "a race:"},
+      {"st.volatile.global.u32 [%x], %i; ld.global.u32 %r1, [%x];", "a race:"},
+      {"cvt.u64.u32 %y1, %i; add.s64 %y1, %x, %y1; st.global.u8 [%y1], %r1;", ""},
+      {"ld.global.nc.u32 %r1, [%at]; st.global.u32 [%at], %r1;", "reads by ld.global.nc"},
+      {words + own + "st.shared.u32 [%y2], %i; bar.sync 0; ld.shared.u32 %r1, [%y1+12];", ""},
+      {words + own + "st.shared.u32 [%y2], %i; ld.shared.u32 %r1, [%y1+12];", "a race:"},
+      {words + own +
+           "ld.shared.u32 %r1, [%y1]; bar.sync 0; setp.eq.u32 %p1, %t, 9;"
+           "@%p1 st.shared.u32 [%y1], %i; bar.sync 0; ld.shared.u32 %r1, [%y1];",
+       ""},
+  };
+  for (const auto& [code, why] : cases) {
+    Program p(entry(head + code));
+    for (Schedule s : schedules()) {
+      s.watched = true;
+      Memory memory;
+      const uint64_t at = memory.put(std::vector<uint32_t>(128));
+      const std::string said = fault([&] { p.run(memory, {at}, 2, 64, s); });
+      INFO(code << "\n" << said);
+      CHECK(said.empty() == (*why == '\0'));
+      CHECK(has(said, why));
+    }
+  }
+}
+
 TEST_CASE("counts: sectors, bank conflicts, collisions and active lanes") {
   auto counts_of = [](const std::string& code) {
     Memory memory;

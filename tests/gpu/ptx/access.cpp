@@ -116,10 +116,11 @@ Handler storer(Type t) {
 }
 
 /// Orders and scopes change nothing here: one instruction runs after the other.
-void take_order(Words& words) {
+void take_order(Words& words, Inst& inst) {
   const char* const orders[] = {"weak", "volatile", "relaxed", "acquire", "release", "acq_rel"};
   const char* const scopes[] = {"cta", "cluster", "gpu", "sys"};
   const int order = words.take_one_of(orders);
+  inst.strong |= order > 0;
   if (order >= 2 || order < 0) words.take_one_of(scopes);
 }
 
@@ -134,7 +135,7 @@ void take_space(Words& words, Inst& inst, std::initializer_list<const char*> all
 void decode_access(Decoder& d, bool loads) {
   Words words = d.words();
   Inst& inst = d.inst();
-  take_order(words);
+  take_order(words, inst);
   if (loads)
     take_space(words, inst, {"global", "shared", "local", "param", "const"});
   else
@@ -220,12 +221,24 @@ void update(Warp& w, const Inst& inst, Lanes on) {
     count_atomics(w, inst, on);
   }
   const uint64_t *base = w.from(inst.from[0]), *b = w.from(inst.from[1]), *c = w.from(inst.from[2]);
+  // A compare-and-swap of a word stands for an update of the bytes that it changes: beside it others
+  // may write the rest of the word, and make it fail.
+  const bool swaps = Atomic(inst.operation) == Atomic::compare_and_swap;
+  auto show = [&](unsigned l, T old, T next) {
+    const auto before = std::bit_cast<std::array<std::byte, sizeof(T)>>(old);
+    const auto after = std::bit_cast<std::array<std::byte, sizeof(T)>>(next);
+    for (unsigned k = 0; k < sizeof(T); k++)
+      if (before[k] != after[k])
+        w.reach(inst, inst.space, base[l] + uint64_t(inst.offset) + k, 1, l);
+  };
   auto one = [&](unsigned l) {
-    std::byte* at = w.reach(inst, inst.space, base[l] + uint64_t(inst.offset), sizeof(T), l);
+    std::byte* at =
+        w.reach(inst, inst.space, base[l] + uint64_t(inst.offset), sizeof(T), l, !swaps);
     T old;
     std::memcpy(&old, at, sizeof old);
     const T next = combined(inst, old, get<T>(b, l), get<T>(c, l));
     std::memcpy(at, &next, sizeof next);
+    if (swaps && w.is_watched()) show(l, old, next);
     if (inst.to[0] >= 0) put<T>(w.to(inst.to[0]), l, old);
   };
   const unsigned turn = w.first_lane();
@@ -262,9 +275,10 @@ void decode_atomic(Decoder& d) {
   Words words = d.words();
   Inst& inst = d.inst();
   const bool returns = words.first() == "atom";
-  take_order(words);
+  take_order(words, inst);
   take_space(words, inst, {"global", "shared"});
-  take_order(words);
+  take_order(words, inst);
+  inst.strong = true;
   const char* const operations[] = {"add", "min",  "max", "and", "or",
                                     "xor", "exch", "cas", "inc", "dec"};
   const int operation = words.take_one_of(operations);
@@ -272,6 +286,7 @@ void decode_atomic(Decoder& d) {
   inst.operation = uint8_t(operation);
   const Type t = words.take_type();
   const bool swaps = Atomic(operation) == Atomic::compare_and_swap;
+  inst.type = t;
   if (!is_allowed(Atomic(operation), t)) throw words.refused(name_of(t) + " is no type of");
   words.finish((returns ? 3u : 2u) + swaps);
   const size_t first = returns ? 1 : 0;

@@ -58,6 +58,7 @@ struct Inst {
   Rounding rounding = Rounding::nearest;
   bool flush = false, saturate = false;
   bool read_only = false;  ///< ld.global.nc
+  bool strong = false;     ///< atomic, volatile or with an order and scope
   bool guard_negated = false;
   Space space = Space::generic;
   uint8_t operation = 0;  ///< Atomic, or of a kind that the handler knows

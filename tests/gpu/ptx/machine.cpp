@@ -24,6 +24,7 @@ class Block {  // its warps point into it
   Block(LaunchState& launch, uint64_t number) : launch_(launch) {
     const auto [x, y, z] = launch.shape.grid;
     state_.index = {unsigned(number % x), unsigned(number / x % y), unsigned(number / x / y)};
+    state_.number = number;
     state_.shared.resize(launch.code.shared_bytes + launch.shape.dynamic_shared_bytes);
     std::memset(state_.shared.data(), int(launch.random() & 0xff), state_.shared.size());
     const auto threads = unsigned(launch.shape.threads_of_block());
@@ -66,6 +67,7 @@ class Block {  // its warps point into it
                       " threads wait at a barrier, the others are gone, kernel " +
                       launch_.code.name);
     if (launch_.counts) launch_.counts->barriers++;
+    state_.barriers++;
     for (Warp& w : warps_) w.pass_barrier();
   }
 

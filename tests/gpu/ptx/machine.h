@@ -49,6 +49,7 @@ struct Schedule {
   unsigned resident = 1;  ///< blocks that run at the same time
   bool switches = false;  ///< warps, and parts of a warp, take turns at random points
   uint64_t seed = 1;
+  bool watched = false;              ///< a race between threads is a Fault (watch.h)
   uint64_t most_steps = 1ull << 40;  ///< instructions of warps; a launch of more is a Fault
 };
 

@@ -233,7 +233,7 @@ Space Warp::space_of_generic(uint64_t& address) {
 }
 
 std::byte* Warp::reach(const Inst& inst, Space space, uint64_t address, unsigned bytes,
-                       unsigned lane) {
+                       unsigned lane, bool is_watched) {
   const uint64_t asked = address;
   if (space == Space::generic) space = space_of_generic(address);
   if (address % bytes != 0)
@@ -249,8 +249,10 @@ std::byte* Warp::reach(const Inst& inst, Space space, uint64_t address, unsigned
         fault(Fault::illegal_address, inst, lane,
               std::to_string(bytes) + " bytes at " + hex(asked) + " are not allocated" +
                   (last_.host ? ": the allocation ends at " + hex(last_.end) : ""));
+      if (is_watched && launch_.schedule.watched) watch(launch_.watch, inst, address, bytes, lane);
       return last_.host + (address - last_.begin);
     case Space::shared:
+      if (is_watched && launch_.schedule.watched) watch(block_.watch, inst, address, bytes, lane);
       memory = block_.shared.data();
       size = block_.shared.size();
       break;
@@ -274,6 +276,17 @@ std::byte* Warp::reach(const Inst& inst, Space space, uint64_t address, unsigned
           std::to_string(bytes) + " bytes at " + hex(asked) + " of a memory of " +
               std::to_string(size) + " bytes");
   return memory + address;
+}
+
+void Warp::watch(Watch& w, const Inst& inst, uint64_t address, unsigned bytes, unsigned lane) {
+  const Watch::Kind kind = inst.counted == Class::atomic  ? Watch::updates
+                           : inst.counted == Class::store ? Watch::writes
+                           : inst.read_only               ? Watch::reads_constant
+                                                          : Watch::reads;
+  const std::string wrong = w.access(address, bytes, kind,
+                                     {block_.number, first_ + lane, block_.barriers, inst.line,
+                                      inst.strong, false, inst.type.bytes()});
+  if (!wrong.empty()) fault(Fault::launch_failed, inst, lane, "a race: " + wrong);
 }
 
 void Warp::fault(int code, const Inst& inst, unsigned lane, const std::string& what) const {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/gpu/ptx/machine.h"
+#include "tests/gpu/ptx/watch.h"
 
 namespace quern::ptx {
 
@@ -17,11 +18,15 @@ struct LaunchState {
   Counts* counts;
   std::mt19937_64 random;
   uint64_t steps_left;
+  Watch watch = {};  ///< of global memory
 };
 
 /// What the warps of a block share.
 struct BlockState {
   std::array<unsigned, 3> index{};
+  uint64_t number = 0;
+  uint32_t barriers = 0;  ///< passed
+  Watch watch;            ///< of shared memory
   std::vector<std::byte> shared;
 };
 
@@ -54,8 +59,11 @@ class Warp {
     p = (p & ~on) | (values & on);
   }
 
-  /// Where these bytes of a space lie; checks that they are there, and aligned.
-  std::byte* reach(const Inst& inst, Space space, uint64_t address, unsigned bytes, unsigned lane);
+  /// Where these bytes of a space lie; checks that they are there, and aligned, and shows them to the
+  /// watch for races.
+  std::byte* reach(const Inst& inst, Space space, uint64_t address, unsigned bytes, unsigned lane,
+                   bool is_watched = true);
+  bool is_watched() const { return launch_.schedule.watched; }
   /// The space that a generic address lies in, which becomes an address in that space.
   static Space space_of_generic(uint64_t& address);
 
@@ -84,6 +92,7 @@ class Warp {
   void merge();
   Lanes guarded(const Group& g, const Inst& inst) const;
   void count(const Inst& inst, Lanes lanes);
+  void watch(Watch& w, const Inst& inst, uint64_t address, unsigned bytes, unsigned lane);
 
   LaunchState& launch_;
   BlockState& block_;

@@ -10,8 +10,8 @@ namespace quern::recording {
 
 /// QUERN_PTX_DEVICES, _CAPABILITY (80 is 8.0), _MULTIPROCESSORS, _DRIVER (12040 is 12.4): what is
 /// present. _SCHEDULE: ascending, descending or shuffled blocks and warps, with "+switches" for turns
-/// that end at random points and streams that run on at random calls; _SEED: of what is random. Throws
-/// std::runtime_error with the variable's name.
+/// that end at random points and streams that run on at random calls; _SEED: of what is random. _RACES=1:
+/// a race between threads is an error. Throws std::runtime_error with the variable's name.
 inline void read_environment(Session& s) {
   auto text = [](const char* name) -> std::string {
     const char* value = std::getenv(name);
@@ -32,6 +32,7 @@ inline void read_environment(Session& s) {
   s.capability = number("QUERN_PTX_CAPABILITY", 50, 129, s.capability);
   s.multiprocessors = number("QUERN_PTX_MULTIPROCESSORS", 1, 1000, s.multiprocessors);
   s.version = number("QUERN_PTX_DRIVER", 10000, 99990, s.version);
+  s.schedule.watched = number("QUERN_PTX_RACES", 0, 1, 0) == 1;
   s.schedule.seed = uint64_t(number("QUERN_PTX_SEED", 0, INT32_MAX, 1));
   std::string order = text("QUERN_PTX_SCHEDULE");
   const std::string suffix = "+switches";

@@ -358,6 +358,10 @@ const char* name_of(int c) {
     case 2: return QUERN_RECORDING_CUDA ? "CUDA_ERROR_OUT_OF_MEMORY" : "hipErrorOutOfMemory";
     case 218: return QUERN_RECORDING_CUDA ? "CUDA_ERROR_INVALID_PTX" : "hipErrorInvalidKernelFile";
     case 700: return QUERN_RECORDING_CUDA ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "hipErrorIllegalAddress";
+    case 702: return "CUDA_ERROR_LAUNCH_TIMEOUT";
+    case 716: return "CUDA_ERROR_MISALIGNED_ADDRESS";
+    case 719: return QUERN_RECORDING_CUDA ? "CUDA_ERROR_LAUNCH_FAILED" : "hipErrorLaunchFailure";
+    case 999: return "CUDA_ERROR_UNKNOWN";
     default: return nullptr;
   }
 }
