@@ -322,22 +322,24 @@ TEST_CASE("another thread interrupts") {
 TEST_CASE("who interrupts a launch of another thread may wait at once") {
   on_every_stoppable_device([](qn::Device& device, qn::Options options) {
     qn::Field<int> x{device, {100}};
-    std::atomic<bool> launched = false;
-    qn::Kernel rounds{[&] {
+    std::atomic<bool> launched = false, done = false;
+    qn::Kernel rounds{[&](I32 from) {
                         Var<int> n = 0;
-                        While(n >= 0) {  // rounds of the host: many submissions
+                        While(n >= from) {  // rounds of the host: many submissions
                           for (auto i : x) x[i] = x[i] + 1;
                           n = (n + 1) % 1000;
                         }
                       },
                       options};
+    rounds(1);  // compiled, and over
     std::string ended;
     std::thread other([&] {
       ended = error_of([&] {
         launched = true;
-        rounds();
+        rounds(0);
         device.synchronize();
       });
+      done = true;
     });
     while (!launched) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -345,6 +347,10 @@ TEST_CASE("who interrupts a launch of another thread may wait at once") {
     std::string seen = error_of([&] {
       for (int k = 0; k < 100; k++) device.synchronize();
     });
+    for (int k = 0; k < 1000 && !done; k++)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(done);
+    while (!done) device.interrupt();
     other.join();
     INFO("other: " << ended << "\nwaiting: " << seen);
     CHECK(!has(seen, "nothing ran"));

@@ -43,13 +43,17 @@ std::unique_ptr<runtime::Driver> first_of(const runtime::Backend& backend) {
 
 }  // namespace
 
+bool is_tested(const std::string& backend) {
+  const char* only = std::getenv("QUERN_DEVICE");
+  return !only || !*only || backend == only;
+}
+
 const std::vector<runtime::Driver*>& drivers() {
   // Never destroyed: at exit a layer is gone before a static of this program.
   static const auto& all = *new std::vector<runtime::Driver*>([] {
     std::vector<runtime::Driver*> opened;
-    const char* only = std::getenv("QUERN_DEVICE");
     for (const runtime::Backend& backend : runtime::backends())
-      if (only && *only && backend.name != only)
+      if (!is_tested(backend.name))
         continue;
       else if (auto driver = first_of(backend))
         opened.push_back(driver.release());

@@ -16,7 +16,9 @@
 
 namespace quern::test {
 
-/// The first device of each back end that is present (QUERN_DEVICE alone where it is set); opened at
+/// All, or that of QUERN_DEVICE alone where it is set.
+bool is_tested(const std::string& backend);
+/// The first device of each back end that is present and tested; opened at
 /// first use, with the validation layers on where they are installed, and kept until the process ends.
 const std::vector<runtime::Driver*>& drivers();
 /// Those that take lowered kernels.
