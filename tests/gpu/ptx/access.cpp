@@ -11,6 +11,10 @@ namespace {
 constexpr uint64_t sector_bytes = 32;
 constexpr unsigned banks = 32, bank_bytes = 4;
 
+uint64_t address_of(const Inst& inst, uint64_t base) {
+  return (base & inst.address_mask) + uint64_t(inst.offset);
+}
+
 // ---- counts
 
 /// Sectors that a request of a warp touches, beside those that its bytes would fill.
@@ -53,7 +57,7 @@ void count_passes(Counts& c, const uint64_t* addresses, Lanes on, unsigned bytes
 void count_access(Warp& w, const Inst& inst, Lanes on, unsigned bytes) {
   uint64_t addresses[warp_size] = {};
   const uint64_t* base = w.from(inst.from[0]);
-  for_lanes(on, [&](unsigned l) { addresses[l] = base[l] + uint64_t(inst.offset); });
+  for_lanes(on, [&](unsigned l) { addresses[l] = address_of(inst, base[l]); });
   if (inst.space == Space::global) count_sectors(*w.counts(), addresses, on, bytes);
   if (inst.space == Space::shared) count_passes(*w.counts(), addresses, on, bytes);
 }
@@ -67,7 +71,7 @@ void load(Warp& w, const Inst& inst, Lanes on) {
   if (w.counts()) count_access(w, inst, on, bytes);
   const uint64_t* base = w.from(inst.from[0]);
   for_lanes(on, [&](unsigned l) {
-    const std::byte* at = w.reach(inst, inst.space, base[l] + uint64_t(inst.offset), bytes, l);
+    const std::byte* at = w.reach(inst, inst.space, address_of(inst, base[l]), bytes, l);
     for (unsigned k = 0; k < inst.count; k++) {
       T v;
       std::memcpy(&v, at + k * sizeof v, sizeof v);
@@ -82,7 +86,7 @@ void store(Warp& w, const Inst& inst, Lanes on) {
   if (w.counts()) count_access(w, inst, on, bytes);
   const uint64_t* base = w.from(inst.from[0]);
   for_lanes(on, [&](unsigned l) {
-    std::byte* at = w.reach(inst, inst.space, base[l] + uint64_t(inst.offset), bytes, l);
+    std::byte* at = w.reach(inst, inst.space, address_of(inst, base[l]), bytes, l);
     for (unsigned k = 0; k < inst.count; k++) {
       const T v = T(w.from(inst.from[k + 1])[l]);
       std::memcpy(at + k * sizeof v, &v, sizeof v);
@@ -207,7 +211,7 @@ void count_atomics(Warp& w, const Inst& inst, Lanes on) {
   uint64_t addresses[warp_size];
   size_t n = 0;
   const uint64_t* base = w.from(inst.from[0]);
-  for_lanes(on, [&](unsigned l) { addresses[n++] = base[l] + uint64_t(inst.offset); });
+  for_lanes(on, [&](unsigned l) { addresses[n++] = address_of(inst, base[l]); });
   std::sort(addresses, addresses + n);
   w.counts()->atomics += n;
   w.counts()->colliding_atomics += n - size_t(std::unique(addresses, addresses + n) - addresses);
@@ -228,12 +232,10 @@ void update(Warp& w, const Inst& inst, Lanes on) {
     const auto before = std::bit_cast<std::array<std::byte, sizeof(T)>>(old);
     const auto after = std::bit_cast<std::array<std::byte, sizeof(T)>>(next);
     for (unsigned k = 0; k < sizeof(T); k++)
-      if (before[k] != after[k])
-        w.reach(inst, inst.space, base[l] + uint64_t(inst.offset) + k, 1, l);
+      if (before[k] != after[k]) w.reach(inst, inst.space, address_of(inst, base[l]) + k, 1, l);
   };
   auto one = [&](unsigned l) {
-    std::byte* at =
-        w.reach(inst, inst.space, base[l] + uint64_t(inst.offset), sizeof(T), l, !swaps);
+    std::byte* at = w.reach(inst, inst.space, address_of(inst, base[l]), sizeof(T), l, !swaps);
     T old;
     std::memcpy(&old, at, sizeof old);
     const T next = combined(inst, old, get<T>(b, l), get<T>(c, l));

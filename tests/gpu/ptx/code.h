@@ -68,6 +68,7 @@ struct Inst {
   /// Registers, or predicates where the operation says so; sources below 0 are constants (~k).
   int32_t to[4] = {-1, -1, -1, -1}, from[5] = {0, 0, 0, 0, 0};
   int64_t offset = 0;
+  uint64_t address_mask = ~0ull;  ///< of the register with an address
   uint32_t target = 0;
   unsigned line = 0;
   const std::string* text = nullptr;

@@ -153,10 +153,12 @@ void Decoder::from(size_t slot, const Operand& o, Type type, bool wider) {
   }
   if (o.kind != Operand::word || o.negated || !o.second.empty()) throw refused("no source in");
   if (uint64_t address = 0; variable(o.name, address)) {
-    if (type.width != 64) throw refused("an address is no " + name_of(type) + " in");
+    const bool fits = type.width == 64 || (type.width == 32 && address <= UINT32_MAX);
+    if (!fits) throw refused("an address is no " + name_of(type) + " in");
     inst_->from[slot] = constant(address);
     return;
   }
+  if (o.offset != 0) throw refused("a sum of a register and a number in");
   const bool is_special =
       std::ranges::any_of(special_names, [&](auto& s) { return o.name == s.first; });
   const Type declared = is_special ? Type{Type::unsigned_, 32} : register_type(o.name);
@@ -218,7 +220,11 @@ void Decoder::address(size_t k) {
   Operand base;
   base.kind = Operand::word;
   base.name = o.name;
-  from(0, base, {Type::bits, 64});
+  // Where 32 bits reach all of a space, its addresses may have as many.
+  const bool is_small = inst_->space != Space::generic && inst_->space != Space::global;
+  const bool is_narrow = is_small && register_type(o.name).width == 32;
+  if (is_narrow) inst_->address_mask = UINT32_MAX;
+  from(0, base, {Type::bits, uint16_t(is_narrow ? 32 : 64)});
 }
 
 uint32_t Decoder::label(const std::string& name) const {

@@ -342,7 +342,7 @@ class Parser {
     o.negated = in_.take("!");
     o.name = meant(in_.expect_word().text);
     if (in_.take("|")) o.second = meant(in_.expect_word().text);
-    if (in_.at("+")) throw refused("a sum of a name and a number");
+    if (in_.take("+")) o.offset = int64_t(integer());  // of a variable's address
     return o;
   }
   Operand address() {
