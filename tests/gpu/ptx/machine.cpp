@@ -26,7 +26,7 @@ class Block {  // its warps point into it
     state_.index = {unsigned(number % x), unsigned(number / x % y), unsigned(number / x / y)};
     state_.number = number;
     state_.shared.resize(launch.code.shared_bytes + launch.shape.dynamic_shared_bytes);
-    std::memset(state_.shared.data(), int(launch.random() & 0xff), state_.shared.size());
+    std::ranges::fill(state_.shared, std::byte(launch.random()));
     const auto threads = unsigned(launch.shape.threads_of_block());
     const unsigned warps = (threads + warp_size - 1) / warp_size;
     warps_.reserve(warps);

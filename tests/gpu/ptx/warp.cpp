@@ -33,7 +33,7 @@ Warp::Warp(LaunchState& launch, BlockState& block, unsigned first)
   uint64_t junk = launch.random() | 1;
   for (uint64_t& r : registers_) r = junk *= 0x5851f42d4c957f2d;
   for (Lanes& p : predicates_) p = Lanes(launch.random());
-  std::memset(local_.data(), int(junk >> 56), local_.size());
+  std::ranges::fill(local_, std::byte(junk >> 56));
   const Shape& s = launch.shape;
   for (auto [special, number] : launch.code.special) {
     uint64_t* r = to(int32_t(number));
