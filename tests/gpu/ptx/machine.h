@@ -37,7 +37,7 @@ class GlobalMemory {
 struct Shape {
   std::array<unsigned, 3> grid{1, 1, 1}, block{1, 1, 1};
   unsigned dynamic_shared_bytes = 0;
-  std::vector<std::byte> parameters;  ///< Code::parameter_bytes of them
+  std::vector<std::byte> parameters = {};  ///< Code::parameter_bytes of them
   uint64_t threads_of_block() const { return uint64_t(block[0]) * block[1] * block[2]; }
   uint64_t blocks() const { return uint64_t(grid[0]) * grid[1] * grid[2]; }
 };
