@@ -13,7 +13,8 @@ namespace {
 constexpr int largest_block = 256;
 constexpr uint32_t chunk_block = 64;
 /// Blocks are started for this many times the threads that are resident at once: where some take
-/// longer, others even that out.
+/// longer, others even that out. Where the threads of a block combine what they have, for these only:
+/// fewer blocks combine.
 constexpr uint64_t rounds = 4;
 
 uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -99,7 +100,10 @@ Program::Task Program::prepare(const ir::Task& task, FunctionHandle function) co
   int resident = 0;
   gpu_->expect(api.resident_blocks(&resident, function, int(t.block), 0),
                "asking how many blocks run at once");
-  t.enough = uint64_t(std::max(resident, 1)) * gpu_->properties.multiprocessors * rounds;
+  t.resident = uint64_t(std::max(resident, 1)) * gpu_->properties.multiprocessors;
+  if (task.body)
+    ir::walk(task.body,
+             [&](const ir::Inst* inst) { t.combines |= inst->is(ir::Op::block_reduce); });
   return t;
 }
 
@@ -124,7 +128,8 @@ Geometry Program::geometry(const runtime::Launch& launch) const {
   uint64_t limit = device.max_grid;
   if (gpu_->api->grid_in_threads) limit = std::min<uint64_t>(limit, UINT32_MAX / block);
   if (!chunked) limit = std::min(limit, ir::abi::max_threads / block);
-  uint64_t grid = std::min(divide_up(threads, block), task.enough);
+  uint64_t grid = divide_up(threads, block);
+  if (!chunked) grid = std::min(grid, task.resident * (task.combines ? 1 : rounds));
   if (grid > limit && chunked)
     throw Error("a task of " + std::to_string(launch.chunks) + " chunks is more than " +
                 device.name + " starts at once");

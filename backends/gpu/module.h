@@ -66,10 +66,11 @@ class Program : public Used {
     FunctionHandle function = nullptr;
     ir::Task::Kind kind{};
     ir::Task::Walk walk{};
-    uint32_t block = 1;       ///< threads of a block
-    bool lanes = false;       ///< ir::Task::lanes
-    bool fixed = false;       ///< by the user
-    uint64_t enough = ~0ull;  ///< blocks that keep the device full
+    uint32_t block = 1;         ///< threads of a block
+    bool lanes = false;         ///< ir::Task::lanes
+    bool fixed = false;         ///< by the user
+    bool combines = false;      ///< the threads of a block, at its end
+    uint64_t resident = ~0ull;  ///< blocks that run at once on the whole device
   };
   Task prepare(const ir::Task& task, FunctionHandle function) const;
 
