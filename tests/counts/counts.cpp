@@ -6,10 +6,9 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "tests/catch.h"
+#include "tests/ptx/nvcc.h"
 #include "tests/ptx/support.h"
 
 namespace qn = quern;
@@ -19,25 +18,6 @@ using qn::ptx::Counts;
 using qn::test::Memory;
 
 namespace {
-
-/// The PTX of bench/cuda/reference.cu, "" where nvcc is not installed.
-std::string hand_written() {
-  for (const std::string nvcc : {"nvcc", "/usr/local/cuda/bin/nvcc"}) {
-    if (std::system((nvcc + " --version >/dev/null 2>&1").c_str()) != 0) continue;
-    char folder[] = "/tmp/quern-nvcc-XXXXXX";
-    REQUIRE(mkdtemp(folder));
-    const std::string file = std::string(folder) + "/reference.ptx", root = QUERN_ROOT;
-    REQUIRE(std::system((nvcc + " -ptx -std=c++17 -arch=compute_80 -I" + root + " -o " + file +
-                         " " + root + "/bench/cuda/reference.cu")
-                            .c_str()) == 0);
-    std::stringstream text;
-    text << std::ifstream(file).rdbuf();
-    std::remove(file.c_str());
-    std::remove(folder);
-    return text.str();
-  }
-  return "";
-}
 
 /// The hand-written kernels, by the part of their names that CUDA's source has.
 class HandWritten {
@@ -110,11 +90,9 @@ void print(const Row& r) {
 }  // namespace
 
 TEST_CASE("Quern's kernels touch little more than hand-written CUDA") {
-  const std::string text = hand_written();
-  if (text.empty()) {
-    WARN("nvcc is not installed: nothing was compared");
-    return;
-  }
+  const std::string text =
+      qn::test::compiled_by_nvcc(QUERN_ROOT "/bench/cuda/reference.cu", "-std=c++17 -I" QUERN_ROOT);
+  if (text.empty()) return;
   setenv("QUERN_CUDA_LIBRARY", QUERN_PTX_CUDA, 1);
   for (const char* name : {"QUERN_PTX_SCHEDULE", "QUERN_PTX_RACES"}) unsetenv(name);
   const HandWritten cuda(text);
@@ -216,7 +194,7 @@ TEST_CASE("Quern's kernels touch little more than hand-written CUDA") {
     const char* name;
     double sectors, atomics;
   };
-  const Bound bounds[] = {{"copy", 1.13, 0},     {"saxpy", 1.09, 0},      {"triad", 1.09, 0},
+  const Bound bounds[] = {{"copy", 1.13, 0},     {"saxpy", 1.09, 0},        {"triad", 1.09, 0},
                           {"stencil5", 1.09, 0}, {"reduce_sum", 1.1, 1.25}, {"nbody", 47, 0}};
   REQUIRE(rows.size() == std::size(bounds));
   for (size_t k = 0; k < rows.size(); k++) {

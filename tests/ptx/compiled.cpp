@@ -1,37 +1,15 @@
 // What nvcc makes of CUDA runs on the machine and gives what C++ gives.
 #include <bit>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "tests/gpu/ptx/rounding.h"
+#include "tests/ptx/nvcc.h"
 #include "tests/ptx/support.h"
 
 using namespace quern;
 using test::Memory;
 
 namespace {
-
-/// The PTX of cuda/kernels.cu, "" where nvcc is not installed.
-std::string compiled() {
-  for (const std::string nvcc : {"nvcc", "/usr/local/cuda/bin/nvcc"}) {
-    if (std::system((nvcc + " --version >/dev/null 2>&1").c_str()) != 0) continue;
-    char folder[] = "/tmp/quern-nvcc-XXXXXX";
-    REQUIRE(mkdtemp(folder));
-    const std::string file = std::string(folder) + "/kernels.ptx";
-    const std::string command = nvcc + " -ptx -arch=compute_80 -fmad=false -o " + file + " " +
-                                QUERN_TESTS + "/cuda/kernels.cu";
-    REQUIRE(std::system(command.c_str()) == 0);
-    std::stringstream text;
-    text << std::ifstream(file).rdbuf();
-    std::remove(file.c_str());
-    std::remove(folder);
-    return text.str();
-  }
-  return "";
-}
 
 class Kernels {
  public:
@@ -97,11 +75,8 @@ double number(float x, float y, unsigned k) {
 }  // namespace
 
 TEST_CASE("kernels that nvcc compiled give what C++ gives") {
-  const std::string text = compiled();
-  if (text.empty()) {
-    WARN("nvcc is not installed: nothing was compared");
-    return;
-  }
+  const std::string text = test::compiled_by_nvcc(QUERN_TESTS "/cuda/kernels.cu", "-fmad=false");
+  if (text.empty()) return;
   const Kernels kernels(text);
   constexpr unsigned n = 1024;
   const std::vector<uint32_t> words = numbers(n);
