@@ -22,11 +22,15 @@ namespace {
 /// The hand-written kernels, by the part of their names that CUDA's source has.
 class HandWritten {
  public:
+  /// Without a text nothing is run, and nothing counted.
   explicit HandWritten(const std::string& text)
-      : image_(qn::ptx::load(text, [](const qn::ptx::Variable&) -> uint64_t { throw 0; })) {}
+      : image_(text.empty()
+                   ? nullptr
+                   : qn::ptx::load(text, [](const qn::ptx::Variable&) -> uint64_t { throw 0; })) {}
 
   Counts run(const std::string& name, qn::ptx::Shape shape, Memory& memory,
              const std::vector<uint64_t>& parameters) const {
+    if (!image_) return {};
     const qn::ptx::Code* code = nullptr;
     for (const auto& f : image_->functions)
       if (f->name.find(name) != std::string::npos) code = f.get();
@@ -92,7 +96,6 @@ void print(const Row& r) {
 TEST_CASE("Quern's kernels touch little more than hand-written CUDA") {
   const std::string text =
       qn::test::compiled_by_nvcc(QUERN_ROOT "/bench/cuda/reference.cu", "-std=c++17 -I" QUERN_ROOT);
-  if (text.empty()) return;
   setenv("QUERN_CUDA_LIBRARY", QUERN_PTX_CUDA, 1);
   for (const char* name : {"QUERN_PTX_SCHEDULE", "QUERN_PTX_RACES"}) unsetenv(name);
   const HandWritten cuda(text);
@@ -187,25 +190,35 @@ TEST_CASE("Quern's kernels touch little more than hand-written CUDA") {
       cuda.run("nbody_kernel", {.grid = {bodies / block, 1, 1}, .block = {block, 1, 1}}, memory,
                places));
 
-  // What is above 1, and why: each warp reads the error record once before it starts (one sector);
-  // rows of the stencil's inner part do not begin where sectors do; a sum takes as many blocks as
-  // run at once (80 here, the CUDA 64). N-body's tiles in shared memory are the user's to make.
-  struct Bound {
+  // Sectors of 32 bytes: the arrays' own, and one for each warp, which reads the error record before
+  // it starts. A sum starts the blocks that run at once, and adds once for each.
+  constexpr double array = 4.0 * n / 32, warps = n / 32.0, resident = 80;
+  struct Most {
     const char* name;
     double sectors, atomics;
+    double of_cuda;  ///< times the hand-written version's sectors
   };
-  const Bound bounds[] = {{"copy", 1.13, 0},     {"saxpy", 1.09, 0},        {"triad", 1.09, 0},
-                          {"stencil5", 1.09, 0}, {"reduce_sum", 1.1, 1.25}, {"nbody", 47, 0}};
-  REQUIRE(rows.size() == std::size(bounds));
+  // The stencil's rows begin between sectors: each of its five accesses touches up to 5 a warp instead
+  // of 4. N-body's tiles in shared memory are the user's to make.
+  const Most mosts[] = {{"copy", 2 * array + warps, 0, 1.13},
+                        {"saxpy", 3 * array + warps, 0, 1.09},
+                        {"triad", 3 * array + warps, 0, 1.09},
+                        {"stencil5", 5 * 5 * warps + warps, 0, 1.09},
+                        {"reduce_sum", array + resident * 8 + resident, resident, 1.1},
+                        {"nbody", 1e6, 0, 47}};
+  REQUIRE(rows.size() == std::size(mosts));
   for (size_t k = 0; k < rows.size(); k++) {
     const Row& r = rows[k];
-    print(r);
     INFO(r.name);
-    CHECK(std::string(r.name) == bounds[k].name);
+    CHECK(std::string(r.name) == mosts[k].name);
     CHECK(r.quern.sectors > 0);
-    CHECK(double(r.quern.sectors) <= bounds[k].sectors * double(r.cuda.sectors));
-    CHECK(double(r.quern.atomics) <= bounds[k].atomics * double(r.cuda.atomics));
-    CHECK(r.quern.colliding_atomics <= r.cuda.colliding_atomics);
+    CHECK(double(r.quern.sectors) <= mosts[k].sectors);
+    CHECK(double(r.quern.atomics) <= mosts[k].atomics);
+    CHECK(r.quern.colliding_atomics == 0);
+    if (text.empty()) continue;
+    print(r);
+    CHECK(double(r.quern.sectors) <= mosts[k].of_cuda * double(r.cuda.sectors));
+    CHECK(double(r.quern.atomics) <= 1.25 * double(r.cuda.atomics));
     CHECK(r.quern.instructions[size_t(Class::special)] <=
           r.cuda.instructions[size_t(Class::special)]);
   }
