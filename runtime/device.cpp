@@ -285,13 +285,13 @@ void Device::seed(uint32_t seed) {
   since_seed_ = 0;
 }
 
-Ticket Device::submit(LaunchRecord& launch, std::span<const Command> commands) {
+std::optional<Ticket> Device::submit(LaunchRecord& launch, std::span<const Command> commands) {
   std::lock_guard lock(mutex_);
   if (!launch.has_run) {
     launch.error.reset();  // a wait has taken what would have kept it from running
     launch.has_run = true;
   }
-  if (launch.error) throw Error(*launch.error);  // a wait has taken what ended it
+  if (launch.error) return std::nullopt;
   if (!watchdog_) return driver_->submit(commands);
   Ticket ticket = 0;
   const auto begin = Watchdog::Clock::now();

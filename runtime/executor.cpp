@@ -25,6 +25,9 @@ void put(std::byte* args, uint32_t offset, uint64_t value) {
   std::memcpy(args + offset, &value, 8);
 }
 
+/// The rest of the launch is not to run: an error that a wait has taken ended it.
+struct Ended {};
+
 class Run {
  public:
   Run(Variant& variant, Block& block, LaunchRecord& record)
@@ -49,8 +52,11 @@ class Run {
     }
   }
 
+  /// Throws Ended.
   void flush() {
-    block_.last = variant_.device->submit(record_, commands_);
+    std::optional<Ticket> ticket = variant_.device->submit(record_, commands_);
+    if (!ticket) throw Ended();
+    block_.last = *ticket;
     commands_.clear();
   }
 
@@ -236,13 +242,15 @@ void execute(Variant& variant, Block& block, LaunchRecord& launch) {
   put(args, abi::random_seed, launch.seed);
   put(args, abi::random_launch, launch.since_seed);
   std::memset(args + variant.frame_offset, 0, variant.block_bytes - variant.frame_offset);
-  Run run(variant, block, launch);
-  if (variant.takes_value)
-    run.clear_frame();
-  else if (!block.host)
+  if (!variant.takes_value && !block.host)
     device.driver().upload(block.memory, block.staging);
-  run.steps(variant.kernel->schedule);
-  run.flush();
+  Run run(variant, block, launch);
+  if (variant.takes_value) run.clear_frame();
+  try {
+    run.steps(variant.kernel->schedule);
+    run.flush();
+  } catch (const Ended&) {  // a launch does not wait for others, so it throws nothing of theirs
+  }
 }
 
 }  // namespace quern::runtime

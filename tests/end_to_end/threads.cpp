@@ -23,7 +23,8 @@ int failures_of_two_threads(F f) {
   auto run = [&](int t) {
     try {
       failures[t] = f(t);
-    } catch (...) {
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "thread %d threw: %s\n", t, e.what());
       failures[t] = -1000;
     }
   };
@@ -225,5 +226,43 @@ TEST_CASE("two threads read each other's results while one of them fails") {
     }
     CHECK(failures == 0);
     CHECK(values > 100);
+  });
+}
+
+TEST_CASE("a launch of many submissions returns where another's failure ends it") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> x{device, {4}};
+    qn::Kernel fails = [&](I32 a) {
+      for (auto i : x) check(a + i < 100, "too many");
+    };
+    qn::Kernel rounds = [&](I32 a) {
+      Var<int> n = 0;
+      While(n < 20) {  // each asks whether there is another: the host waits
+        for (auto i : x) x[i] = i;
+        n += a;
+      }
+      return n;
+    };
+    rounds(1);
+    std::atomic<int> values = 0, errors = 0;
+    int failures = failures_of_two_threads([&](int t) {
+      int wrong = 0;
+      for (int r = 0; r < 40; r++) {
+        if (t == 0) {
+          fails(r % 2 == 0 ? 100 : 0);
+          (void)error_of([&] { device.synchronize(); });
+        } else {
+          auto result = rounds(1);
+          int got = 0;
+          std::string text = error_of([&] { got = int(result); });
+          (text.empty() ? values : errors)++;
+          wrong += text.empty() ? got != 20 : !has(text, "too many");
+        }
+      }
+      return wrong;
+    });
+    error_of([&] { device.synchronize(); });
+    CHECK(failures == 0);
+    CHECK(values + errors == 40);
   });
 }

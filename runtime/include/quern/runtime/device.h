@@ -97,8 +97,9 @@ class Device {
   /// Throws the error that ended the launch, or kept it from running, as often as it is asked. To
   /// be called after a wait and collect.
   void expect_success(const LaunchRecord& launch);
-  /// Submits commands of a launch; never while reports are read, so that none is lost.
-  Ticket submit(LaunchRecord& launch, std::span<const Command> commands);
+  /// Submits commands of a launch; never while reports are read, so that none is lost. Nothing, and
+  /// no ticket, once a wait has taken the error that ended the launch: its results throw that.
+  std::optional<Ticket> submit(LaunchRecord& launch, std::span<const Command> commands);
   /// Begins the sequence of random numbers that `seed` stands for.
   void seed(uint32_t seed);
 
