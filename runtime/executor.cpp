@@ -242,8 +242,7 @@ void execute(Variant& variant, Block& block, LaunchRecord& launch) {
   put(args, abi::random_seed, launch.seed);
   put(args, abi::random_launch, launch.since_seed);
   std::memset(args + variant.frame_offset, 0, variant.block_bytes - variant.frame_offset);
-  if (!variant.takes_value && !block.host)
-    device.driver().upload(block.memory, block.staging);
+  if (!variant.takes_value && !block.host) device.driver().upload(block.memory, block.staging);
   Run run(variant, block, launch);
   if (variant.takes_value) run.clear_frame();
   try {

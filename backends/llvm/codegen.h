@@ -27,6 +27,12 @@ struct Grid {
   llvm::Value *block, *thread, *block_threads, *threads;
 };
 
+/// How many operations a function of the generated code has (pieces.h). 0: any number.
+struct FunctionSizes {
+  size_t usual = 0;  ///< it is cut from here on, where few values pass
+  size_t most = 0;   ///< it is cut here at the latest, where it can be helped
+};
+
 /// What the generator must know of a target; the defaults are those of a CPU.
 struct Machine {
   std::string triple;
@@ -53,8 +59,7 @@ struct Machine {
   unsigned shared_space = 3;     ///< address space of a block's shared memory
   /// Width of the registers of vector code; 0: no function is made for it.
   unsigned vector_bits = 0;
-  /// Operations of a function; larger ones are cut. 0: any number.
-  size_t largest_function = 0;
+  FunctionSizes function_sizes;
   /// Called for each task's function once it is filled (calling convention, annotations).
   std::function<void(llvm::Function&, const ir::Task&)> finish;
 };

@@ -16,7 +16,7 @@ Emitter::Emitter(llvm::Module& module, const ir::Kernel& kernel, const Machine& 
       machine_(machine),
       callees_(callees),
       memory_(context_, machine, kernel),
-      pieces_(machine.largest_function),
+      pieces_(machine.function_sizes),
       b_(context_) {}
 
 void Emitter::task(llvm::Function* function, const ir::Task& task) {

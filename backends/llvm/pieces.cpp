@@ -3,9 +3,52 @@
 #include <llvm/IR/Function.h>
 #include <llvm/Transforms/Utils/CodeExtractor.h>
 
+#include <algorithm>
+
 #include "quern/error.h"
 
 namespace quern::codegen {
+
+namespace {
+/// So many values may pass between pieces that need not be cut yet.
+constexpr size_t few_values = 16;
+/// Fewer operations are not worth a piece of their own.
+constexpr size_t least_size = 64;
+
+using Places = std::unordered_map<const ir::Inst*, size_t>;
+
+/// The last place in the region that uses what the instruction at `place` computes.
+size_t last_use(const ir::Inst& inst, size_t place, const Places& places) {
+  size_t last = place;
+  for (const ir::Value& v : inst.results)
+    for (const ir::Use* use = v.uses; use; use = use->next) {
+      const ir::Inst* user = use->user;
+      while (user->parent != inst.parent) user = user->parent->parent;
+      last = std::max(last, places.at(user));
+    }
+  return last;
+}
+
+/// For each place of the region: the values computed before it that are used there or behind.
+std::vector<size_t> values_that_pass(const ir::Region& region) {
+  Places places;
+  for (const ir::Inst* inst = region.first; inst; inst = inst->next)
+    places.emplace(inst, places.size());
+  std::vector<size_t> passing(places.size() + 1);
+  size_t now = 0, place = 0;
+  std::vector<size_t> ends(places.size() + 1);
+  for (const ir::Inst* inst = region.first; inst; inst = inst->next, place++) {
+    now -= ends[place];
+    passing[place] = now;
+    if (inst->is(ir::Op::constant)) continue;
+    const size_t last = last_use(*inst, place, places);
+    if (last == place) continue;
+    now++;
+    ends[last + 1]++;
+  }
+  return passing;
+}
+}  // namespace
 
 size_t Pieces::size(const ir::Inst* inst) {
   if (inst->is(ir::Op::constant)) return 0;
@@ -17,24 +60,34 @@ size_t Pieces::size(const ir::Inst* inst) {
 size_t Pieces::size(const ir::Region* region) {
   auto known = sizes_.find(region);
   if (known != sizes_.end()) return known->second;
+  const size_t pieces = starts(region).size();
+  return sizes_[region] = pieces ? pieces : operations(region);
+}
+
+size_t Pieces::operations(const ir::Region* region) {
   size_t all = 0;
   for (const ir::Inst* inst = region->first; inst; inst = inst->next) all += size(inst);
-  if (most_ && all > most_) all = starts(region).size();
-  return sizes_[region] = all;
+  return all;
 }
 
 std::vector<const ir::Inst*> Pieces::starts(const ir::Region* region) {
   std::vector<const ir::Inst*> all;
-  size_t now = 0;
-  for (const ir::Inst* inst = region->first; inst != region->last; inst = inst->next) {
+  size_t left = operations(region);
+  if (!limits_.usual || left <= limits_.usual) return all;
+  const std::vector<size_t> passing = values_that_pass(*region);
+  size_t now = 0, place = 0;
+  for (const ir::Inst* inst = region->first; inst != region->last; inst = inst->next, place++) {
     const size_t next = size(inst);
-    if (all.empty() || now + next > most_) {
+    const bool cheap = passing[place] <= few_values && left >= least_size;
+    const size_t limit = cheap ? limits_.usual : limits_.most;
+    if (all.empty() || (now >= least_size && now + next > limit)) {
       all.push_back(inst);
       now = 0;
     }
     now += next;
+    left -= next;
   }
-  return most_ && all.size() > 1 ? all : std::vector<const ir::Inst*>();
+  return all.size() > 1 ? all : std::vector<const ir::Inst*>();
 }
 
 void Pieces::move_out(llvm::Function& function) {

@@ -1,10 +1,12 @@
 #pragma once
 // LLVM takes more than linear time in the size of a function, and of a block. Code beyond a size
 // is therefore cut into functions of their own, so that a kernel of ten times the statements takes
-// ten times as long to compile.
+// ten times as long to compile. What one piece computes for the next passes through memory: code is
+// cut early where that is little, and late where it is much.
 #include <unordered_map>
 #include <vector>
 
+#include "backends/llvm/codegen.h"
 #include "quern/ir/ir.h"
 
 namespace llvm {
@@ -17,8 +19,7 @@ namespace quern::codegen {
 /// The pieces of one function: stretches of instructions that follow each other in a region.
 class Pieces {
  public:
-  /// At most `most` operations stay in a function where it can be helped; 0: any number.
-  explicit Pieces(size_t most) : most_(most) {}
+  explicit Pieces(const FunctionSizes& limits) : limits_(limits) {}
 
   /// The instructions that pieces begin with; none where the region is small.
   std::vector<const ir::Inst*> starts(const ir::Region* region);
@@ -36,8 +37,10 @@ class Pieces {
   /// Operations that remain where it stands once the pieces are moved out.
   size_t size(const ir::Inst* inst);
   size_t size(const ir::Region* region);
+  /// The same before its own pieces are.
+  size_t operations(const ir::Region* region);
 
-  size_t most_;
+  FunctionSizes limits_;
   std::vector<Piece> made_;
   std::unordered_map<const ir::Region*, size_t> sizes_;
 };

@@ -26,7 +26,8 @@ inline constexpr Words<Level, 4> levels{{"recorded", "structured", "split", "low
 inline constexpr Words<Binding::Kind, 5> bindings{{"scalar", "field", "frame", "image", "raw"}};
 inline constexpr Words<Site::Kind, 7> sites{
     {"check", "bounds", "division", "conversion", "print", "stop", "other"}};
-inline constexpr Words<Task::Kind, 5> tasks{{"serial", "range", "active_cells", "block", "combine"}};
+inline constexpr Words<Task::Kind, 5> tasks{
+    {"serial", "range", "active_cells", "block", "combine"}};
 inline constexpr Words<Task::Walk, 3> walks{{"unlowered", "chunked", "element"}};
 inline constexpr Words<Access, 4> accesses{{"read", "write", "read_write", "atomic"}};
 inline constexpr Words<Footprint::Form, 3> forms{{"offset", "affine", "unknown"}};
