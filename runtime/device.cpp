@@ -264,6 +264,7 @@ std::shared_ptr<LaunchRecord> Device::begin_launch(
   launch->begun = ++now_;
   launched_.push_back(launch);
   if (!reporter->sites.empty()) unread_ = true;
+  launch->asks = unread_;
   return launch;
 }
 

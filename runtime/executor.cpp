@@ -162,6 +162,7 @@ class Run {
     command.iterations = extent.total;
     command.args = arguments();
     command.guard = guard;
+    command.asks = record_.asks;
     if (extent.total == 0)
       command.chunks = 0;
     else if (task.kind == Task::serial)
@@ -190,6 +191,7 @@ class Run {
       command.iterations = command.chunks = c.threads;
       command.args = arguments();
       command.guard = guard;
+      command.asks = record_.asks;
       command.words = {c.first_row, c.rows};
       commands_.push_back(command);
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "quern/ir/abi.h"
+
 namespace quern::gpu {
 
 using runtime::Command;
@@ -27,6 +29,11 @@ bool overlap(const Copy& c) {
 
 /// A batch that may become a graph. Copies that overlap need memory of their own each time, and
 /// arguments taken by value are others each time.
+/// As the kernels take it.
+uint64_t guard_of(const Launch& launch) {
+  return launch.guard | (launch.asks ? ir::abi::asks_bit : 0);
+}
+
 bool can_repeat(std::span<const Command> commands) {
   return commands.size() >= Graphs::shortest && std::ranges::none_of(commands, [](auto& command) {
            auto* copy = std::get_if<Copy>(&command);
@@ -43,7 +50,7 @@ std::vector<uint64_t> spell_out(std::span<const Command> commands) {
     if (auto* l = std::get_if<Launch>(&command))
       words.insert(words.end(),
                    {reinterpret_cast<uint64_t>(program_of(*l).get()), l->task, l->iterations,
-                    l->grain, l->chunks, l->args, l->guard, l->words[0], l->words[1]});
+                    l->grain, l->chunks, l->args, guard_of(*l), l->words[0], l->words[1]});
     if (auto* c = std::get_if<Copy>(&command))
       words.insert(words.end(), {c->to, c->from, c->bytes});
     if (auto* f = std::get_if<Fill>(&command))
@@ -131,7 +138,7 @@ void Driver::record(Work& work, const Launch& launch) {
   if (g.grid == 0) return;
   if (work.empty() || work.back() != program) work.push_back(program);
   const auto [by, more] = program->walk(launch);
-  uint64_t words[] = {launch.args, launch.guard, launch.iterations, by, more};
+  uint64_t words[] = {launch.args, guard_of(launch), launch.iterations, by, more};
   void* parameters[] = {&words[0], &words[1], &words[2], &words[3], &words[4]};
   if (program->takes_value) parameters[0] = reinterpret_cast<void*>(launch.args);
   Code c = gpu_->api->launch(program->function(launch.task), g.grid, 1, 1, g.block, 1, 1, 0,

@@ -84,6 +84,7 @@ Program::Task Program::prepare(const ir::Task& task, FunctionHandle function) co
     return t;
   }
   t.lanes = task.lanes;
+  t.once = task.once;
   t.fixed = task.block_size[0] != 0;
   if (t.fixed) {
     t.block = task.block_size[0];
@@ -129,10 +130,11 @@ Geometry Program::geometry(const runtime::Launch& launch) const {
   if (gpu_->api->grid_in_threads) limit = std::min<uint64_t>(limit, UINT32_MAX / block);
   if (!chunked) limit = std::min(limit, ir::abi::max_threads / block);
   uint64_t grid = divide_up(threads, block);
-  if (!chunked) grid = std::min(grid, task.resident * (task.combines ? 1 : rounds));
-  if (grid > limit && chunked)
-    throw Error("a task of " + std::to_string(launch.chunks) + " chunks is more than " +
-                device.name + " starts at once");
+  const bool whole = chunked || task.once;  // a thread does no more than its own
+  if (!whole) grid = std::min(grid, task.resident * (task.combines ? 1 : rounds));
+  if (grid > limit && whole)
+    throw Error("a task of " + std::to_string(threads) + " threads is more than " + device.name +
+                " starts at once");
   return {uint32_t(std::min(grid, limit)), block};
 }
 

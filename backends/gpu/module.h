@@ -70,6 +70,7 @@ class Program : public Used {
     bool lanes = false;         ///< ir::Task::lanes
     bool fixed = false;         ///< by the user
     bool combines = false;      ///< the threads of a block, at its end
+    bool once = false;          ///< ir::Task::once
     uint64_t resident = ~0ull;  ///< blocks that run at once on the whole device
   };
   Task prepare(const ir::Task& task, FunctionHandle function) const;

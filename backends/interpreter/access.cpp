@@ -152,6 +152,7 @@ Bits Machine::builtin(const Step& s) const {
     case Builtin::reciprocal: return part_.words[0];
     case Builtin::rows:
     case Builtin::next_reciprocal: return part_.words[1];
+    case Builtin::asks: return 1;
     case Builtin::iteration: return iteration_;
   }
   return 0;

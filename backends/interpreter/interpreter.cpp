@@ -59,10 +59,12 @@ class Schedule {
 
   void elements(uint32_t number, const Domain& domain, uint64_t total,
                 const std::array<uint64_t, 2>& words) {
-    Order order(options_.threads, options_.seed);
-    for (uint32_t t = 0; t < options_.threads; t++)
+    // Devices, too, start some threads more than there are iterations.
+    const uint64_t threads = kernel_.tasks[number].once ? total + 1 : options_.threads;
+    Order order(threads, options_.seed);
+    for (uint64_t t = 0; t < threads; t++)
       machine_.task(number, *code_.tasks[number].body, domain,
-                    {Task::element, 0, 0, total, order(t), options_.threads, words});
+                    {Task::element, 0, 0, total, order(t), threads, words});
   }
 
   /// Before lower_loops the body of a task with lanes is that of one lane.

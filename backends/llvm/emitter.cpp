@@ -2,6 +2,7 @@
 
 #include "backends/llvm/scalar.h"
 #include "quern/error.h"
+#include "quern/ir/abi.h"
 
 namespace quern::codegen {
 
@@ -34,17 +35,8 @@ void Emitter::task(llvm::Function* function, const ir::Task& task) {
 
 /// What a thread of a grid does of the launch.
 void Emitter::enter_thread(const ir::Task& task) {
-  Value* guard = function_->getArg(1);
   Value* iterations = function_->getArg(2);
-  BasicBlock* test = block("test");
-  BasicBlock* body = block("body");
-  b_.CreateCondBr(b_.CreateIsNull(guard), body, test);
-  b_.SetInsertPoint(test);
-  Value* word = b_.CreateAlignedLoad(b_.getInt32Ty(), guard, llvm::Align(4));
-  return_unless(b_.CreateIsNotNull(word));
-  b_.CreateBr(body);
-  b_.SetInsertPoint(body);
-
+  Value* asks = pass_guard(function_->getArg(1));
   grid_ = machine_.grid(b_);
   auto wide = [&](Value* v) { return b_.CreateZExt(v, b_.getInt64Ty()); };
   Value* first = b_.CreateMul(wide(grid_.block), wide(grid_.block_threads), "", true, true);
@@ -58,6 +50,7 @@ void Emitter::enter_thread(const ir::Task& task) {
                  {ir::Builtin::next_reciprocal, fifth},
                  {ir::Builtin::first_row, fourth},
                  {ir::Builtin::rows, fifth},
+                 {ir::Builtin::asks, asks},
                  {ir::Builtin::end, iterations}};
     return;
   }
@@ -68,7 +61,33 @@ void Emitter::enter_thread(const ir::Task& task) {
   builtins_ = {
       {ir::Builtin::chunk, thread},
       {ir::Builtin::begin, begin},
+      {ir::Builtin::asks, asks},
       {ir::Builtin::end, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, end, iterations)}};
+}
+
+/// Returns where the guard's word is 0; yields what builtin `asks` is. A launch without a guard that
+/// does not ask either, the usual one, takes one branch for both.
+Value* Emitter::pass_guard(Value* guard) {
+  BasicBlock *entry = b_.GetInsertBlock(), *any = block("any"), *test = block("test"),
+             *body = block("body");
+  Value* bits = b_.CreatePtrToInt(guard, b_.getInt64Ty());
+  b_.CreateCondBr(b_.CreateIsNull(bits), body, any);
+  b_.SetInsertPoint(any);
+  Value* bit = b_.getInt64(ir::abi::asks_bit);
+  Value* asks = b_.CreateAnd(bits, bit);
+  Value* address = b_.CreateAnd(bits, b_.CreateNot(bit));
+  b_.CreateCondBr(b_.CreateIsNull(address), body, test);
+  b_.SetInsertPoint(test);
+  Value* cell = b_.CreateIntToPtr(address, guard->getType());
+  return_unless(b_.CreateIsNotNull(b_.CreateAlignedLoad(b_.getInt32Ty(), cell, llvm::Align(4))));
+  BasicBlock* tested = b_.GetInsertBlock();
+  b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+  llvm::PHINode* all = b_.CreatePHI(b_.getInt64Ty(), 3);
+  all->addIncoming(b_.getInt64(0), entry);
+  all->addIncoming(asks, any);
+  all->addIncoming(asks, tested);
+  return all;
 }
 
 void Emitter::return_unless(Value* condition) {

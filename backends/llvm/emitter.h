@@ -51,6 +51,7 @@ class Emitter {
   llvm::Value* single(const ir::Inst& inst);
   llvm::Value* builtin(ir::Builtin which);
   void enter_thread(const ir::Task& task);
+  llvm::Value* pass_guard(llvm::Value* guard);
 
   // block.cpp
   llvm::Value* block_reduce(const ir::Inst& inst);

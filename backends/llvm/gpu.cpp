@@ -45,6 +45,8 @@ runtime::Target gpu_target(const std::string& backend, const Isa& isa) {
   t.traits.block_reductions = true;
   t.traits.narrow_atomics = false;
   t.traits.native_math = {{ir::Op::rsqrt, ir::Type::f32}};
+  t.traits.told_of_failures = true;
+  t.traits.whole_grids = true;
   t.traits.value_bytes = max_value_bytes;
   t.traits.value_tasks = max_value_tasks;
   return t;

@@ -151,6 +151,7 @@ runtime::Target Adapter::target() const {
   t.device = name;
   t.key = std::hash<std::string>()(t.isa);
   t.traits.walk = ir::Task::element;
+  t.traits.told_of_failures = true;
   t.traits.fma_exact[0] = t.traits.fma_exact[1] = false;
   t.traits.float_atomic_add[0] = abilities.f32_atomic_add;
   t.traits.float_atomic_add[1] = false;

@@ -146,7 +146,9 @@ class Emitter {
 
   /// No guard, or its word is not 0.
   Id allowed() {
-    Id guard = push_constant(offsetof(PushConstants, guard));
+    Id both = push_constant(offsetof(PushConstants, guard));
+    Id guard = w.op(Spv::OpBitwiseAnd, scalar_.type(Type::u64),
+                    {both, scalar_.constant(Type::u64, ~ir::abi::asks_bit)});
     Id guarded = scalar_.convert(Type::u64, Type::b1, guard);
     Id before = w.block(), word = 0, inside = 0;
     when(guarded, [&] {
@@ -178,6 +180,10 @@ class Emitter {
       case ir::Builtin::rows:
       case ir::Builtin::next_reciprocal: return push_constant(offsetof(PushConstants, chunks));
       case ir::Builtin::block_thread: return scalar_.convert(Type::u32, Type::u64, block_.thread());
+      case ir::Builtin::asks:
+        return w.op(Spv::OpBitwiseAnd, word,
+                    {push_constant(offsetof(PushConstants, guard)),
+                     scalar_.constant(Type::u64, ir::abi::asks_bit)});
       case ir::Builtin::iteration: break;
     }
     throw InternalError("builtin '" + std::string(ir::name(which)) +

@@ -185,8 +185,14 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
   if (grid.x == 0)
     throw Error("a task of " + std::to_string(launch.chunks) + " chunks is more than " +
                 gpu_->adapter.name + " starts at once");
-  PushConstants constants{launch.args, launch.guard, launch.iterations, launch.grain, launch.chunks,
-                          fault_,      fault_,       pipelines->id};
+  PushConstants constants{launch.args,
+                          launch.guard | (launch.asks ? ir::abi::asks_bit : 0),
+                          launch.iterations,
+                          launch.grain,
+                          launch.chunks,
+                          fault_,
+                          fault_,
+                          pipelines->id};
   if (task.walk == ir::Task::element) {
     constants.grain = launch.words[0];
     constants.chunks = launch.words[1];

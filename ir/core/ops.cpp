@@ -50,9 +50,9 @@ constexpr std::array<OpInfo, op_count> table = {
 
 constexpr std::array<std::string_view, 10> atomic_names = {
     "add", "mul", "min", "max", "bit_and", "bit_or", "bit_xor", "exchange", "cas", "load"};
-constexpr std::array<std::string_view, 11> builtin_names = {
-    "chunk",      "begin",           "end",       "thread", "threads",  "block_thread",
-    "reciprocal", "next_reciprocal", "first_row", "rows",   "iteration"};
+constexpr std::array<std::string_view, 12> builtin_names = {
+    "chunk",      "begin",           "end",       "thread", "threads", "block_thread",
+    "reciprocal", "next_reciprocal", "first_row", "rows",   "asks",    "iteration"};
 
 template <class E, size_t N>
 std::optional<E> find(const std::array<std::string_view, N>& names, std::string_view text) {

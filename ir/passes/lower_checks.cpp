@@ -90,12 +90,13 @@ class Reports {
 class Lowering {
  public:
   /// `reports` is null where they are to stand in place.
-  Lowering(Kernel& kernel, uint32_t number, Reports* reports, bool stoppable)
+  Lowering(Kernel& kernel, uint32_t number, Reports* reports, const TargetTraits& target)
       : kernel_(kernel),
         task_(kernel.tasks[number]),
         number_(number),
         reports_(reports),
-        stoppable_(stoppable),
+        stoppable_(target.stoppable),
+        told_(target.told_of_failures),
         b_(kernel),
         record_(b_, number) {}
 
@@ -155,11 +156,7 @@ class Lowering {
     Region* all = task_.body;
     task_.body = b_.make_region();
     b_.at_end(task_.body).at(task_.loc);
-    Value* now = record_.state();
-    Value* runs = record_.is_clear(now);
-    if (task_.kind != Task::serial && checks_)
-      runs = b_.binary(Op::bit_or, runs, b_.binary(Op::eq, now, record_.claim()));
-    Inst* branch = b_.if_(runs);
+    Inst* branch = b_.if_(told_ ? may_start_if_asked() : may_start());
     b_.yield();
     b_.at_end(branch->region(0));
     splice(b_, all);
@@ -168,6 +165,25 @@ class Lowering {
     if (stoppable_) record_.report_stop(stop_site(kernel_, task_.loc));
     if (task_.kind == Task::serial) clear_conditions(branch->region(0), conditions);
     b_.at_end(branch->region(1)).yield();
+  }
+
+  Value* may_start() {
+    Value* now = record_.state();
+    Value* clear = record_.is_clear(now);
+    if (task_.kind == Task::serial || !checks_) return clear;
+    return b_.binary(Op::bit_or, clear, b_.binary(Op::eq, now, record_.claim()));
+  }
+
+  Value* may_start_if_asked() {
+    const Type truth[] = {Type::b1};
+    Value* asks = b_.binary(Op::ne, b_.builtin(Builtin::asks), b_.integer(Type::i64, 0));
+    Inst* question = b_.if_(asks, truth);
+    b_.at_end(question->region(0));
+    b_.yield({may_start()});
+    b_.at_end(question->region(1));
+    b_.yield({b_.boolean(true)});
+    b_.at_end(task_.body);
+    return question->result();
   }
 
   void clear_conditions(Region* body, const std::unordered_set<uint32_t>& conditions) {
@@ -182,7 +198,7 @@ class Lowering {
   Task& task_;
   uint32_t number_;
   Reports* reports_;
-  bool stoppable_;
+  bool stoppable_, told_;
   bool checks_ = false;
   Builder b_;
   ErrorRecordCode record_;
@@ -203,7 +219,7 @@ void lower_checks(Kernel& kernel, const TargetTraits& target) {
   std::unordered_set<uint32_t> conditions;
   find_conditions(kernel.schedule, conditions);
   for (uint32_t k = 0; k < kernel.tasks.size(); k++)
-    Lowering(kernel, k, target.calls ? &reports : nullptr, target.stoppable).run(conditions);
+    Lowering(kernel, k, target.calls ? &reports : nullptr, target).run(conditions);
 }
 
 }  // namespace quern::ir

@@ -49,6 +49,18 @@ class Walker {
     share(thread, end, number_of(Builtin::threads, t));
   }
 
+  /// One iteration at most.
+  void once(Task& task) {
+    task.once = true;
+    Value* thread = number_of(Builtin::thread, Type::u32);
+    Value* end = number_of(Builtin::end, Type::u32);
+    const std::vector<Reciprocal> reciprocals = make_reciprocals();
+    Inst* present = b_.if_(b_.lt(thread, end));
+    b_.at_end(present->region(1)).yield();
+    b_.at_end(present->region(0));
+    take(thread, reciprocals);
+  }
+
   /// Threads take lanes, and all of the body belongs to a lane.
   void lanes(bool wide) {
     const Type t = wide ? Type::i64 : Type::u32;
@@ -84,22 +96,29 @@ class Walker {
   }
 
  private:
+  /// The parts of abi::reciprocal.
+  struct Reciprocal {
+    Value *multiplier, *shift;
+  };
+
   Value* number_of(Builtin which, Type t) { return b_.convert(b_.builtin(which), t); }
 
   /// Iterations [from, to) by `step`, in the place of the parallel loop.
   void share(Value* from, Value* to, Value* step) {
-    const bool wide = from->type == Type::i64;
-    std::vector<Reciprocal> reciprocals;
-    if (!wide && lo_.size() > 1) reciprocals.push_back(reciprocal(Builtin::reciprocal));
-    if (!wide && lo_.size() > 2) reciprocals.push_back(reciprocal(Builtin::next_reciprocal));
+    const std::vector<Reciprocal> reciprocals =
+        from->type == Type::i64 ? std::vector<Reciprocal>() : make_reciprocals();
     Inst* stride = b_.loop(from, to, step);
     stride->kind = thread_walk;
-    Region* body = stride->region(0);
-    b_.at_end(body);
-    std::vector<Value*> at = recover(body->arg(0), reciprocals);
+    b_.at_end(stride->region(0));
+    take(stride->region(0)->arg(0), reciprocals);
+  }
+
+  /// The iteration of this number, at the builder's point, where it stays; the parallel loop goes.
+  void take(Value* iteration, const std::vector<Reciprocal>& reciprocals) {
+    std::vector<Value*> at = recover(iteration, reciprocals);
     for (size_t k = 0; k < at.size(); k++) at[k] = b_.add(lo_[k], b_.convert(at[k], Type::i64));
     Value* linear = nullptr;
-    if (uses_iteration()) linear = reordered() ? number(at) : b_.convert(body->arg(0), Type::i64);
+    if (uses_iteration()) linear = reordered() ? number(at) : b_.convert(iteration, Type::i64);
     fill(at, linear);
     loop_->erase();
   }
@@ -129,10 +148,12 @@ class Walker {
     return linear;
   }
 
-  /// The parts of abi::reciprocal.
-  struct Reciprocal {
-    Value *multiplier, *shift;
-  };
+  std::vector<Reciprocal> make_reciprocals() {
+    std::vector<Reciprocal> all;
+    if (lo_.size() > 1) all.push_back(reciprocal(Builtin::reciprocal));
+    if (lo_.size() > 2) all.push_back(reciprocal(Builtin::next_reciprocal));
+    return all;
+  }
   Reciprocal reciprocal(Builtin which) {
     Value* word = b_.builtin(which);
     return {b_.convert(b_.convert(word, Type::u32), Type::u64),
@@ -257,9 +278,16 @@ class Walker {
   std::vector<Value*> lo_, extent_;  ///< of these axes
 };
 
+/// Do the threads of a block wait for each other?
+bool combines(const Task& task) {
+  bool found = false;
+  walk(task.body, [&](Inst* inst) { found |= inst->is(Op::block_reduce); });
+  return found;
+}
+
 }  // namespace
 
-void lower_loops(Kernel& kernel, const Signature& signature) {
+void lower_loops(Kernel& kernel, const Signature& signature, const TargetTraits& target) {
   kernel.level = Level::lowered;
   for (Task& task : kernel.tasks) {
     if (task.kind == Task::serial) {
@@ -276,6 +304,8 @@ void lower_loops(Kernel& kernel, const Signature& signature) {
       walker.chunked();
     else if (task.lanes)
       walker.lanes(signature.wide);
+    else if (target.whole_grids && !signature.wide && !combines(task))
+      walker.once(task);
     else
       walker.elements(signature.wide);
   }

@@ -127,7 +127,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.must("lower_checks", lower_checks, target);
   run.must("lower_print", lower_print);
   run.must("lower_access", lower_access);
-  run.must("lower_loops", lower_loops, signature);
+  run.must("lower_loops", lower_loops, signature, target);
   run.may("promote_slots", promote_slots);
   run.must("widen_halves", widen_halves, target);
   run.must("legalise", legalise, target);

@@ -60,6 +60,18 @@ TargetTraits element_traits() {
   return t;
 }
 
+TargetTraits whole_grid_traits() {
+  TargetTraits t = element_traits();
+  t.whole_grids = true;
+  return t;
+}
+
+TargetTraits told_traits() {
+  TargetTraits t;
+  t.told_of_failures = true;
+  return t;
+}
+
 TargetTraits block_traits() {
   TargetTraits t = element_traits();
   t.block_reductions = true;
@@ -125,11 +137,14 @@ constexpr NamedPass all[] = {
     {"lower_random", lower_random},
     {"lower_checks", [](Kernel& k) { lower_checks(k, {}); }},
     {"lower_checks.calls", [](Kernel& k) { lower_checks(k, calling_traits()); }},
+    {"lower_checks.told", [](Kernel& k) { lower_checks(k, told_traits()); }},
     {"lower_checks.stoppable", [](Kernel& k) { lower_checks(k, stoppable_traits()); }},
     {"lower_print", lower_print},
     {"lower_access", lower_access},
-    {"lower_loops", [](Kernel& k) { lower_loops(k, plain_signature(k)); }},
-    {"lower_loops.wide", [](Kernel& k) { lower_loops(k, wide_signature(k)); }},
+    {"lower_loops", [](Kernel& k) { lower_loops(k, plain_signature(k), {}); }},
+    {"lower_loops.wide", [](Kernel& k) { lower_loops(k, wide_signature(k), {}); }},
+    {"lower_loops.whole",
+     [](Kernel& k) { lower_loops(k, plain_signature(k), whole_grid_traits()); }},
     {"version_walks", version_walks},
     {"split_walks.4", [](Kernel& k) { split_walks(k, four_lanes()); }},
     {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, four_lanes()); }},

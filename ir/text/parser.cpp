@@ -296,6 +296,8 @@ class Parser {
         t.deterministic = true;
       } else if (accept("lanes")) {
         t.lanes = true;
+      } else if (accept("once")) {
+        t.once = true;
       } else if (accept("reduce")) {
         reduction(t);
       } else if (accept("footprint")) {

@@ -276,6 +276,7 @@ class Printer {
     if (t.shared_bytes) out_ += number(" shared=", t.shared_bytes);
     if (t.deterministic) out_ += " deterministic";
     if (t.lanes) out_ += " lanes";
+    if (t.once) out_ += " once";
     for (const Reduction& r : t.reductions)
       out_ += " reduce(" + std::string(name(r.op)) + " " + std::string(name(r.type)) +
               number(" ", r.cell) + ")";

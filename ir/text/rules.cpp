@@ -447,6 +447,7 @@ void builtin(const Case& c) {
     c.require(c.place().stage == stage_opened, "of a walked loop");
     return;
   }
+  if (b == Builtin::asks) return;
   const bool chunk = b == Builtin::chunk || b == Builtin::begin;
   const bool element = b == Builtin::thread || b == Builtin::threads ||
                        b == Builtin::block_thread || b == Builtin::reciprocal ||

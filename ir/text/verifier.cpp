@@ -205,6 +205,8 @@ class Verifier {
       require(t.walk != Task::unlowered, what + " is not walked at level lowered");
     require(!t.lanes || (t.walk == Task::element && !t.reductions.empty()),
             what + ": lanes are of an element task with reductions");
+    require(!t.once || (t.walk == Task::element && !t.lanes && t.kind == Task::range),
+            what + ": threads that take one iteration are of an element task without lanes");
     for (const Reduction& r : t.reductions) {
       require(r.cell < kernel_.frame.size() && kernel_.frame[r.cell] == r.type,
               what + ": a reduction's cell does not exist or holds another type");

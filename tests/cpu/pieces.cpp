@@ -17,8 +17,7 @@ std::string chains(int alive, int operations) {
     body += "\n      " + name(k) + " = read<1> %px : f32\n      write<1> %px, " + name(k);
   for (int k = 0; k < operations; k++)
     body += "\n      " + name(k + alive) + " = mul " + name(k) + ", " + name(k + 1) + " : f32";
-  for (int k = 0; k < alive; k++)
-    body += "\n      write<1> %px, " + name(operations + k);
+  for (int k = 0; k < alive; k++) body += "\n      write<1> %px, " + name(operations + k);
   return test::each(test::driver("cpu"), R"(
     %x = arg<64> : address
     %four = constant<4> : i64)",

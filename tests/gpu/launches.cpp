@@ -25,7 +25,7 @@ void run(gpu::Driver& driver, const Launch& launch) {
 
 TEST_CASE_METHOD(OnEachVendor, "loops are spread over the device") {
   auto driver = open();  // 10 multiprocessors of 8 blocks of 256 threads
-  Code code{serial(), element(), element(96), chunked()};
+  Code code{serial(), element(), element(96), chunked(), once()};
   auto executable = driver->load(code.kernel, code.image);
   struct Case {
     uint32_t task;
@@ -36,7 +36,9 @@ TEST_CASE_METHOD(OnEachVendor, "loops are spread over the device") {
        {Case{0, 1, 1, 1, 1}, Case{1, 1'000'000, 1, 320, 256}, Case{1, 10'000, 1, 40, 256},
         Case{1, 1000, 1, 16, 64}, Case{1, 5, 1, 1, 32}, Case{1, 1ull << 40, 1, 320, 256},
         Case{2, 1000, 1, 11, 96}, Case{2, 5, 1, 1, 96}, Case{3, 1'000'000, 10, 1563, 64},
-        Case{3, 1000, 10, 4, 32}, Case{3, 1ull << 40, 1ull << 20, 16384, 64}}) {
+        Case{3, 1000, 10, 4, 32}, Case{3, 1ull << 40, 1ull << 20, 16384, 64},
+        Case{4, 1'000'000, 1, 3907, 256}, Case{4, 1000, 1, 16, 64},
+        Case{4, (1ull << 31) - 1, 1, 1 << 23, 256}}) {
     recorder.launches.clear();
     run(*driver, launch(*executable, c.task, c.iterations, 0, c.grain));
     INFO("task " << c.task << ", " << c.iterations << " iterations");
@@ -60,7 +62,7 @@ TEST_CASE_METHOD(OnEachVendor, "a grid stays within the device's limits") {
   CHECK(recorder.launches.at(0).grid[0] == ir::abi::max_threads / 256);
   CHECK_THROWS_AS(run(*driver, launch(*executable, 1, 1ull << 40)), Error);
   CHECK_THAT(message_of([&] { run(*driver, launch(*executable, 1, 1ull << 40)); }),
-             contains("1099511627776 chunks"));
+             contains("1099511627776 threads"));
   run(*driver, launch(*executable, 1, 100));
   CHECK(recorder.launches.size() == 2);
 }
@@ -74,14 +76,17 @@ TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
   driver->submit(zero);
   Launch l = launch(*executable, 0, 1001, args, 10);
   l.guard = guard;
+  l.asks = false;
   run(*driver, l);
   l.guard = guard + 4;
+  l.asks = true;
   run(*driver, l);
   CHECK(read_word(*driver, args) == 1);  // once: the other was guarded
   REQUIRE(recorder.launches.size() == 2);
   const recording::Launch& seen = recorder.launches[0];
   CHECK(std::vector<uint64_t>(seen.words, seen.words + 5) ==
         std::vector<uint64_t>{args, guard, 1001, 10, 101});
+  CHECK(recorder.launches[1].words[1] == guard + 4 + 1);  // the lowest bit: asks
   CHECK_THAT(seen.module, contains("module of k "));
   l.iterations = l.chunks = 0;
   run(*driver, l);
@@ -90,6 +95,7 @@ TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
   auto elements = driver->load(other.kernel, other.image);
   Launch e = launch(*elements, 0, 35, args, 1);
   e.words = {123, 456};
+  e.asks = false;
   run(*driver, e);
   REQUIRE(recorder.launches.size() == 3);
   CHECK(std::vector<uint64_t>(recorder.launches[2].words, recorder.launches[2].words + 5) ==

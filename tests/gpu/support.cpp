@@ -104,6 +104,11 @@ ir::Task serial() { return task(ir::Task::serial, ir::Task::chunked); }
 ir::Task element(uint32_t block_size) {
   return task(ir::Task::range, ir::Task::element, block_size);
 }
+ir::Task once() {
+  ir::Task t = element();
+  t.once = true;
+  return t;
+}
 ir::Task chunked() { return task(ir::Task::range, ir::Task::chunked); }
 
 std::vector<std::byte> numbers(size_t bytes) {

@@ -147,8 +147,9 @@ class Machine {
 
   void threads(const Task& task, uint64_t end) {
     builtin(Builtin::end) = end;
-    builtin(Builtin::threads) = cut_.threads;
-    for (uint64_t t = 0; t < cut_.threads; t++) {
+    const uint64_t count = task.once ? std::max(end, cut_.threads) : cut_.threads;
+    builtin(Builtin::threads) = count;
+    for (uint64_t t = 0; t < count; t++) {
       builtin(Builtin::thread) = t;
       run(task.body);
     }

@@ -267,7 +267,8 @@ void run_kernel(Launch l, bool in_graph) {
   execute(l);
 #else
   auto word = [](uint64_t address) { return reinterpret_cast<uint32_t*>(address); };
-  if (l.words[1] && reached(l.words[1], 4, l.device) && *word(l.words[1]) == 0) return;
+  const Address guard = l.words[1] & ~Address(1);  // the lowest bit says something else
+  if (guard && reached(guard, 4, l.device) && *word(guard) == 0) return;
   if (reached(l.words[0], 4, l.device)) ++*word(l.words[0]);
 #endif
 }

@@ -106,6 +106,9 @@ inline constexpr uint32_t max_launch_number = 1 << 22;
 /// Set by the host, at any time, to end what runs on a stoppable target. The first loop or task to
 /// see it alone claims the record with stop_bit | claim, which no chunk takes for its own.
 inline constexpr uint32_t stop_bit = 0x40000000u;
+/// Set in the guard of a launch on a target that is told of failures, where one before may have
+/// failed.
+inline constexpr uint64_t asks_bit = 1;
 struct ErrorRecord {
   uint32_t state = 0;  ///< 0, a claim, or stop_bit with or without one
   uint32_t site = 0;

@@ -22,6 +22,11 @@ struct TargetTraits {
   /// The host writes to the error record while launches run: loops that may be long ask there
   /// whether their launch is to end.
   bool stoppable = false;
+  /// Launches say whether one before them may have failed (Launch::asks): only then tasks ask the
+  /// error record before they start.
+  bool told_of_failures = false;
+  /// Launches of an element task with fewer than 2^31 iterations start a thread for each.
+  bool whole_grids = false;
   uint32_t lanes = 0;  ///< iterations to take through inner loops together; 0: one by one
   /// Functions may be called: what reports a failed check, and those of the math library in tasks
   /// that hold more than `most_copied` operations of them. Else they are copied.

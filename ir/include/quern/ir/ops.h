@@ -55,7 +55,8 @@ enum class AtomicOp : uint8_t { add, mul, min, max, bit_and, bit_or, bit_xor, ex
 /// 2^31 iterations, `reciprocal` is abi::reciprocal of the extent of the innermost one in the order
 /// of its walk, `next_reciprocal` that of the next. A combine task runs `end` threads, which
 /// share them as an element task's do; it reads the `rows` rows of partial values from `first_row`
-/// on. In a task with lanes `chunk` is the number of the lane, until lower_loops replaces it.
+/// on. `asks` is 0 in a launch before which none can have failed, on targets that are told so
+/// (TargetTraits::told_of_failures). In a task with lanes `chunk` is the number of the lane, until lower_loops replaces it.
 /// `iteration` is the linear number of the iteration in its domain (a serial task: 0); lower_loops
 /// replaces it.
 enum class Builtin : uint8_t {
@@ -69,6 +70,7 @@ enum class Builtin : uint8_t {
   next_reciprocal,
   first_row,
   rows,
+  asks,
   iteration
 };
 

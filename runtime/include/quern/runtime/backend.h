@@ -53,6 +53,7 @@ struct Launch {
   uint64_t iterations = 1, grain = 1, chunks = 1;
   uint64_t operations = 0;  ///< of all iterations, estimated
   Address args = 0, guard = 0;
+  bool asks = true;  ///< a launch before may have failed (TargetTraits::told_of_failures)
   std::array<uint64_t, 2> words = {};
 };
 struct Copy {

@@ -30,6 +30,7 @@ struct LaunchRecord {
   /// Key of its random numbers: the device's seed, and the launches since it was set.
   uint32_t seed = 0, since_seed = 0;
   std::shared_ptr<const Reporter> reporter;
+  bool asks = true;  ///< this launch, or one before that no wait has asked about, can fail
 
  private:
   friend class Device;
