@@ -78,13 +78,18 @@ void print(const Row& r) {
 }
 }  // namespace
 
-Report::Report(quern::Device device, int pairs) : device_(device), pairs_(pairs) {
-  const std::string name = device.name();
+Report::Report(quern::Device device, std::function<void(const Work&)> visit)
+    : Report(std::move(device), 0) {
+  visit_ = std::move(visit);
+}
+
+Report::Report(quern::Device device, int pairs) : device_(std::move(device)), pairs_(pairs) {
+  const std::string name = device_.name();
   const bool is_cuda = name.starts_with("cuda");
   on_gpu_ = is_cuda || name.starts_with("rocm");
   if (!is_cuda) return;
   cuda_ = cuda::functions();
-  quern::interop::Handles handles = quern::interop::handles(device);
+  quern::interop::Handles handles = quern::interop::handles(device_);
   stream_ = handles.stream;
   if (cuda_) cuda_->use_device(handles.device);
 }

@@ -59,8 +59,7 @@ class Report {
  public:
   Report(quern::Device device, int pairs);
   /// Measures nothing: hands each work to `visit`.
-  Report(quern::Device device, std::function<void(const Work&)> visit)
-      : device_(device), visit_(std::move(visit)) {}
+  Report(quern::Device device, std::function<void(const Work&)> visit);
   quern::Device& device() { return device_; }
 
   /// The end of one run of a work: waits for the device. CUDA's and ROCm's take all runs of a

@@ -1,14 +1,25 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "bench/counts.h"
 #include "bench/cuda/check.h"
 #include "bench/harness.h"
 #include "bench/resources.h"
 
+namespace {
+template <class F>
+void with_file(const std::string& name, F write) {
+  std::FILE* file = std::fopen(name.c_str(), "w");
+  if (!file) throw quern::Error("cannot write " + name);
+  write(file);
+  if (std::fclose(file) != 0) throw quern::Error("cannot write all of " + name);
+}
+}  // namespace
+
 int main(int argc, char** argv) {
   CLI::App app{"Quern's benchmarks: median of interleaved pairs against hand-written C++"};
   std::string group, json, device_name;
-  std::string kernels, record;
+  std::string kernels, record, counts;
   int pairs = 9;
   app.add_option(
       "group", group,
@@ -22,6 +33,10 @@ int main(int argc, char** argv) {
                  "measure nothing: compile every kernel for every GPU and compare the registers, "
                  "spills, shared memory and instructions with those in this file");
   app.add_option("--record-kernels", record, "the same, and write them to this file");
+  app.add_option(
+      "--count", counts,
+      "measure nothing: run each work on the interpreter of PTX and write to this file what "
+      "its kernels and hand-written CUDA do; of one group, or of all that have kernels");
   CLI11_PARSE(app, argc, argv);
 
   const std::map<std::string, void (*)(bench::Report&)> groups = {
@@ -42,6 +57,16 @@ int main(int argc, char** argv) {
       if (!record.empty()) quern::gpus::write(recorded, record);
       return 0;
     }
+    if (!counts.empty()) {
+      std::vector<void (*)(bench::Report&)> chosen;
+      for (auto run : {bench::stream, bench::compute, bench::math, bench::linear, bench::simulate,
+                       bench::vision, bench::algorithms})
+        if (group.empty() || groups.at(group) == run) chosen.push_back(run);
+      const std::vector<bench::Counted> all = bench::count(chosen);
+      bench::print(stdout, all);
+      with_file(counts, [&](std::FILE* file) { bench::print(file, all); });
+      return 0;
+    }
     quern::Device device =
         device_name.empty() ? quern::Device() : quern::Device(device_name.c_str(), quern::Loc{});
     bench::Report report(device, pairs);
@@ -52,10 +77,7 @@ int main(int argc, char** argv) {
     for (const auto& [name, run] : groups)
       if (group.empty() || group == name) run(report);
     if (!json.empty()) {
-      std::FILE* file = std::fopen(json.c_str(), "w");
-      if (!file) throw quern::Error("cannot write " + json);
-      report.write_json(file);
-      if (std::fclose(file) != 0) throw quern::Error("cannot write all of " + json);
+      with_file(json, [&](std::FILE* file) { report.write_json(file); });
     }
   } catch (const std::exception& e) {
     std::fprintf(stderr, "quern_bench: %s\n", e.what());

@@ -11,12 +11,18 @@ using llvm::Value;
 namespace {
 constexpr unsigned row = 32;        ///< threads that shuffles reach
 constexpr unsigned most_rows = 32;  ///< a block has at most 1,024 threads
+
+bool in_loop(const ir::Inst& inst) {
+  for (const ir::Inst* around = inst.parent->parent; around; around = around->parent->parent)
+    if (around->is(ir::Op::loop) || around->is(ir::Op::while_)) return true;
+  return false;
+}
 }  // namespace
 
 /// One word for each row of threads, shared by the block.
-llvm::GlobalVariable* Emitter::partials() {
+llvm::GlobalVariable* Emitter::partials(int number) {
   llvm::Module& module = *function_->getParent();
-  const char* name = "block_partials";
+  const std::string name = "block_partials_" + std::to_string(number);
   if (auto* known = module.getNamedGlobal(name)) return known;
   auto* type = llvm::ArrayType::get(b_.getInt64Ty(), most_rows);
   auto* memory = new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::InternalLinkage,
@@ -54,7 +60,9 @@ Value* Emitter::block_reduce(const ir::Inst& inst) {
     v = b_.CreateSelect(b_.CreateICmpUGT(left, b_.getInt32(distance)), both, v);
   }
 
-  llvm::GlobalVariable* memory = partials();
+  // Two that follow each other have words of their own: the barrier of the second comes after all
+  // threads have read the first's.
+  llvm::GlobalVariable* memory = partials(reductions_++ % 2);
   auto place = [&](Value* number) {
     return b_.CreateInBoundsGEP(memory->getValueType(), memory, {b_.getInt32(0), number});
   };
@@ -87,7 +95,7 @@ Value* Emitter::block_reduce(const ir::Inst& inst) {
   b_.CreateBr(gather);
 
   b_.SetInsertPoint(done);
-  machine_.barrier(b_);  // the words are free for the next reduction
+  if (in_loop(inst)) machine_.barrier(b_);  // the words are free for the next round
   return total;
 }
 

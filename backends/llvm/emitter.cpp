@@ -66,7 +66,7 @@ void Emitter::enter_thread(const ir::Task& task) {
 }
 
 /// Returns where the guard's word is 0; yields what builtin `asks` is. A launch without a guard that
-/// does not ask either, the usual one, takes one branch for both.
+/// does not ask either, the usual one, makes one comparison.
 Value* Emitter::pass_guard(Value* guard) {
   BasicBlock *entry = b_.GetInsertBlock(), *any = block("any"), *test = block("test"),
              *body = block("body");
@@ -74,7 +74,7 @@ Value* Emitter::pass_guard(Value* guard) {
   b_.CreateCondBr(b_.CreateIsNull(bits), body, any);
   b_.SetInsertPoint(any);
   Value* bit = b_.getInt64(ir::abi::asks_bit);
-  Value* asks = b_.CreateAnd(bits, bit);
+  Value* asks = b_.CreateIsNotNull(b_.CreateAnd(bits, bit));
   Value* address = b_.CreateAnd(bits, b_.CreateNot(bit));
   b_.CreateCondBr(b_.CreateIsNull(address), body, test);
   b_.SetInsertPoint(test);
@@ -83,11 +83,11 @@ Value* Emitter::pass_guard(Value* guard) {
   BasicBlock* tested = b_.GetInsertBlock();
   b_.CreateBr(body);
   b_.SetInsertPoint(body);
-  llvm::PHINode* all = b_.CreatePHI(b_.getInt64Ty(), 3);
-  all->addIncoming(b_.getInt64(0), entry);
+  llvm::PHINode* all = b_.CreatePHI(b_.getInt1Ty(), 3);
+  all->addIncoming(b_.getFalse(), entry);
   all->addIncoming(asks, any);
   all->addIncoming(asks, tested);
-  return all;
+  return b_.CreateZExt(all, b_.getInt64Ty());
 }
 
 void Emitter::return_unless(Value* condition) {

@@ -56,7 +56,8 @@ class Emitter {
   // block.cpp
   llvm::Value* block_reduce(const ir::Inst& inst);
   llvm::Value* shuffle_down(llvm::Value* v, unsigned distance);
-  llvm::GlobalVariable* partials();
+  llvm::GlobalVariable* partials(int number);
+  int reductions_ = 0;  ///< of blocks, in the function so far
 
   void return_unless(llvm::Value* condition);
   llvm::Value* offset(llvm::Value* address, llvm::Value* bytes);
@@ -75,7 +76,8 @@ class Emitter {
   void any_loop(const ir::Inst& inst);
   void counted_loop(const ir::Inst& inst);
   void while_loop(const ir::Inst& inst);
-  llvm::MDNode* loop_facts(llvm::MDNode* group, unsigned width = 0);
+  static unsigned rounds_together(const ir::Region* body);
+  llvm::MDNode* loop_facts(llvm::MDNode* group, unsigned width = 0, unsigned unroll = 0);
   llvm::Value* key_of(const ir::Value* v, ir::Op op);
   void set_key(const ir::Value* v, Key key);
   bool extreme_step(const ir::Inst& inst);

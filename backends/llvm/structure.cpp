@@ -108,6 +108,14 @@ bool Emitter::extreme_step(const ir::Inst& inst) {
   return true;
 }
 
+/// A thread's share of the iterations goes by in such steps: short rounds are mostly the test for the next.
+unsigned Emitter::rounds_together(const ir::Region* body) {
+  constexpr size_t short_round = 40;
+  size_t operations = 0;
+  ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst*) { operations++; });
+  return operations <= short_round ? 4 : 1;
+}
+
 /// Rotated: guard, body, test at the end, which LLVM's loop passes want. A step other than 1
 /// counts rounds, so that an index that would wrap ends the loop.
 void Emitter::counted_loop(const ir::Inst& inst) {
@@ -185,7 +193,8 @@ void Emitter::counted_loop(const ir::Inst& inst) {
     round->addIncoming(next_round, latch);
   }
   auto* branch = b_.CreateCondBr(more, head, after);
-  branch->setMetadata(llvm::LLVMContext::MD_loop, loop_facts(group));
+  branch->setMetadata(llvm::LLVMContext::MD_loop,
+                      loop_facts(group, 0, strides ? rounds_together(body) : 0));
   index->addIncoming(next_index, latch);
   for (size_t k = 0; k < count; k++) carried[k]->addIncoming(next[k], latch);
 
@@ -201,8 +210,9 @@ void Emitter::counted_loop(const ir::Inst& inst) {
 }
 
 /// The loop ends; where `group` is given its accesses of different iterations do not depend on
-/// one another (or race, and then any order will do). `width` lanes at a time; 0: as LLVM likes.
-llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group, unsigned width) {
+/// one another (or race, and then any order will do). `width` lanes at a time, `unroll` rounds behind
+/// each other; 0: as LLVM likes.
+llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group, unsigned width, unsigned unroll) {
   auto named = [&](const char* name, llvm::Metadata* value) {
     std::vector<llvm::Metadata*> items = {llvm::MDString::get(context_, name)};
     if (value) items.push_back(value);
@@ -210,6 +220,9 @@ llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group, unsigned width) {
   };
   std::vector<llvm::Metadata*> facts = {nullptr, named("llvm.loop.mustprogress", nullptr)};
   if (group) facts.push_back(named("llvm.loop.parallel_accesses", group));
+  if (unroll > 1)
+    facts.push_back(
+        named("llvm.loop.unroll.count", llvm::ConstantAsMetadata::get(b_.getInt32(unroll))));
   if (brief_) width = 1;
   if (width) {
     auto number = [&](unsigned n) { return llvm::ConstantAsMetadata::get(b_.getInt32(n)); };

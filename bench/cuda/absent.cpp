@@ -1,4 +1,4 @@
-// In place of reference.cu where there is no nvcc.
+// In place of reference.cpp where there is no nvcc.
 #include "bench/cuda/reference.h"
 
 namespace bench::cuda {

@@ -1,12 +1,16 @@
 #pragma once
 // Hand-written CUDA of the benchmarked algorithms, as one would write them without Quern. All
-// pointers lead to the device's memory, all work goes into the stream given and is not waited for.
+// pointers lead to the device's memory, all work goes into the stream given (null: one of their own) and is
+// not waited for.
 #include <cstddef>
 #include <cstdint>
 
 namespace bench::cuda {
 
 using Stream = void*;  ///< cudaStream_t
+
+constexpr int block = 256;  ///< threads
+constexpr int chains = 8;   ///< of dependent multiply-adds in a thread
 
 /// A fluid of 3D MLS-MPM in arrays of components; nodes of {momentum or velocity, mass}.
 struct Mpm3d {
@@ -17,7 +21,7 @@ struct Mpm3d {
 };
 
 struct Functions {
-  void (*use_device)(int index);
+  void (*use_device)(int index);  ///< to be called first
   void (*wait)(Stream stream);
   void* (*allocate)(size_t bytes);
   void (*release)(void* memory);
@@ -38,11 +42,11 @@ struct Functions {
                 float dt, int n, Stream stream);
   /// A substep of examples/mpm3d.h: a thread a particle or node, atomic adds on a dense grid.
   void (*mpm3d_substep)(const Mpm3d& state, Stream stream);
-  /// `rounds` dependent multiply-adds in 8 chains a thread; the flops of the run.
+  /// `rounds` dependent multiply-adds in each of `chains` a thread; the flops of the run.
   double (*multiply_adds)(int rounds, Stream stream);
 };
 
-/// Null in a build without nvcc. Its functions throw std::runtime_error in CUDA's words.
+/// Null in a build without nvcc. Its functions throw quern::Error in CUDA's words.
 const Functions* functions();
 
 }  // namespace bench::cuda

@@ -422,12 +422,13 @@ EXPORT(cuLaunchKernel, hipModuleLaunchKernel)(FunctionHandle function, unsigned 
   for (size_t k = 0; k < l.code->parameter_offsets.size(); k++)
     std::memcpy(l.parameters.data() + l.code->parameter_offsets[k], parameters[k],
                 l.code->parameter_sizes[k]);
-#endif
+#else
   for (int k = 0; k < 5; k++) std::memcpy(&l.words[k], parameters[k], 8);
   auto* first = static_cast<const std::byte*>(parameters[0]);
   if (reached(reinterpret_cast<Address>(first), 1, f->module->device))
     misuse("a parameter that lies in the memory of the device");
   l.first.assign(first, first + recorder().first_bytes);
+#endif
   l.device = of(stream)->device;
   of(stream)->put([l](bool in_graph) { run_kernel(l, in_graph); });
   return 0;

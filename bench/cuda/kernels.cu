@@ -1,46 +1,33 @@
+// The kernels of bench/cuda/reference.h, as one would write them without Quern.
 #include "bench/cuda/reference.h"
-
-#include <cuda_runtime.h>
-
-#include <algorithm>
-#include <stdexcept>
-#include <string>
-
-namespace bench::cuda {
 
 namespace {
 
-void expect(cudaError_t code, const char* what) {
-  if (code != cudaSuccess)
-    throw std::runtime_error(std::string("CUDA, ") + what + ": " + cudaGetErrorString(code));
-}
-void launched() { expect(cudaGetLastError(), "launching"); }
-cudaStream_t in(Stream stream) { return static_cast<cudaStream_t>(stream); }
-
-constexpr int block = 256;
-unsigned blocks_for(size_t n) { return unsigned((n + block - 1) / block); }
+using bench::cuda::block;
+using bench::cuda::chains;
+using bench::cuda::Mpm3d;
 
 __device__ size_t linear_index() { return size_t(blockIdx.x) * blockDim.x + threadIdx.x; }
 
-__global__ void nothing_kernel(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) {}
+extern "C" __global__ void nothing_kernel(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) {}
 
-__global__ void fill_kernel(float* y, float v, size_t n) {
+extern "C" __global__ void fill_kernel(float* y, float v, size_t n) {
   size_t i = linear_index();
   if (i < n) y[i] = v;
 }
 
-__global__ void copy_kernel(const float* __restrict__ x, float* __restrict__ y, size_t n) {
+extern "C" __global__ void copy_kernel(const float* __restrict__ x, float* __restrict__ y, size_t n) {
   size_t i = linear_index();
   if (i < n) y[i] = x[i];
 }
 
-__global__ void saxpy_kernel(float a, const float* __restrict__ x, float* __restrict__ y,
+extern "C" __global__ void saxpy_kernel(float a, const float* __restrict__ x, float* __restrict__ y,
                              size_t n) {
   size_t i = linear_index();
   if (i < n) y[i] = a * x[i] + y[i];
 }
 
-__global__ void triad_kernel(float* __restrict__ a, const float* __restrict__ b,
+extern "C" __global__ void triad_kernel(float* __restrict__ a, const float* __restrict__ b,
                              const float* __restrict__ c, float s, size_t n) {
   size_t i = linear_index();
   if (i < n) a[i] = b[i] + s * c[i];
@@ -51,7 +38,7 @@ __device__ float warp_sum(float v) {
   return v;
 }
 
-__global__ void sum_kernel(const float* __restrict__ x, size_t n, float* total) {
+extern "C" __global__ void sum_kernel(const float* __restrict__ x, size_t n, float* total) {
   __shared__ float of_warp[block / 32];
   float v = 0;
   const size_t stride = size_t(gridDim.x) * block;
@@ -69,7 +56,7 @@ __global__ void sum_kernel(const float* __restrict__ x, size_t n, float* total) 
   if (threadIdx.x == 0) atomicAdd(total, v);
 }
 
-__global__ void stencil_kernel(const float* __restrict__ u, float* __restrict__ v, int n) {
+extern "C" __global__ void stencil_kernel(const float* __restrict__ u, float* __restrict__ v, int n) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x + 1;
   const int i = blockIdx.y * blockDim.y + threadIdx.y + 1;
   if (i >= n - 1 || j >= n - 1) return;
@@ -77,7 +64,7 @@ __global__ void stencil_kernel(const float* __restrict__ u, float* __restrict__ 
   v[k] = 0.25f * (u[k - n] + u[k + n] + u[k - 1] + u[k + 1]);
 }
 
-__global__ void nbody_kernel(const float* __restrict__ x, const float* __restrict__ y,
+extern "C" __global__ void nbody_kernel(const float* __restrict__ x, const float* __restrict__ y,
                              const float* __restrict__ z, float* __restrict__ vx,
                              float* __restrict__ vy, float* __restrict__ vz, float dt, int n) {
   __shared__ float3 tile[block];
@@ -122,7 +109,7 @@ struct Spline {
 
 constexpr float dt = 8e-5f, gravity = 9.8f, young = 400;
 
-__global__ void to_grid_kernel(Mpm3d s) {
+extern "C" __global__ void to_grid_kernel(Mpm3d s) {
   const int p = int(linear_index());
   if (p >= s.particles) return;
   const float dx = 1.0f / float(s.n_grid), inv_dx = float(s.n_grid), mass = 0.25f * dx * dx;
@@ -151,7 +138,7 @@ __global__ void to_grid_kernel(Mpm3d s) {
       }
 }
 
-__global__ void grid_kernel(Mpm3d s) {
+extern "C" __global__ void grid_kernel(Mpm3d s) {
   const int n = s.n_grid, at = int(linear_index());
   if (at >= n * n * n) return;
   float4* nodes = reinterpret_cast<float4*>(s.nodes);
@@ -166,7 +153,7 @@ __global__ void grid_kernel(Mpm3d s) {
   nodes[at] = make_float4(v[0], v[1], v[2], node.w);
 }
 
-__global__ void to_particles_kernel(Mpm3d s) {
+extern "C" __global__ void to_particles_kernel(Mpm3d s) {
   const int p = int(linear_index());
   if (p >= s.particles) return;
   const float inv_dx = float(s.n_grid);
@@ -196,8 +183,7 @@ __global__ void to_particles_kernel(Mpm3d s) {
   s.j[p] *= 1 + dt * (c[0][0] + c[1][1] + c[2][2]);
 }
 
-constexpr int chains = 8;
-__global__ void multiply_adds_kernel(int rounds, float* sink) {
+extern "C" __global__ void multiply_adds_kernel(int rounds, float* sink) {
   float v[chains];
   for (int c = 0; c < chains; c++) v[c] = float(threadIdx.x + c);
   for (int k = 0; k < rounds; k++)
@@ -207,121 +193,4 @@ __global__ void multiply_adds_kernel(int rounds, float* sink) {
   if (sum < 0) *sink = sum;  // never, and the compiler cannot know
 }
 
-int multiprocessors() {
-  int device = 0, count = 0;
-  expect(cudaGetDevice(&device), "asking for the device");
-  expect(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
-         "asking for the multiprocessors");
-  return count;
-}
-
-/// A float on the device and one that the host reads, for results.
-struct Result {
-  float *device = nullptr, *host = nullptr;
-};
-const Result& result() {
-  static const Result r = [] {
-    Result made;
-    expect(cudaMalloc(&made.device, sizeof(float)), "allocating");
-    expect(cudaMallocHost(&made.host, sizeof(float)), "allocating");
-    return made;
-  }();
-  return r;
-}
-
-const Functions table = {
-    .use_device = [](int index) { expect(cudaSetDevice(index), "choosing a device"); },
-    .wait = [](Stream s) { expect(cudaStreamSynchronize(in(s)), "waiting"); },
-    .allocate =
-        [](size_t bytes) {
-          void* memory = nullptr;
-          expect(cudaMalloc(&memory, bytes), "allocating");
-          return memory;
-        },
-    .release = [](void* memory) { expect(cudaFree(memory), "freeing"); },
-    .upload =
-        [](void* to, const void* from, size_t bytes) {
-          expect(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "uploading");
-        },
-    .download =
-        [](void* to, const void* from, size_t bytes) {
-          expect(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "downloading");
-        },
-    .nothing =
-        [](Stream s) {
-          nothing_kernel<<<1, block, 0, in(s)>>>(1, 2, 3, 4, 5);
-          launched();
-        },
-    .memcpy =
-        [](float* to, const float* from, size_t n, Stream s) {
-          expect(cudaMemcpyAsync(to, from, n * sizeof(float), cudaMemcpyDeviceToDevice, in(s)),
-                 "copying");
-        },
-    .fill =
-        [](float* y, float v, size_t n, Stream s) {
-          fill_kernel<<<blocks_for(n), block, 0, in(s)>>>(y, v, n);
-          launched();
-        },
-    .copy =
-        [](const float* x, float* y, size_t n, Stream s) {
-          copy_kernel<<<blocks_for(n), block, 0, in(s)>>>(x, y, n);
-          launched();
-        },
-    .saxpy =
-        [](float a, const float* x, float* y, size_t n, Stream s) {
-          saxpy_kernel<<<blocks_for(n), block, 0, in(s)>>>(a, x, y, n);
-          launched();
-        },
-    .triad =
-        [](float* a, const float* b, const float* c, float scale, size_t n, Stream s) {
-          triad_kernel<<<blocks_for(n), block, 0, in(s)>>>(a, b, c, scale, n);
-          launched();
-        },
-    .sum =
-        [](const float* x, size_t n, Stream s) {
-          const Result& r = result();
-          expect(cudaMemsetAsync(r.device, 0, sizeof(float), in(s)), "clearing");
-          const unsigned most = unsigned(multiprocessors()) * 8;
-          sum_kernel<<<std::min(std::max(1u, blocks_for(n / 4)), most), block, 0, in(s)>>>(
-              x, n, r.device);
-          launched();
-          expect(cudaMemcpyAsync(r.host, r.device, sizeof(float), cudaMemcpyDeviceToHost, in(s)),
-                 "copying");
-          expect(cudaStreamSynchronize(in(s)), "waiting");
-          return *r.host;
-        },
-    .stencil =
-        [](const float* u, float* v, int n, Stream s) {
-          const dim3 threads(32, 8), blocks((n + 29) / 32, (n + 5) / 8);
-          stencil_kernel<<<blocks, threads, 0, in(s)>>>(u, v, n);
-          launched();
-        },
-    .nbody =
-        [](const float* x, const float* y, const float* z, float* vx, float* vy, float* vz,
-           float step, int n, Stream s) {
-          nbody_kernel<<<blocks_for(size_t(n)), block, 0, in(s)>>>(x, y, z, vx, vy, vz, step, n);
-          launched();
-        },
-    .mpm3d_substep =
-        [](const Mpm3d& m, Stream s) {
-          const size_t nodes = size_t(m.n_grid) * m.n_grid * m.n_grid;
-          expect(cudaMemsetAsync(m.nodes, 0, nodes * 4 * sizeof(float), in(s)), "clearing");
-          to_grid_kernel<<<blocks_for(size_t(m.particles)), block, 0, in(s)>>>(m);
-          grid_kernel<<<blocks_for(nodes), block, 0, in(s)>>>(m);
-          to_particles_kernel<<<blocks_for(size_t(m.particles)), block, 0, in(s)>>>(m);
-          launched();
-        },
-    .multiply_adds =
-        [](int rounds, Stream s) {
-          const unsigned blocks = unsigned(multiprocessors()) * 8;
-          multiply_adds_kernel<<<blocks, block, 0, in(s)>>>(rounds, result().device);
-          launched();
-          return 2.0 * chains * rounds * blocks * block;
-        },
-};
-
 }  // namespace
-
-const Functions* functions() { return &table; }
-
-}  // namespace bench::cuda

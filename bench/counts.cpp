@@ -1,0 +1,145 @@
+#include "bench/counts.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "bench/cuda/check.h"
+#include "bench/roofline.h"
+
+namespace bench {
+
+using quern::ptx::Class;
+using quern::ptx::Counts;
+
+namespace {
+
+/// What the interpreter has counted since the last call.
+Counts taken() {
+  static auto* counts = [] {
+    const char* name = std::getenv("QUERN_CUDA_LIBRARY");
+    void* library = name ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : nullptr;
+    void* function = library ? dlsym(library, "quern_ptx_counts") : nullptr;
+    if (!function)
+      throw quern::Error("counts are of the interpreter of PTX, which QUERN_CUDA_LIBRARY names");
+    return reinterpret_cast<Counts* (*)()>(function)();
+  }();
+  return std::exchange(*counts, {});
+}
+
+uint64_t sum(const uint64_t (&of_classes)[quern::ptx::class_count]) {
+  return std::accumulate(std::begin(of_classes), std::end(of_classes), uint64_t(0));
+}
+
+double instructions(const Counted& row) { return double(sum(row.quern.instructions)); }
+/// Larger runs take the interpreter more than a second or two.
+constexpr double most_instructions = 8e6;
+
+using Number = unsigned long long;
+
+void print_side(std::FILE* to, const char* side, const Counts& c) {
+  const uint64_t all = sum(c.instructions);
+  std::fprintf(to,
+               "  %-6s %9llu instructions, %4.1f lanes; %9llu arithmetic, %7llu special; %8llu sectors "
+               "(ideal %llu)",
+               side, Number(all), all ? double(sum(c.lanes)) / double(all) : 0, Number(arithmetic(c)),
+               Number(special(c)), Number(c.sectors), Number(c.ideal_sectors));
+  if (c.atomics)
+    std::fprintf(to, "; %llu atomics, %llu collide", Number(c.atomics), Number(c.colliding_atomics));
+  if (c.shared_requests)
+    std::fprintf(to, "; shared memory %llu requests, %llu passes", Number(c.shared_requests),
+                 Number(c.shared_passes));
+  if (c.barriers) std::fprintf(to, "; %llu barriers", Number(c.barriers));
+  std::fprintf(to, "\n");
+}
+
+void print_ratios(std::FILE* to, const Counts& quern, const Counts& cuda) {
+  std::fprintf(to, "  ratio ");
+  auto ratio = [&](const char* what, uint64_t mine, uint64_t theirs) {
+    if (theirs)
+      std::fprintf(to, " %s %.2f", what, double(mine) / double(theirs));
+    else if (mine)
+      std::fprintf(to, " %s %llu to none", what, Number(mine));
+  };
+  ratio("arithmetic", arithmetic(quern), arithmetic(cuda));
+  ratio("special", special(quern), special(cuda));
+  ratio("sectors", quern.sectors, cuda.sectors);
+  ratio("atomics", quern.atomics, cuda.atomics);
+  ratio("barriers", quern.barriers, cuda.barriers);
+  std::fprintf(to, "\n");
+}
+
+void print_model(std::FILE* to, const Counted& row) {
+  std::fprintf(to, "  model ");
+  for (const GpuFigures& gpu : modelled_gpus()) {
+    const Prediction mine = predict(gpu, row.quern, row.bytes);
+    std::fprintf(to, " %s %.3g us (%s)", gpu.name, mine.seconds * 1e6, mine.bound);
+    if (!row.cuda) continue;
+    const Prediction theirs = predict(gpu, *row.cuda, row.bytes);
+    std::fprintf(to, ", CUDA %.3g us (%s)", theirs.seconds * 1e6, theirs.bound);
+  }
+  std::fprintf(to, "\n");
+}
+
+}  // namespace
+
+uint64_t arithmetic(const Counts& c) {
+  return c.instructions[size_t(Class::integer)] + c.instructions[size_t(Class::floating)] +
+         c.instructions[size_t(Class::compare)];
+}
+
+uint64_t special(const Counts& c) { return c.instructions[size_t(Class::special)]; }
+
+std::vector<Counted> count(const std::vector<void (*)(Report&)>& groups) {
+  std::vector<Counted> all;
+  taken();
+  quern::Device device("cuda");
+  const cuda::Functions* cuda = nullptr;
+  auto counted = [&](const std::function<void()>& run) {
+    taken();
+    run();
+    device.synchronize();
+    return taken();
+  };
+  Report report(device, [&](const Work& work) {
+    auto known = std::ranges::find(all, work.name, &Counted::name);
+    const double amount = work.bytes + work.flops;
+    if (known != all.end() && instructions(*known) * (amount / known->amount) > most_instructions)
+      return;
+    std::fprintf(stderr, "counting %s, %s\n", work.name.c_str(), work.size.c_str());
+    Counted row{work.name, work.size, work.bytes, amount, counted(work.quern), {}};
+    if (cuda && work.cuda)
+      row.cuda = counted([&] {
+        work.cuda(*cuda, nullptr);
+        cuda->wait(nullptr);
+      });
+    if (known != all.end())
+      *known = std::move(row);
+    else
+      all.push_back(std::move(row));
+  });
+  cuda = report.cuda();
+  if (cuda) cuda::expect_right(*cuda);
+  for (auto group : groups) group(report);
+  return all;
+}
+
+void print(std::FILE* to, const std::vector<Counted>& all) {
+  std::fprintf(to,
+               "Instructions of warps on an interpreter of PTX, no hardware; the model's times are lower "
+               "bounds (bench/roofline.h)\n");
+  for (const Counted& row : all) {
+    std::fprintf(to, "%s  %s\n", row.name.c_str(), row.size.c_str());
+    print_side(to, "Quern", row.quern);
+    if (row.cuda) {
+      print_side(to, "CUDA", *row.cuda);
+      print_ratios(to, row.quern, *row.cuda);
+    }
+    print_model(to, row);
+  }
+}
+
+}  // namespace bench

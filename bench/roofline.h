@@ -1,0 +1,35 @@
+#pragma once
+// A model of the time that kernels take on GPUs that are not here, from counts and published figures.
+//
+// A kernel takes as long as the busiest of these would alone (Williams, Waterman and Patterson,
+// "Roofline", CACM 2009): DRAM with the bytes that must move, the L1 caches with the sectors asked for,
+// the schedulers with the warp instructions, the units for floats, for integers and for special
+// functions with theirs. Assumed: caches hold what is read again, so that DRAM sees each byte once;
+// all units are busy all the time; moves and conversions of PTX cost nothing, as ptxas removes most;
+// launches, latency, atomics that collide, and f64 at other rates do not count. It is a lower bound,
+// and good for comparing two kernels that do the same.
+#include <array>
+#include <string>
+
+#include "tests/gpu/ptx/machine.h"
+
+namespace bench {
+
+struct GpuFigures {
+  const char* name;
+  double bandwidth;  ///< of DRAM, bytes/s
+  double multiprocessors, clock;
+  double floats, integers, specials;  ///< warp instructions a cycle and multiprocessor
+};
+
+/// NVIDIA's: H100 (SXM), A100 (SXM, 80 GB), RTX 4090.
+const std::array<GpuFigures, 3>& modelled_gpus();
+
+struct Prediction {
+  double seconds = 0;
+  const char* bound = "";  ///< "DRAM", "L1", "issue", "float", "integer", "special"
+};
+/// `bytes` must move between DRAM and the chip; 0: not known, DRAM does not count.
+Prediction predict(const GpuFigures& gpu, const quern::ptx::Counts& counts, double bytes);
+
+}  // namespace bench
