@@ -42,13 +42,15 @@ using Number = unsigned long long;
 
 void print_side(std::FILE* to, const char* side, const Counts& c) {
   const uint64_t all = sum(c.instructions);
-  std::fprintf(to,
-               "  %-6s %9llu instructions, %4.1f lanes; %9llu arithmetic, %7llu special; %8llu sectors "
-               "(ideal %llu)",
-               side, Number(all), all ? double(sum(c.lanes)) / double(all) : 0, Number(arithmetic(c)),
-               Number(special(c)), Number(c.sectors), Number(c.ideal_sectors));
+  std::fprintf(
+      to,
+      "  %-6s %9llu instructions, %4.1f lanes; %9llu arithmetic, %7llu special; %8llu sectors "
+      "(ideal %llu)",
+      side, Number(all), all ? double(sum(c.lanes)) / double(all) : 0, Number(arithmetic(c)),
+      Number(special(c)), Number(c.sectors), Number(c.ideal_sectors));
   if (c.atomics)
-    std::fprintf(to, "; %llu atomics, %llu collide", Number(c.atomics), Number(c.colliding_atomics));
+    std::fprintf(to, "; %llu atomics, %llu collide", Number(c.atomics),
+                 Number(c.colliding_atomics));
   if (c.shared_requests)
     std::fprintf(to, "; shared memory %llu requests, %llu passes", Number(c.shared_requests),
                  Number(c.shared_passes));
@@ -128,9 +130,10 @@ std::vector<Counted> count(const std::vector<void (*)(Report&)>& groups) {
 }
 
 void print(std::FILE* to, const std::vector<Counted>& all) {
-  std::fprintf(to,
-               "Instructions of warps on an interpreter of PTX, no hardware; the model's times are lower "
-               "bounds (bench/roofline.h)\n");
+  std::fprintf(
+      to,
+      "Instructions of warps on an interpreter of PTX, no hardware; the model's times are lower "
+      "bounds (bench/roofline.h)\n");
   for (const Counted& row : all) {
     std::fprintf(to, "%s  %s\n", row.name.c_str(), row.size.c_str());
     print_side(to, "Quern", row.quern);

@@ -3,8 +3,8 @@
 namespace bench {
 
 namespace {
-constexpr double issued = 4;       // warp instructions a cycle: one of each of four schedulers
-constexpr double l1_sectors = 4;   // of 32 bytes a cycle: 128 bytes
+constexpr double issued = 4;      // warp instructions a cycle: one of each of four schedulers
+constexpr double l1_sectors = 4;  // of 32 bytes a cycle: 128 bytes
 constexpr double sector_bytes = 32;
 }  // namespace
 

@@ -146,6 +146,8 @@ class Scalar {
     bool is_signed = ir::is_signed(to);
     auto* target = b.getIntNTy(width);
     auto* wide = b.getIntNTy(width < 32 ? 32 : width);
+    // The bounds of the integers are no halves: they would be infinite.
+    if (x->getType()->isHalfTy()) x = b.CreateFPExt(x, b.getFloatTy());
     // Narrow targets go through i32, which holds all they need, and converts in one instruction.
     Value* raw = is_signed || width < 32 ? b.CreateFPToSI(x, wide) : b.CreateFPToUI(x, wide);
     Value* fits = b.CreateTrunc(b.CreateFreeze(raw), target);

@@ -157,7 +157,8 @@ const Functions table = {
     .release = [](void* p) { call("freeing", [&](auto& api) { return api.free(at(p)); }); },
     .upload =
         [](void* to, const void* from, size_t bytes) {
-          call("uploading", [&](auto& api) { return api.upload(at(to), from, bytes, in(nullptr)); });
+          call("uploading",
+               [&](auto& api) { return api.upload(at(to), from, bytes, in(nullptr)); });
           wait(nullptr);
         },
     .download = [](void* to, const void* from,

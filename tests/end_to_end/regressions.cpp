@@ -132,3 +132,19 @@ TEST_CASE("what hangs on a special case of a function is done once that is known
     CHECK(wrong == 0);
   });
 }
+
+TEST_CASE("an infinite half becomes the nearest integer where the compiler knows it") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int64_t> x{device, {3}};
+    qn::Kernel k{[&] {
+                   Var<Array<qn::half, 4>> zeros;  // which only the back end's compiler finds out
+                   auto large = cast<int>(zeros[0]) + 505118679;
+                   x[0] = cast<int>(cast<qn::half>(large));
+                   x[1] = cast<int>(cast<qn::half>(-large));
+                   x[2] = cast<int64_t>(cast<qn::half>(-large));
+                 },
+                 qn::Options{.checked = false}};
+    k();
+    CHECK(qn::to_vector(x) == std::vector<int64_t>{INT32_MAX, INT32_MIN, INT64_MIN});
+  });
+}

@@ -1,0 +1,171 @@
+// AMD's instruction set cannot be executed here. What can be judged is which instructions on floats a
+// pattern of operations becomes: exactly those that its meaning asks for (docs/semantics.md, sections 3
+// and 8; instructions round as their name says, "RDNA3" and "CDNA3 Instruction Set Architecture").
+#include <algorithm>
+#include <regex>
+#include <set>
+
+#include "quern/ir/lower.h"
+#include "quern/ir/text.h"
+#include "runtime/variant.h"
+#include "tests/catch.h"
+#include "tools/gpus/gpus.h"
+
+using namespace quern;
+
+namespace {
+
+/// One of each architecture: CDNA2, CDNA3, RDNA2, RDNA3, RDNA4.
+const char* architectures[] = {"gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"};
+
+/// Operations that make %r of %a and %b, of type `type`; T in them stands for it.
+struct Pattern {
+  const char* code;
+  std::multiset<std::string> strict, contracted;  ///< T stands for the type here, too
+};
+
+std::string with_type(const std::string& text, const std::string& type) {
+  return std::regex_replace(text, std::regex("\\bT\\b"), type);
+}
+
+/// out[i] = %r, of this type, for %a and %b of another.
+std::string element_wise(const std::string& code, const std::string& type, const std::string& out) {
+  return "quern 1\nkernel @k level=structured\nbinding field rank=1 " + type +
+         " \"x\"\nbinding field rank=1 " + type + " \"y\"\nbinding field rank=1 " + out +
+         " \"out\"\nbody {\n%zero = constant<0> : i32\n%n = extent<0.0> : i32\n"
+         "parallel ordinal=0 %zero, %n {(%i: i32)\n%a = load<0.0> %i : " +
+         type + "\n%b = load<1.0> %i : " + type + "\n" + code +
+         "\nstore<2.0> %i, %r\nyield\n}\nyield\n}\n";
+}
+
+std::string assembly(const std::string& name, const std::string& text, bool strict) {
+  std::unique_ptr<ir::Kernel> kernel = ir::parse(text);
+  ir::Signature signature;
+  for (uint32_t k = 0; k < kernel->bindings.size(); k++) signature.fields.push_back({true, k + 1});
+  signature.modes.strict = strict;
+  for (const gpus::Gpu& gpu : gpus::all()) {
+    if (gpu.name != name) continue;
+    auto lowered = runtime::prepare(*kernel, signature, gpu.target).kernel;
+    return gpu.compiler->listing(*lowered, gpu.target, "amdgcn");
+  }
+  throw std::runtime_error("no GPU " + name);
+}
+
+/// The instructions on floats, without what says how they are encoded: "mul_f32".
+std::multiset<std::string> on_floats(const std::string& text) {
+  const std::regex instruction("\\n\\s+v_(pk_|dual_)?([a-z0-9_]*f(16|32|64)[a-z0-9_]*)");
+  std::multiset<std::string> all;
+  for (std::sregex_iterator at(text.begin(), text.end(), instruction), end; at != end; ++at) {
+    std::string name = std::regex_replace(at->str(2), std::regex("_e(32|64)(_dpp)?$"), "");
+    if (name.starts_with("fmac")) name.erase(3, 1);  // it adds to its own result
+    if (name.starts_with("fmaak") || name.starts_with("fmamk")) name.erase(3, 2);  // a constant in it
+    all.insert(name);
+  }
+  return all;
+}
+
+std::multiset<std::string> named(const std::multiset<std::string>& pattern,
+                                 const std::string& type) {
+  std::multiset<std::string> all;
+  for (const std::string& name : pattern) all.insert(name + "_" + type);
+  return all;
+}
+
+std::string listed(const std::multiset<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += name + " ";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("AMD's instructions of a pattern are those of its meaning") {
+  const Pattern patterns[] = {
+      // Signs of zeros: x + 0 is +0 for -0, 0 - x is +0 for +0, x - 0 and x + -0 are x.
+      {"%z = constant<0> : T\n%r = add %a, %z : T", {"add"}, {"add"}},
+      {"%z = constant<0> : T\n%r = sub %z, %a : T", {"sub"}, {"sub"}},
+      {"%z = constant<0> : T\n%r = sub %a, %z : T", {}, {}},
+      {"%z = constant<-0> : T\n%r = add %a, %z : T", {}, {}},
+      {"%r = neg %a : T", {}, {}},
+      {"%r = abs %a : T", {}, {}},
+      {"%r = copysign %a, %b : T", {}, {}},
+      {"%p = mul %a, %b : T\n%r = neg %p : T", {"mul"}, {"mul"}},
+      {"%p = abs %a : T\n%r = add %p, %b : T", {"add"}, {"add"}},
+      // NaN and infinity: nothing is known to cancel.
+      {"%r = sub %a, %a : T", {"sub"}, {"sub"}},
+      {"%z = constant<0> : T\n%r = mul %a, %z : T", {"mul"}, {"mul"}},
+      {"%c = constant<1> : T\n%r = mul %a, %c : T", {}, {}},
+      // Nothing is regrouped.
+      {"%p = add %a, %b : T\n%r = sub %p, %b : T", {"add", "sub"}, {"add", "sub"}},
+      {"%p = mul %a, %b : T\n%r = mul %p, %a : T", {"mul", "mul"}, {"mul", "mul"}},
+      {"%p = mul %a, %a : T\n%q = mul %b, %b : T\n%r = mul %p, %q : T",
+       {"mul", "mul", "mul"},
+       {"mul", "mul", "mul"}},
+      // Contraction: of a product and a sum, in default mode only.
+      {"%p = mul %a, %b : T\n%r = add %p, %b : T", {"mul", "add"}, {"fma"}},
+      {"%p = mul %a, %b : T\n%r = sub %p, %b : T", {"mul", "sub"}, {"fma"}},
+      {"%p = mul %a, %b : T\n%r = sub %b, %p : T", {"mul", "sub"}, {"fma"}},
+      {"%p = mul %a, %b : T\n%q = mul %a, %a : T\n%r = add %p, %q : T",
+       {"mul", "mul", "add"},
+       {"mul", "fma"}},
+      {"%r = fma %a, %b, %a : T", {"fma"}, {"fma"}},
+      {"%n = neg %a : T\n%r = fma %n, %b, %a : T", {"fma"}, {"fma"}},
+      // Rounding to whole numbers; to nearest, ties to even.
+      {"%r = floor %a : T", {"floor"}, {"floor"}},
+      {"%r = ceil %a : T", {"ceil"}, {"ceil"}},
+      {"%r = trunc %a : T", {"trunc"}, {"trunc"}},
+      {"%r = round %a : T", {"rndne"}, {"rndne"}},
+  };
+  for (const char* architecture : architectures)
+    for (const char* type : {"f16", "f32", "f64"})
+      for (const Pattern& p : patterns)
+        for (bool strict : {false, true}) {
+          const std::string code = with_type(p.code, type);
+          INFO(architecture << (strict ? " strict:\n" : ":\n") << code);
+          const std::string text = assembly(architecture, element_wise(code, type, type), strict);
+          CHECK(listed(on_floats(text)) == listed(named(strict ? p.strict : p.contracted, type)));
+        }
+}
+
+TEST_CASE("AMD's conversions round once") {
+  struct Conversion {
+    const char *from, *to;
+    std::multiset<std::string> wanted;
+  };
+  const Conversion conversions[] = {
+      {"f32", "f64", {"cvt_f64_f32"}}, {"f64", "f32", {"cvt_f32_f64"}},
+      {"f16", "f32", {"cvt_f32_f16"}}, {"f32", "f16", {"cvt_f16_f32"}},
+      {"i32", "f32", {"cvt_f32_i32"}}, {"u32", "f32", {"cvt_f32_u32"}},
+      {"i32", "f64", {"cvt_f64_i32"}}, {"u32", "f64", {"cvt_f64_u32"}},
+  };
+  for (const char* architecture : architectures) {
+    for (const Conversion& c : conversions) {
+      INFO(architecture << " " << c.from << " to " << c.to);
+      const std::string code = std::string("%r = convert %a : ") + c.to;
+      const std::string text = assembly(architecture, element_wise(code, c.from, c.to), true);
+      CHECK(listed(on_floats(text)) == listed(c.wanted));
+    }
+    // f64 to f16 by way of f32 would round twice: 1 + 2^-11 + 2^-40 would become 1.
+    INFO(architecture);
+    const std::string text =
+        assembly(architecture, element_wise("%r = convert %a : f16", "f64", "f16"), true);
+    CHECK(on_floats(text).count("cvt_f32_f64") + on_floats(text).count("cvt_f16_f32") < 2);
+  }
+}
+
+TEST_CASE("AMD's code leaves the modes of rounding and of subnormals as the kernel has them") {
+  for (const char* architecture : architectures)
+    for (const char* type : {"f16", "f32", "f64"}) {
+      INFO(architecture << " " << type);
+      const std::string code = with_type("%p = mul %a, %b : T\n%q = add %p, %a : T\n%r = div %q, %b : T", type);
+      for (bool strict : {false, true}) {
+        const std::string text = assembly(architecture, element_wise(code, type, type), strict);
+        CHECK(text.find(".amdhsa_float_round_mode_32 0") != std::string::npos);  // to nearest even
+        CHECK(text.find(".amdhsa_float_round_mode_16_64 0") != std::string::npos);
+        CHECK(text.find(".amdhsa_float_denorm_mode_32 3") != std::string::npos);  // kept
+        CHECK(text.find(".amdhsa_float_denorm_mode_16_64 3") != std::string::npos);
+        CHECK(!std::regex_search(text, std::regex("v_(mad|mac)_f(16|32)")));  // these flush
+        CHECK(text.find("s_round_mode") == std::string::npos);
+      }
+    }
+}
