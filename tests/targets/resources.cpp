@@ -53,13 +53,33 @@ TEST_CASE("more operations are more instructions, by as many as there are") {
 
 TEST_CASE("what a record says is read back, and what is none is refused with its line") {
   std::string file = (std::filesystem::temp_directory_path() / "quern-record.txt").string();
-  gpus::Recorded some = {{"triad 0 0 sm_80", {26, 0, 0, 64}}, {"a b 1 2 gfx942", {9, 8, 256, 7}}};
+  gpus::Recorded some = {{"triad 0 0 sm_80", {26, 0, 0, 64}},
+                         {"a b 1 2 gfx942", {9, 8, 256, 7, gpus::Classes{1, 2, 3, 4, 5, 6, 7}}}};
   gpus::write(some, file);
   CHECK(gpus::read(file) == some);
   std::ofstream(file, std::ios::app) << "triad 0 1 sm_80: 26 0 many 64\n";
-  CHECK_THROWS_WITH(gpus::read(file), contains(file + ":4: not four numbers of a task"));
+  CHECK_THROWS_WITH(gpus::read(file), contains(file + ":5: not four numbers of a task"));
   std::filesystem::remove(file);
   CHECK_THROWS_WITH(gpus::read(file), contains("cannot read " + file));
   CHECK_THROWS_WITH(gpus::write(some, "/nowhere/record.txt"),
                     contains("cannot write /nowhere/record.txt"));
+}
+
+TEST_CASE("AMD's code is counted by what its instructions do") {
+  for (const gpus::Gpu& gpu : gpus::all()) {
+    if (gpu.target.backend != "rocm") continue;
+    INFO(gpu.name);
+    const gpus::Resources few = of(gpu, chain(8)), many = of(gpu, chain(208));
+    REQUIRE(few.classes);
+    CHECK(few.classes->loads ==
+          2);  // the error record and the element; scalar units read the guard
+    CHECK(few.classes->stores == 1);
+    CHECK(few.classes->special == 0);
+    CHECK(few.classes->atomics == 0);
+    CHECK(few.classes->barriers == 0);
+    CHECK(few.classes->shared == 0);
+    CHECK(many.classes->arithmetic - few.classes->arithmetic == 200);
+    const gpus::Resources root = of(gpu, "%r = sqrt %a : f32\n");
+    CHECK(root.classes->special == 1);
+  }
 }

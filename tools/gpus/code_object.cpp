@@ -5,6 +5,7 @@
 #include <llvm/MC/MCContext.h>
 #include <llvm/MC/MCDisassembler/MCDisassembler.h>
 #include <llvm/MC/MCInst.h>
+#include <llvm/MC/MCInstrInfo.h>
 #include <llvm/MC/MCRegisterInfo.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -23,6 +24,28 @@ using Elf = llvm::object::ELF64LEObjectFile;
 /// Instructions of one architecture.
 class Disassembler {
  public:
+  /// By LLVM's name: "V_ADD_F32_e32_gfx11", "GLOBAL_LOAD_B32_gfx12"; two at once: "V_DUAL_ADD_F32_X_MUL_F32…".
+  static void classify(llvm::StringRef name, Classes& to) {
+    auto is = [&](std::initializer_list<const char*> beginnings) {
+      return std::ranges::any_of(beginnings, [&](const char* b) { return name.starts_with(b); });
+    };
+    const bool global = is({"GLOBAL_", "FLAT_", "BUFFER_"});
+    if (is({"S_BARRIER_SIGNAL", "S_BARRIER_gfx", "S_BARRIER_vi"}) || name == "S_BARRIER")
+      to.barriers++;
+    else if (is({"DS_"}))
+      to.shared++;
+    else if (global && name.contains("_ATOMIC_"))
+      to.atomics++;
+    else if (global && name.contains("_LOAD_"))
+      to.loads++;
+    else if (global && name.contains("_STORE_"))
+      to.stores++;
+    else if (is({"V_RCP_", "V_RSQ_", "V_SQRT_", "V_EXP_", "V_LOG_", "V_SIN_", "V_COS_"}))
+      to.special++;
+    else if (is({"V_"}) && !is({"V_MOV", "V_CVT", "V_ACCVGPR", "V_NOP", "V_READ", "V_WRITE"}))
+      to.arithmetic += name.starts_with("V_DUAL_") ? 2 : 1;
+  }
+
   explicit Disassembler(const codegen::Isa& isa) {
     LLVMInitializeAMDGPUDisassembler();
     std::string why;
@@ -33,10 +56,11 @@ class Disassembler {
     subtarget_.reset(target->createMCSubtargetInfo(isa.triple, isa.cpu, isa.features));
     context_.emplace(llvm::Triple(isa.triple), assembly_.get(), registers_.get(), subtarget_.get());
     decoder_.reset(target->createMCDisassembler(*subtarget_, *context_));
+    instructions_.reset(target->createMCInstrInfo());
   }
 
-  /// The number of instructions, or -1 where some bytes are none.
-  int count(llvm::ArrayRef<uint8_t> bytes) {
+  /// The number of instructions, or -1 where some bytes are none; adds to `classes`.
+  int count(llvm::ArrayRef<uint8_t> bytes, Classes& classes) {
     int found = 0;
     for (uint64_t at = 0; at < bytes.size(); found++) {
       llvm::MCInst inst;
@@ -45,6 +69,7 @@ class Disassembler {
           llvm::MCDisassembler::Success)
         return -1;
       at += size;
+      classify(instructions_->getName(inst.getOpcode()), classes);
     }
     return found;
   }
@@ -55,6 +80,7 @@ class Disassembler {
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget_;
   std::optional<llvm::MCContext> context_;
   std::unique_ptr<llvm::MCDisassembler> decoder_;
+  std::unique_ptr<llvm::MCInstrInfo> instructions_;
 };
 
 template <class T>
@@ -116,7 +142,7 @@ void read_symbols(const Elf& elf, Disassembler& assembly, CodeObject& object) {
       uint64_t at = want(symbol.getAddress()) - section->getAddress();
       llvm::StringRef body = want(section->getContents()).substr(at, symbol.getSize());
       kernel.has_code = true;
-      kernel.instructions = assembly.count({body.bytes_begin(), body.size()});
+      kernel.instructions = assembly.count({body.bytes_begin(), body.size()}, kernel.classes);
     }
   }
 }

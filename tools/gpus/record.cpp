@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <span>
 #include <sstream>
 
 #include "quern/error.h"
@@ -10,20 +11,37 @@ namespace quern::gpus {
 
 namespace {
 
+constexpr int64_t Classes::* members[] = {&Classes::arithmetic, &Classes::special, &Classes::loads,
+                                          &Classes::stores,     &Classes::atomics, &Classes::shared,
+                                          &Classes::barriers};
+
 void print(const std::string& name, const char* what, const Resources& r) {
-  std::printf("%-44s %-5s %6lld registers %6lld B spilled %6lld B shared %7lld instructions\n",
+  std::printf("%-44s %-5s %6lld registers %6lld B spilled %6lld B shared %7lld instructions",
               name.c_str(), what, (long long)r.registers, (long long)r.spilled_bytes,
               (long long)r.shared_bytes, (long long)r.instructions);
+  if (r.classes)
+    std::printf(
+        ": %lld arithmetic %lld special %lld loads %lld stores %lld atomics %lld shared %lld "
+        "barriers",
+        (long long)r.classes->arithmetic, (long long)r.classes->special,
+        (long long)r.classes->loads, (long long)r.classes->stores, (long long)r.classes->atomics,
+        (long long)r.classes->shared, (long long)r.classes->barriers);
+  std::printf("\n");
 }
 
 }  // namespace
 
 void write(const Recorded& recorded, const std::string& file) {
   std::ofstream out(file);
-  out << "# benchmark kernel task gpu: registers spilled_bytes shared_bytes instructions\n";
-  for (const auto& [name, r] : recorded)
+  out << "# benchmark kernel task gpu: registers spilled_bytes shared_bytes instructions\n"
+         "#   (of which on AMD's) arithmetic special loads stores atomics shared barriers\n";
+  for (const auto& [name, r] : recorded) {
     out << name << ": " << r.registers << ' ' << r.spilled_bytes << ' ' << r.shared_bytes << ' '
-        << r.instructions << '\n';
+        << r.instructions;
+    if (r.classes)
+      for (auto member : members) out << ' ' << *r.classes.*member;
+    out << '\n';
+  }
   out.close();
   if (!out) throw Error("cannot write " + file);
 }
@@ -41,6 +59,12 @@ Recorded read(const std::string& file) {
     if (colon == std::string::npos ||
         !(numbers >> r.registers >> r.spilled_bytes >> r.shared_bytes >> r.instructions))
       throw Error(file + ":" + std::to_string(number) + ": not four numbers of a task");
+    if (Classes classes; numbers >> classes.arithmetic) {
+      for (auto member : std::span(members).subspan(1))
+        if (!(numbers >> classes.*member))
+          throw Error(file + ":" + std::to_string(number) + ": not seven numbers of its code");
+      r.classes = classes;
+    }
     recorded[line.substr(0, colon)] = r;
   }
   return recorded;
@@ -50,8 +74,13 @@ void compare(const Recorded& recorded, const std::string& file) {
   Recorded last = read(file);
   std::map<std::string, std::pair<Resources, Resources>> sums;
   auto add_to = [](Resources& sum, const Resources& r) {
-    sum = {sum.registers + r.registers, sum.spilled_bytes + r.spilled_bytes,
-           sum.shared_bytes + r.shared_bytes, sum.instructions + r.instructions};
+    sum.registers += r.registers;
+    sum.spilled_bytes += r.spilled_bytes;
+    sum.shared_bytes += r.shared_bytes;
+    sum.instructions += r.instructions;
+    if (!r.classes) return;
+    if (!sum.classes) sum.classes.emplace();
+    for (auto member : members) *sum.classes.*member += *r.classes.*member;
   };
   auto gpu_of = [](const std::string& name) { return name.substr(name.rfind(' ') + 1); };
   for (const auto& [name, r] : last) {

@@ -58,7 +58,7 @@ std::vector<Resources> of_object(const runtime::Image& image, const runtime::Tar
   std::vector<Resources> all;
   for (const ObjectKernel& k : read_code_object(image.code, target).kernels)
     all.push_back({int64_t(k.vector_registers), 4 * int64_t(k.spilled_vectors),
-                   int64_t(k.shared_bytes), k.instructions});
+                   int64_t(k.shared_bytes), k.instructions, k.classes});
   return all;
 }
 
