@@ -5,7 +5,7 @@ namespace bench {
 namespace {
 constexpr double issued = 4;      // warp instructions a cycle: one of each of four schedulers
 constexpr double l1_sectors = 4;  // of 32 bytes a cycle: 128 bytes
-constexpr double sector_bytes = 32;
+constexpr double accesses = 1;    // requests of warps a cycle: 32 lanes of 4 bytes
 }  // namespace
 
 // Multiprocessors, boost clocks and bandwidths: "NVIDIA H100 Tensor Core GPU Architecture" (2022; 1.98 GHz
@@ -28,6 +28,7 @@ Prediction predict(const GpuFigures& gpu, const quern::ptx::Counts& counts, doub
   const Prediction bounds[] = {
       {bytes / gpu.bandwidth, "DRAM"},
       {double(counts.sectors) / (l1_sectors * cycles), "L1"},
+      {double(counts.requests + counts.shared_passes) / (accesses * cycles), "load/store"},
       {(all - of(Class::move) - of(Class::conversion)) / (issued * cycles), "issue"},
       {of(Class::floating) / (gpu.floats * cycles), "float"},
       {(of(Class::integer) + of(Class::compare)) / (gpu.integers * cycles), "integer"},

@@ -3,7 +3,7 @@
 //
 // A kernel takes as long as the busiest of these would alone (Williams, Waterman and Patterson,
 // "Roofline", CACM 2009): DRAM with the bytes that must move, the L1 caches with the sectors asked for,
-// the schedulers with the warp instructions, the units for floats, for integers and for special
+// the load and store units with the requests of warps, of shared memory one for each pass, the schedulers with the warp instructions, the units for floats, for integers and for special
 // functions with theirs. Assumed: caches hold what is read again, so that DRAM sees each byte once;
 // all units are busy all the time; moves and conversions of PTX cost nothing, as ptxas removes most;
 // launches, latency, atomics that collide, and f64 at other rates do not count. It is a lower bound,
@@ -27,7 +27,7 @@ const std::array<GpuFigures, 3>& modelled_gpus();
 
 struct Prediction {
   double seconds = 0;
-  const char* bound = "";  ///< "DRAM", "L1", "issue", "float", "integer", "special"
+  const char* bound = "";  ///< "DRAM", "L1", "load/store", "issue", "float", "integer", "special"
 };
 /// `bytes` must move between DRAM and the chip; 0: not known, DRAM does not count.
 Prediction predict(const GpuFigures& gpu, const quern::ptx::Counts& counts, double bytes);

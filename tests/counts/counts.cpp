@@ -92,6 +92,10 @@ TEST_CASE("the model takes the time of the busiest part") {
   counts.sectors = 2'800'000;
   CHECK(bound(0) == "L1");
   CHECK(microseconds(0) == Approx(7));
+  counts.requests = 500'000;
+  counts.shared_passes = 300'000;
+  CHECK(bound(0) == "load/store");
+  CHECK(microseconds(0) == Approx(8));
 }
 
 TEST_CASE("the figures are those that their makers publish") {
