@@ -5,13 +5,11 @@
 #include <regex>
 #include <set>
 
-#include "quern/ir/lower.h"
-#include "quern/ir/text.h"
-#include "runtime/variant.h"
 #include "tests/catch.h"
-#include "tools/gpus/gpus.h"
+#include "tests/targets/assembly.h"
 
-using namespace quern;
+using quern::test::assembly;
+using quern::test::element_wise;
 
 namespace {
 
@@ -26,29 +24,6 @@ struct Pattern {
 
 std::string with_type(const std::string& text, const std::string& type) {
   return std::regex_replace(text, std::regex("\\bT\\b"), type);
-}
-
-/// out[i] = %r, of this type, for %a and %b of another.
-std::string element_wise(const std::string& code, const std::string& type, const std::string& out) {
-  return "quern 1\nkernel @k level=structured\nbinding field rank=1 " + type +
-         " \"x\"\nbinding field rank=1 " + type + " \"y\"\nbinding field rank=1 " + out +
-         " \"out\"\nbody {\n%zero = constant<0> : i32\n%n = extent<0.0> : i32\n"
-         "parallel ordinal=0 %zero, %n {(%i: i32)\n%a = load<0.0> %i : " +
-         type + "\n%b = load<1.0> %i : " + type + "\n" + code +
-         "\nstore<2.0> %i, %r\nyield\n}\nyield\n}\n";
-}
-
-std::string assembly(const std::string& name, const std::string& text, bool strict) {
-  std::unique_ptr<ir::Kernel> kernel = ir::parse(text);
-  ir::Signature signature;
-  for (uint32_t k = 0; k < kernel->bindings.size(); k++) signature.fields.push_back({true, k + 1});
-  signature.modes.strict = strict;
-  for (const gpus::Gpu& gpu : gpus::all()) {
-    if (gpu.name != name) continue;
-    auto lowered = runtime::prepare(*kernel, signature, gpu.target).kernel;
-    return gpu.compiler->listing(*lowered, gpu.target, "amdgcn");
-  }
-  throw std::runtime_error("no GPU " + name);
 }
 
 /// The instructions on floats, without what says how they are encoded: "mul_f32".
@@ -85,10 +60,10 @@ std::string listed(const std::multiset<std::string>& names) {
 TEST_CASE("AMD's instructions of a pattern are those of its meaning") {
   const Pattern patterns[] = {
       // Signs of zeros: x + 0 is +0 for -0, 0 - x is +0 for +0, x - 0 and x + -0 are x.
-      {"%z = constant<0> : T\n%r = add %a, %z : T", {"add"}, {"add"}},
-      {"%z = constant<0> : T\n%r = sub %z, %a : T", {"sub"}, {"sub"}},
-      {"%z = constant<0> : T\n%r = sub %a, %z : T", {}, {}},
-      {"%z = constant<-0> : T\n%r = add %a, %z : T", {}, {}},
+      {"%c = constant<0> : T\n%r = add %a, %c : T", {"add"}, {"add"}},
+      {"%c = constant<0> : T\n%r = sub %c, %a : T", {"sub"}, {"sub"}},
+      {"%c = constant<0> : T\n%r = sub %a, %c : T", {}, {}},
+      {"%c = constant<-0> : T\n%r = add %a, %c : T", {}, {}},
       {"%r = neg %a : T", {}, {}},
       {"%r = abs %a : T", {}, {}},
       {"%r = copysign %a, %b : T", {}, {}},
@@ -96,7 +71,7 @@ TEST_CASE("AMD's instructions of a pattern are those of its meaning") {
       {"%p = abs %a : T\n%r = add %p, %b : T", {"add"}, {"add"}},
       // NaN and infinity: nothing is known to cancel.
       {"%r = sub %a, %a : T", {"sub"}, {"sub"}},
-      {"%z = constant<0> : T\n%r = mul %a, %z : T", {"mul"}, {"mul"}},
+      {"%c = constant<0> : T\n%r = mul %a, %c : T", {"mul"}, {"mul"}},
       {"%c = constant<1> : T\n%r = mul %a, %c : T", {}, {}},
       // Nothing is regrouped.
       {"%p = add %a, %b : T\n%r = sub %p, %b : T", {"add", "sub"}, {"add", "sub"}},
@@ -123,7 +98,7 @@ TEST_CASE("AMD's instructions of a pattern are those of its meaning") {
         for (bool strict : {false, true}) {
           const std::string code = with_type(p.code, type);
           INFO(architecture << (strict ? " strict:\n" : ":\n") << code);
-          const std::string text = assembly(architecture, element_wise(code, type, type), strict);
+          const std::string text = assembly(architecture, element_wise(code, type, type), {strict});
           // An operation on halves is that on f32, rounded: there is nothing to contract.
           const bool kept = strict || type == std::string("f16");
           CHECK(listed(on_floats(text)) == listed(named(kept ? p.strict : p.contracted, type)));
@@ -137,7 +112,7 @@ TEST_CASE("AMD's fma is one instruction in every mode; that of halves is f32's, 
         INFO(architecture << (strict ? " strict: " : ": ") << code);
         auto instructions = [&](const char* type) {
           return listed(on_floats(
-              assembly(architecture, element_wise(with_type(code, type), type, type), strict)));
+              assembly(architecture, element_wise(with_type(code, type), type, type), {strict})));
         };
         CHECK(instructions("f32") == "fma_f32 ");
         CHECK(instructions("f64") == "fma_f64 ");
@@ -164,7 +139,7 @@ TEST_CASE("AMD's conversions round once") {
     for (const Conversion& c : conversions) {
       INFO(architecture << " " << c.from << " to " << c.to);
       const std::string code = std::string("%r = convert %a : ") + c.to;
-      const std::string text = assembly(architecture, element_wise(code, c.from, c.to), true);
+      const std::string text = assembly(architecture, element_wise(code, c.from, c.to), {true});
       CHECK(listed(on_floats(text)) == listed(c.wanted));
     }
     // f64 to f16 by way of f32 would round twice: 1 + 2^-11 + 2^-40 would become 1. So what the first
@@ -172,7 +147,7 @@ TEST_CASE("AMD's conversions round once") {
     // "Emulation of FMA and Correctly Rounded Sums", IEEE TC 2008).
     INFO(architecture);
     const std::multiset<std::string> found = on_floats(
-        assembly(architecture, element_wise("%r = convert %a : f16", "f64", "f16"), true));
+        assembly(architecture, element_wise("%r = convert %a : f16", "f64", "f16"), {true}));
     for (const char* once : {"cvt_f32_f64", "cvt_f64_f32", "cvt_f16_f32"})
       CHECK(found.count(once) == 1);
     const auto compares = std::ranges::count_if(found, [](const std::string& name) {
@@ -190,7 +165,7 @@ TEST_CASE("AMD's code leaves the modes of rounding and of subnormals as the kern
       const std::string code =
           with_type("%p = mul %a, %b : T\n%q = add %p, %a : T\n%r = div %q, %b : T", type);
       for (bool strict : {false, true}) {
-        const std::string text = assembly(architecture, element_wise(code, type, type), strict);
+        const std::string text = assembly(architecture, element_wise(code, type, type), {strict});
         CHECK(text.find(".amdhsa_float_round_mode_32 0") != std::string::npos);  // to nearest even
         CHECK(text.find(".amdhsa_float_round_mode_16_64 0") != std::string::npos);
         CHECK(text.find(".amdhsa_float_denorm_mode_32 3") != std::string::npos);  // kept

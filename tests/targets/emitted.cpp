@@ -8,48 +8,19 @@
 #include "quern/ir/text.h"
 #include "runtime/variant.h"
 #include "tests/catch.h"
+#include "tests/targets/assembly.h"
 #include "tools/gpus/gpus.h"
 
 using namespace quern;
+using test::assembly;
+using test::element_wise;
 
 namespace {
-
-struct Modes {
-  bool strict = false;
-};
-
-/// The assembly of a kernel whose bindings share no memory, for the GPU called `name`.
-std::string assembly(const std::string& name, const std::string& kernel_text, Modes modes = {}) {
-  std::unique_ptr<ir::Kernel> kernel = ir::parse("quern 1\n" + kernel_text);
-  ir::Signature signature;
-  for (uint32_t k = 0; k < kernel->bindings.size(); k++) {
-    const ir::Binding& b = kernel->bindings[k];
-    signature.fields.push_back({true, k + 1, true, b.layout, b.alignment});
-  }
-  signature.modes.strict = modes.strict;
-  for (const gpus::Gpu& gpu : gpus::all()) {
-    if (gpu.name != name) continue;
-    auto lowered = runtime::prepare(*kernel, signature, gpu.target).kernel;
-    bool amd = gpu.target.backend == "rocm";
-    return gpu.compiler->listing(*lowered, gpu.target, amd ? "amdgcn" : "ptx");
-  }
-  throw std::runtime_error("no GPU " + name);
-}
 
 size_t count(const std::string& text, const std::string& word) {
   size_t n = 0;
   for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) n++;
   return n;
-}
-
-/// out[i] = f(x[i], y[i]) for code that makes %r of %a and %b.
-std::string element_wise(const std::string& code, const std::string& type = "f32") {
-  return "kernel @k level=structured\nbinding field rank=1 " + type +
-         " \"x\"\nbinding field rank=1 " + type + " \"y\"\nbinding field rank=1 " + type +
-         " \"out\"\nbody {\n%z = constant<0> : i32\n%n = extent<0.0> : i32\n"
-         "parallel ordinal=0 %z, %n {(%i: i32)\n%a = load<0.0> %i : " +
-         type + "\n%b = load<1.0> %i : " + type + "\n" + code +
-         "\nstore<2.0> %i, %r\nyield\n}\nyield\n}\n";
 }
 
 std::string reduction(const std::string& op, const std::string& type, const char* how = "") {
