@@ -49,10 +49,10 @@ TEST_CASE("a kernel arrives in the vendor's library with its code, arguments and
   REQUIRE(path.log.launches.size() == 1);
   const qn::recording::Launch& launch = path.log.launches[0];
   CHECK(launch.function == "task_0");
-  CHECK(launch.words[1] == 0);  // no guard
+  CHECK(launch.words[1] == 1);  // no guard; asks, as a check of its own may fail
   CHECK(launch.words[2] == uint64_t(n));
   CHECK(launch.block[0] == 256);
-  CHECK(launch.grid[0] == 320);  // 10 multiprocessors, 8 blocks on each, 4 rounds
+  CHECK(launch.grid[0] == 391);  // a thread for each
   CHECK(launch.shared_bytes == 0);
 
   auto block = words_of(launch.first);
@@ -94,6 +94,33 @@ TEST_CASE("a kernel arrives in the vendor's library with its code, arguments and
     target.traits.value_tasks = 7;
     CHECK(qn::test::fault_of_code_object({bytes.begin(), bytes.end()}, shape, target) == "");
   }
+}
+
+TEST_CASE("a launch asks whether a check has failed only where one may have") {
+  const std::string backend = GENERATE(as<std::string>(), "cuda", "rocm");
+  INFO(backend);
+  Path path(backend);
+  qn::Field<float> x{path.device, {100}};
+  qn::Kernel plain{[&] {
+                     for (auto i : x) x[i] = 1;
+                   },
+                   qn::Options{.checked = false}};
+  qn::Kernel checks = [&](I32 a) {
+    for (auto i : x) check(i < a, "few");
+  };
+  auto asks = [&] { return path.log.launches.back().words[1] & 1; };
+  plain();
+  path.device.synchronize();
+  CHECK(asks() == 0);
+  checks(100);
+  plain();  // behind one that nobody has asked about
+  path.device.synchronize();
+  REQUIRE(path.log.launches.size() == 3);
+  CHECK((path.log.launches[1].words[1] & 1) == 1);
+  CHECK(asks() == 1);
+  plain();
+  path.device.synchronize();
+  CHECK(asks() == 0);
 }
 
 TEST_CASE("loops that depend on each other are launched in order on one stream") {

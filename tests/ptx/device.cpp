@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "tests/catch.h"
-#include "tests/gpu/recording/environment.h"
+#include "tests/gpu/recording/executed/environment.h"
 
 namespace qn = quern;
 using namespace qn::lang;
@@ -64,16 +64,17 @@ std::string error_in_child(F f) {
 
 TEST_CASE("the environment says what the device is, and is refused where it is wrong") {
   qn::recording::Session s;
+  qn::ptx::Schedule schedule;
   {
     Environment a("QUERN_PTX_CAPABILITY", "75"), b("QUERN_PTX_SCHEDULE", "shuffled+switches"),
         c("QUERN_PTX_DEVICES", "2"), d("QUERN_PTX_RACES", "1");
-    qn::recording::read_environment(s);
+    qn::recording::read_environment(s, schedule);
   }
   CHECK(s.capability == 75);
   CHECK(s.devices == 2);
-  CHECK(s.schedule.blocks == qn::ptx::Schedule::shuffled);
-  CHECK(s.schedule.switches);
-  CHECK(s.schedule.watched);
+  CHECK(schedule.blocks == qn::ptx::Schedule::shuffled);
+  CHECK(schedule.switches);
+  CHECK(schedule.watched);
   for (auto [name, value] : {std::pair{"QUERN_PTX_CAPABILITY", "eighty"},
                              {"QUERN_PTX_DEVICES", "-1"},
                              {"QUERN_PTX_SCHEDULE", "backwards"},
@@ -81,7 +82,7 @@ TEST_CASE("the environment says what the device is, and is refused where it is w
     Environment wrong(name, value);
     std::string said;
     try {
-      qn::recording::read_environment(s);
+      qn::recording::read_environment(s, schedule);
     } catch (const std::runtime_error& e) {
       said = e.what();
     }

@@ -9,15 +9,10 @@
 #include <memory>
 #include <set>
 
-#include "backends/gpu/api.h"
-#include "tests/gpu/recording/recording.h"
-#if QUERN_EXECUTES
-#include "tests/gpu/recording/environment.h"
-#endif
+#include "execution.h"  // of the folder written/ or executed/, as the library is built
 
 namespace quern::recording {
 
-using gpu::Address;
 using gpu::EventHandle;
 using gpu::StreamHandle;
 
@@ -57,10 +52,7 @@ struct Event {
 struct Module {
   std::string text;
   int device = 0;
-#if QUERN_EXECUTES
-  std::shared_ptr<const ptx::Image> image;  ///< launches that have not run keep it
-  std::vector<Address> variables;
-#endif
+  Execution::Program program = {};
 };
 struct Function {
   std::string name;
@@ -92,23 +84,10 @@ struct State {
   std::vector<std::unique_ptr<Function>> functions;
   uint64_t used = 0;
   int ran = 0;
-#if QUERN_EXECUTES
-  std::mt19937_64 random{1};  ///< of when streams go on
-#endif
+  Execution execution{recorder};
 };
 State& state() {
-  static State& s = *[] {
-    auto* made = new State;
-#if QUERN_EXECUTES
-    try {
-      read_environment(made->recorder);
-    } catch (const std::runtime_error& e) {
-      made->recorder.broken = 999;  // an unknown error
-      made->recorder.fault = e.what();
-    }
-#endif
-    return made;
-  }();
+  static State& s = *new State;
   return s;
 }
 Recorder& recorder() { return state().recorder; }
@@ -135,15 +114,13 @@ void expect_current(int device, const char* what) {
 
 /// Streams go on by themselves now and then, where the schedule says so.
 void run_on_at_random() {
-#if QUERN_EXECUTES
   State& s = state();
-  if (!s.recorder.schedule.switches || s.random() % 4 != 0) return;
+  if (!s.execution.takes_turn(4)) return;
   for (Stream* stream : s.streams)
-    if (!stream->ops.empty() && s.random() % 2 == 0) {
+    if (!stream->ops.empty() && s.execution.takes_turn(2)) {
       stream->run_one();
       return;
     }
-#endif
 }
 
 /// Counts a call; the code it fails with, or 0.
@@ -163,10 +140,9 @@ int call(const char* name) {
   std::lock_guard<std::recursive_mutex> lock(recorder().mutex); \
   if (int failed = call(#name)) return failed
 
-/// Memory of the device is not the host's: where kernels are executed, an address of it means
-/// nothing to the processor.
-constexpr Address hidden = QUERN_EXECUTES ? Address(1) << 47 : 0;
-std::byte* host_of(Address address) { return reinterpret_cast<std::byte*>(address - hidden); }
+std::byte* host_of(Address address) {
+  return reinterpret_cast<std::byte*>(address - Execution::hidden);
+}
 
 /// Allocated, and reached by the device.
 bool reached(Address address, size_t bytes, int device) {
@@ -200,7 +176,7 @@ int allocate(Address* address, size_t bytes, Pool* pool, int device) {
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!memory) return 2;
   std::memset(memory, 0xcd, std::min<size_t>(bytes, 16 << 20));  // what nobody wrote yet
-  *address = reinterpret_cast<Address>(memory) + hidden;
+  *address = reinterpret_cast<Address>(memory) + Execution::hidden;
   s.memory[*address] = {static_cast<std::byte*>(memory), bytes, device, pool,
                         pool ? 0 : current_contexts.back()};
   s.used += bytes;
@@ -218,59 +194,24 @@ void release(Address address) {
   s.recorder.live["allocations"]--;
 }
 
-#if QUERN_EXECUTES
-/// The memory that kernels of a device reach.
-class Reached : public ptx::GlobalMemory {
- public:
-  explicit Reached(int device) : device_(device) {}
-  Range range_of(uint64_t address) override {
-    auto next = state().memory.upper_bound(address);
-    if (next == state().memory.begin()) return {};
-    auto& [start, a] = *std::prev(next);
-    if (address >= start + a.bytes || !reached(start, 1, device_)) return {};
-    return {start, start + a.bytes, a.host};
-  }
-
- private:
-  int device_;
-};
-
-void execute(const Launch& l) {
-  Recorder& r = recorder();
-  ptx::Schedule schedule = r.schedule;
-  schedule.seed += uint64_t(state().ran);
-  schedule.resident = unsigned(r.multiprocessors * r.resident);
-  ptx::Shape shape;
-  for (size_t k = 0; k < 3; k++) {
-    shape.grid[k] = l.grid[k];
-    shape.block[k] = l.block[k];
-  }
-  shape.dynamic_shared_bytes = l.shared_bytes;
-  shape.parameters = l.parameters;
-  Reached memory(l.device);
-  try {
-    ptx::run(*l.image, *l.code, shape, memory, schedule, r.counts);
-  } catch (const ptx::Fault& fault) {
-    r.broken = fault.code;
-    r.fault = fault.what();
-  }
+/// What kernels of a device reach.
+Range range_of(Address address, int device) {
+  auto next = state().memory.upper_bound(address);
+  if (next == state().memory.begin()) return {};
+  auto& [start, a] = *std::prev(next);
+  if (address >= start + a.bytes || !reached(start, 1, device)) return {};
+  return {start, start + a.bytes, a.host};
 }
-#endif
 
-void run_kernel(Launch l, bool in_graph) {
+void run_kernel(Launch l, const Execution::Work& work, bool in_graph) {
   Recorder& r = recorder();
   if (r.broken) return;
   l.in_graph = in_graph;
   r.launches.push_back(l);
-  if (++state().ran == r.faulty_launch) r.broken = 700;
-#if QUERN_EXECUTES
-  execute(l);
-#else
-  auto word = [](uint64_t address) { return reinterpret_cast<uint32_t*>(address); };
-  const Address guard = l.words[1] & ~Address(1);  // the lowest bit says something else
-  if (guard && reached(guard, 4, l.device) && *word(guard) == 0) return;
-  if (reached(l.words[0], 4, l.device)) ++*word(l.words[0]);
-#endif
+  const int number = ++state().ran;
+  if (number == r.faulty_launch) r.broken = 700;
+  auto memory = [&](Address address) { return range_of(address, l.device); };
+  if (int failed = state().execution.run(work, l, r, number, memory)) r.broken = failed;
 }
 
 }  // namespace

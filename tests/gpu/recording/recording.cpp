@@ -28,23 +28,13 @@ extern "C" Recorder* quern_recording(bool reset) {
   return &r;
 }
 
-#if QUERN_EXECUTES
-/// What kernels do is counted from the first call on.
-extern "C" quern::ptx::Counts* quern_ptx_counts() {
-  static quern::ptx::Counts all;
-  std::lock_guard lock(recorder().mutex);
-  recorder().counts = &all;
-  return &all;
-}
-
 /// A program that misused the library does not end well.
 __attribute__((destructor)) static void report_misuse() {
-  if (recorder().misuse.empty()) return;
+  if (!Execution::ends_misused_programs || recorder().misuse.empty()) return;
   for (const std::string& what : recorder().misuse)
     std::fprintf(stderr, "the interpreter of PTX: misuse of CUDA's driver: %s\n", what.c_str());
   _exit(70);
 }
-#endif
 
 // ---- devices
 
@@ -327,22 +317,19 @@ int load(ModuleHandle* module, const void* image, char* log, size_t log_bytes) {
   auto made = std::make_unique<Module>();
   made->text = text;
   made->device = current();
-#if QUERN_EXECUTES
+  auto variable = [&](size_t bytes) {
+    Address at = 0;
+    if (allocate(&at, bytes, nullptr, current()) != 0) throw std::bad_alloc();
+    return Range{at, at + bytes, host_of(at)};
+  };
   try {
-    made->image = quern::ptx::load(text, [&](const quern::ptx::Variable& v) {
-      Address at = 0;
-      if (allocate(&at, v.bytes, nullptr, current()) != 0) throw std::bad_alloc();
-      std::memcpy(host_of(at), v.initial.data(), v.initial.size());
-      made->variables.push_back(at);
-      return at;
-    });
-    if (made->image->source.target > unsigned(recorder().capability))
-      throw quern::ptx::Refused(1, "for sm_" + std::to_string(made->image->source.target));
-  } catch (const quern::ptx::Refused& why) {
+    made->program = Execution::load(text, recorder().capability, variable);
+  } catch (const std::runtime_error& why) {
     if (log) std::strncpy(log, why.what(), log_bytes - 1);
     return 218;
+  } catch (const std::bad_alloc&) {
+    return 2;
   }
-#endif
   hand_out(module, made.release(), "modules");
   return 0;
 }
@@ -356,9 +343,8 @@ int enable_peer(int peer) {
   return state().peers[current()].insert(peer).second ? 0 : 704;
 }
 const char* meaning_of(int c) {
-#if QUERN_EXECUTES
-  if (c == recorder().broken && !recorder().fault.empty()) return recorder().fault.c_str();
-#endif
+  const char* fault = state().execution.fault();
+  if (c == recorder().broken && *fault) return fault;
   return c == 700 ? "an illegal memory access was encountered" : nullptr;
 }
 const char* name_of(int c) {
@@ -378,9 +364,7 @@ const char* name_of(int c) {
 EXPORT(cuModuleUnload, hipModuleUnload)(ModuleHandle module) {
   std::lock_guard lock(recorder().mutex);
   call("module_unload");
-#if QUERN_EXECUTES
-  for (Address v : reinterpret_cast<Module*>(module)->variables) release(v);
-#endif
+  for (Address v : reinterpret_cast<Module*>(module)->program.variables) release(v);
   expect_current(reinterpret_cast<Module*>(module)->device, "unloading a module");
   take_back<Module>(module, "modules");
   return 0;
@@ -389,11 +373,7 @@ EXPORT(cuModuleGetFunction, hipModuleGetFunction)(FunctionHandle* function, Modu
                                                   const char* name) {
   CALL(module_function);
   auto* m = reinterpret_cast<Module*>(module);
-#if QUERN_EXECUTES
-  if (!m->image->find(name)) return 500;
-#else
-  if (m->text.find(name) == std::string::npos) return 500;
-#endif
+  if (!Execution::has(m->program, m->text, name)) return 500;
   state().functions.push_back(std::make_unique<Function>(Function{name, m}));
   *function = reinterpret_cast<FunctionHandle>(state().functions.back().get());
   return 0;
@@ -414,23 +394,14 @@ EXPORT(cuLaunchKernel, hipModuleLaunchKernel)(FunctionHandle function, unsigned 
            {grid_x, grid_y, grid_z},
            {block_x, block_y, block_z},
            shared_bytes};
-#if QUERN_EXECUTES
-  l.image = f->module->image;
-  l.code = l.image->find(f->name);
-  if (l.code->max_threads && block_x * block_y * block_z > l.code->max_threads) return 1;
-  l.parameters.resize(l.code->parameter_bytes);
-  for (size_t k = 0; k < l.code->parameter_offsets.size(); k++)
-    std::memcpy(l.parameters.data() + l.code->parameter_offsets[k], parameters[k],
-                l.code->parameter_sizes[k]);
-#else
-  for (int k = 0; k < 5; k++) std::memcpy(&l.words[k], parameters[k], 8);
-  auto* first = static_cast<const std::byte*>(parameters[0]);
-  if (reached(reinterpret_cast<Address>(first), 1, f->module->device))
+  if (reached(reinterpret_cast<Address>(parameters[0]), 1, f->module->device))
     misuse("a parameter that lies in the memory of the device");
-  l.first.assign(first, first + recorder().first_bytes);
-#endif
+  Execution::Work work;
+  if (int refused =
+          Execution::prepare(work, l, f->module->program, recorder().first_bytes, parameters))
+    return refused;
   l.device = of(stream)->device;
-  of(stream)->put([l](bool in_graph) { run_kernel(l, in_graph); });
+  of(stream)->put([l, work](bool in_graph) { run_kernel(l, work, in_graph); });
   return 0;
 }
 EXPORT(cuOccupancyMaxActiveBlocksPerMultiprocessor,

@@ -10,24 +10,15 @@
 #include <string>
 #include <vector>
 
-#if QUERN_EXECUTES
-#include "tests/gpu/ptx/machine.h"
-#endif
-
 namespace quern::recording {
 
-/// A launch that ran. Running adds 1 to the 32-bit word at its first argument (where that is memory
-/// of the device), unless the word at its second, the guard, is 0.
+/// A launch that ran; what running does is written/execution.h's or executed/execution.h's to say.
 struct Launch {
   std::string function, module;
   unsigned grid[3] = {}, block[3] = {}, shared_bytes = 0;
+  // Where nothing is executed:
   uint64_t words[5] = {};             ///< the parameters, or the first 8 bytes of them
   std::vector<std::byte> first = {};  ///< the first one, whole
-#if QUERN_EXECUTES
-  std::vector<std::byte> parameters = {};  ///< all of them
-  std::shared_ptr<const ptx::Image> image = {};
-  const ptx::Code* code = nullptr;
-#endif
   int device = 0;
   bool in_graph = false;
 };
@@ -59,11 +50,6 @@ struct Session {
   std::vector<std::string> misuse;  ///< what a real library would not have forgiven
   std::map<std::string, int> live;  ///< "allocations", "streams", …
   int broken = 0;                   ///< the error that ended the device
-#if QUERN_EXECUTES
-  std::string fault;  ///< what the kernel did that ended it
-  ptx::Schedule schedule;
-  ptx::Counts* counts = nullptr;
-#endif
 
   int alive() const {
     int sum = 0;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/gpu/ptx/machine.h"
 #include "tests/gpu/recording/recording.h"
 
 namespace quern::recording {
@@ -12,7 +13,7 @@ namespace quern::recording {
 /// present. _SCHEDULE: ascending, descending or shuffled blocks and warps, with "+switches" for turns
 /// that end at random points and streams that run on at random calls; _SEED: of what is random. _RACES=1:
 /// a race between threads is an error. Throws std::runtime_error with the variable's name.
-inline void read_environment(Session& s) {
+inline void read_environment(Session& s, ptx::Schedule& schedule) {
   auto text = [](const char* name) -> std::string {
     const char* value = std::getenv(name);
     return value ? value : "";
@@ -32,19 +33,19 @@ inline void read_environment(Session& s) {
   s.capability = number("QUERN_PTX_CAPABILITY", 50, 129, s.capability);
   s.multiprocessors = number("QUERN_PTX_MULTIPROCESSORS", 1, 1000, s.multiprocessors);
   s.version = number("QUERN_PTX_DRIVER", 10000, 99990, s.version);
-  s.schedule.watched = number("QUERN_PTX_RACES", 0, 1, 0) == 1;
-  s.schedule.seed = uint64_t(number("QUERN_PTX_SEED", 0, INT32_MAX, 1));
+  schedule.watched = number("QUERN_PTX_RACES", 0, 1, 0) == 1;
+  schedule.seed = uint64_t(number("QUERN_PTX_SEED", 0, INT32_MAX, 1));
   std::string order = text("QUERN_PTX_SCHEDULE");
   const std::string suffix = "+switches";
   if (order.ends_with(suffix)) {
-    s.schedule.switches = true;
+    schedule.switches = true;
     order.resize(order.size() - suffix.size());
   }
   using ptx::Schedule;
   if (order == "descending")
-    s.schedule.blocks = s.schedule.warps = Schedule::descending;
+    schedule.blocks = schedule.warps = Schedule::descending;
   else if (order == "shuffled")
-    s.schedule.blocks = s.schedule.warps = Schedule::shuffled;
+    schedule.blocks = schedule.warps = Schedule::shuffled;
   else if (!order.empty() && order != "ascending")
     throw std::runtime_error("QUERN_PTX_SCHEDULE is '" + text("QUERN_PTX_SCHEDULE") +
                              "'; allowed are ascending, descending and shuffled, with +switches");
