@@ -38,6 +38,11 @@ double instructions(const Counted& row) { return double(sum(row.quern.instructio
 /// Larger runs take the interpreter more than a second or two.
 constexpr double most_instructions = 8e6;
 
+/// In the order of quern::ptx::Class.
+constexpr const char* classes[] = {"move", "integer", "float",  "special", "conversion", "compare",
+                                   "load", "store",   "atomic", "shuffle", "barrier",    "branch"};
+static_assert(std::size(classes) == quern::ptx::class_count);
+
 using Number = unsigned long long;
 
 void print_side(std::FILE* to, const char* side, const Counts& c) {
@@ -55,6 +60,9 @@ void print_side(std::FILE* to, const char* side, const Counts& c) {
     std::fprintf(to, "; shared memory %llu requests, %llu passes", Number(c.shared_requests),
                  Number(c.shared_passes));
   if (c.barriers) std::fprintf(to, "; %llu barriers", Number(c.barriers));
+  std::fprintf(to, "\n        ");
+  for (size_t k = 0; k < quern::ptx::class_count; k++)
+    if (c.instructions[k]) std::fprintf(to, " %s %llu", classes[k], Number(c.instructions[k]));
   std::fprintf(to, "\n");
 }
 

@@ -94,6 +94,10 @@ Report::Report(quern::Device device, int pairs) : device_(std::move(device)), pa
   if (cuda_) cuda_->use_device(handles.device);
 }
 
+Report::~Report() {
+  if (cuda_) cuda_->close();
+}
+
 void Report::complete() {
   if (!on_gpu_) device_.synchronize();
 }

@@ -58,6 +58,8 @@ struct Work {
 class Report {
  public:
   Report(quern::Device device, int pairs);
+  ~Report();
+  Report(const Report&) = delete;
   /// Measures nothing: hands each work to `visit`.
   Report(quern::Device device, std::function<void(const Work&)> visit);
   quern::Device& device() { return device_; }

@@ -9,6 +9,10 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/at_end.h"
+
+void (*quern::test::at_end)() = nullptr;
+
 int main(int argc, char** argv) {
   Catch::Session session;
   if (int wrong = session.applyCommandLine(argc, argv)) return wrong;
@@ -17,5 +21,7 @@ int main(int argc, char** argv) {
     std::printf("no case of [%s] runs: this build has no such back end\n", name.c_str());
     session.configData().testsOrTags.push_back("~[" + name + "]");
   }
-  return session.run();
+  const int failed = session.run();
+  if (quern::test::at_end) quern::test::at_end();
+  return failed;
 }

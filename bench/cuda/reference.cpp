@@ -37,7 +37,7 @@ unsigned blocks_for(size_t n) { return unsigned((n + block - 1) / block); }
 
 using Dim = std::array<unsigned, 3>;
 
-/// The device in use, its module and what results go through. Kept to the program's end.
+/// The device in use, its module and what results go through.
 class Session {
  public:
   explicit Session(int index) {
@@ -52,6 +52,14 @@ class Session {
     expect(api->allocate(&result_, sizeof(float)), "allocating");
     expect(api->stream_create(&stream_, quern::gpu::flag::stream_non_blocking), "making a stream");
   }
+
+  ~Session() {
+    const Current current(*gpu_);
+    api().stream_destroy(stream_);
+    api().free(result_);
+    api().module_unload(module_);
+  }
+  Session(const Session&) = delete;
 
   void expect(quern::gpu::Code c, const char* what) const { gpu_->expect(c, what); }
   const Gpu& gpu() const { return *gpu_; }
@@ -152,6 +160,7 @@ double multiply_adds(int rounds, Stream stream) {
 
 const Functions table = {
     .use_device = [](int index) { held() = std::make_unique<Session>(index); },
+    .close = [] { held().reset(); },
     .wait = wait,
     .allocate = allocate,
     .release = [](void* p) { call("freeing", [&](auto& api) { return api.free(at(p)); }); },

@@ -22,6 +22,7 @@ struct Mpm3d {
 
 struct Functions {
   void (*use_device)(int index);  ///< to be called first
+  void (*close)();                ///< to be called last
   void (*wait)(Stream stream);
   void* (*allocate)(size_t bytes);
   void (*release)(void* memory);

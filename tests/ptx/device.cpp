@@ -1,4 +1,5 @@
 // The device cuda on the interpreter of PTX: its settings, and how a kernel that goes wrong is told.
+#include <dlfcn.h>
 #include <quern/host.h>
 #include <quern/interop.h>
 #include <quern/quern.h>
@@ -6,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
 #include "tests/catch.h"
@@ -138,4 +140,25 @@ TEST_CASE("the memory of the device is not the host's") {
     waitpid(child, &status, 0);
   }
   CHECK(WIFSIGNALED(status));
+}
+
+TEST_CASE("a program that gives something back too rarely ends with an error") {
+  auto code_of = [](bool gives_back) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (!std::freopen("/dev/null", "w", stderr)) _exit(1);
+      void* library = dlopen(QUERN_PTX_CUDA, RTLD_NOW | RTLD_LOCAL);
+      auto create = reinterpret_cast<int (*)(void**, unsigned)>(dlsym(library, "cuStreamCreate"));
+      auto destroy = reinterpret_cast<int (*)(void*)>(dlsym(library, "cuStreamDestroy_v2"));
+      void* stream = nullptr;
+      if (create(&stream, 1) != 0) _exit(2);
+      if (gives_back) destroy(stream);
+      std::exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  CHECK(code_of(true) == 0);
+  CHECK(code_of(false) == 70);
 }

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "quern/ir/abi.h"
+#include "tests/at_end.h"
 
 namespace quern::test {
 
@@ -41,6 +42,14 @@ std::unique_ptr<runtime::Driver> first_of(const runtime::Backend& backend) {
   return targets.empty() ? nullptr : backend.open(targets[0]);
 }
 
+std::vector<runtime::Driver*> open_all() {
+  std::vector<runtime::Driver*> opened;
+  for (const runtime::Backend& backend : runtime::backends())
+    if (is_tested(backend.name))
+      if (auto driver = first_of(backend)) opened.push_back(driver.release());
+  return opened;
+}
+
 }  // namespace
 
 bool is_tested(const std::string& backend) {
@@ -49,16 +58,12 @@ bool is_tested(const std::string& backend) {
 }
 
 const std::vector<runtime::Driver*>& drivers() {
-  // Never destroyed: at exit a layer is gone before a static of this program.
-  static const auto& all = *new std::vector<runtime::Driver*>([] {
-    std::vector<runtime::Driver*> opened;
-    for (const runtime::Backend& backend : runtime::backends())
-      if (!is_tested(backend.name))
-        continue;
-      else if (auto driver = first_of(backend))
-        opened.push_back(driver.release());
-    return opened;
-  }());
+  // Closed by the program's end, not by that of its statics: then a layer of Vulkan's is gone.
+  static auto& all = *new std::vector<runtime::Driver*>(open_all());
+  at_end = [] {
+    for (runtime::Driver* driver : all) delete driver;
+    all.clear();
+  };
   return all;
 }
 

@@ -28,9 +28,13 @@ extern "C" Recorder* quern_recording(bool reset) {
   return &r;
 }
 
-/// A program that misused the library does not end well.
+/// A program that misused the library, or left something behind, does not end well.
 __attribute__((destructor)) static void report_misuse() {
-  if (!Execution::ends_misused_programs || recorder().misuse.empty()) return;
+  if (!Execution::ends_misused_programs) return;
+  if (!recorder().broken)
+    for (const auto& [what, count] : recorder().live)
+      if (count != 0) misuse(std::to_string(count) + " " + what + " never given back");
+  if (recorder().misuse.empty()) return;
   for (const std::string& what : recorder().misuse)
     std::fprintf(stderr, "the interpreter of PTX: misuse of CUDA's driver: %s\n", what.c_str());
   _exit(70);

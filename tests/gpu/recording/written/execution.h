@@ -11,7 +11,7 @@ namespace {
 /// device), unless the word at its second, the guard, is 0.
 class Execution {
  public:
-  static constexpr Address hidden = 0;               ///< addresses are the host's
+  static constexpr Address hidden = 0;                  ///< addresses are the host's
   static constexpr bool ends_misused_programs = false;  ///< tests look at what was misused
   struct Program {
     std::vector<Address> variables;
