@@ -30,7 +30,7 @@ struct LaunchRecord {
   /// Key of its random numbers: the device's seed, and the launches since it was set.
   uint32_t seed = 0, since_seed = 0;
   std::shared_ptr<const Reporter> reporter;
-  bool asks = true;  ///< this launch, or one before that no wait has asked about, can fail
+  bool asks = true;  ///< it can fail, or one before that no wait has asked about when it began
 
  private:
   friend class Device;
@@ -91,6 +91,9 @@ class Device {
 
   Address error_record() const { return error_; }
   Address print_ring() const { return ring_; }
+  /// Can some launch have failed that no wait has asked about? Where one of another thread's has just
+  /// begun, either answer is right.
+  bool may_have_failed() const { return unread_; }
   /// A new launch; remembers whom to ask about what it reports.
   std::shared_ptr<LaunchRecord> begin_launch(const std::shared_ptr<const Reporter>& reporter);
   /// All commands of the launch were submitted: once they ran, it may be forgotten.
