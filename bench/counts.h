@@ -10,7 +10,8 @@
 
 namespace bench {
 
-/// One run of a work's largest size that the interpreter runs in a second or two, else of its smallest. All fields of Counts are of all launches of the run together.
+/// One run of a work's largest size that the interpreter runs in a second or two, else of its
+/// smallest. All fields of Counts are of all launches of the run together.
 struct Counted {
   std::string name, size;
   double bytes = 0;   ///< that must move, as the benchmark counts them; 0 where it counts flops
@@ -19,8 +20,8 @@ struct Counted {
   std::optional<quern::ptx::Counts> cuda;  ///< none without nvcc, or where nobody has written any
 };
 
-/// Checks the hand-written CUDA against C++, then runs the works of the groups, saying on standard error
-/// which. Throws Error where CUDA's library is not the interpreter.
+/// Checks the hand-written CUDA against C++, then runs the works of the groups, saying on standard
+/// error which. Throws Error where CUDA's library is not the interpreter.
 std::vector<Counted> count(const std::vector<void (*)(Report&)>& groups);
 
 /// Instructions of warps that compute: integer, floating and compare.

@@ -102,8 +102,8 @@ void Report::complete() {
   if (!on_gpu_) device_.synchronize();
 }
 
-/// Runs one side until its threads are awake on processors of their own, and those of the other side
-/// at rest: OpenMP's spin for up to 20 ms behind a loop.
+/// Runs one side until its threads are awake on processors of their own, and those of the other
+/// side at rest: OpenMP's spin for up to 20 ms behind a loop.
 void Report::take_turn(const std::function<void()>& run, const std::function<void()>& finish) {
   for (const double start = now(); now() < start + 0.03;) {
     run();

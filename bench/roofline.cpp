@@ -8,10 +8,10 @@ constexpr double l1_sectors = 4;  // of 32 bytes a cycle: 128 bytes
 constexpr double accesses = 1;    // requests of warps a cycle: 32 lanes of 4 bytes
 }  // namespace
 
-// Multiprocessors, boost clocks and bandwidths: "NVIDIA H100 Tensor Core GPU Architecture" (2022; 1.98 GHz
-// is what its 67 TFLOP/s of f32 stand for), "NVIDIA A100 80GB" data sheet (2021), "NVIDIA Ada GPU
-// Architecture" (2022). Rates: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions",
-// of compute capability 9.0, 8.0 and 8.9, divided by 32.
+// Multiprocessors, boost clocks and bandwidths: "NVIDIA H100 Tensor Core GPU Architecture" (2022;
+// 1.98 GHz is what its 67 TFLOP/s of f32 stand for), "NVIDIA A100 80GB" data sheet (2021), "NVIDIA
+// Ada GPU Architecture" (2022). Rates: CUDA C++ Programming Guide, "Throughput of Native Arithmetic
+// Instructions", of compute capability 9.0, 8.0 and 8.9, divided by 32.
 const std::array<GpuFigures, 3>& modelled_gpus() {
   static const std::array<GpuFigures, 3> all = {{{"H100", 3.35e12, 132, 1.98e9, 4, 2, 0.5},
                                                  {"A100", 2.039e12, 108, 1.41e9, 2, 2, 0.5},

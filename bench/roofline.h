@@ -1,13 +1,15 @@
 #pragma once
-// A model of the time that kernels take on GPUs that are not here, from counts and published figures.
+// A model of the time that kernels take on GPUs that are not here, from counts and published
+// figures.
 //
 // A kernel takes as long as the busiest of these would alone (Williams, Waterman and Patterson,
-// "Roofline", CACM 2009): DRAM with the bytes that must move, the L1 caches with the sectors asked for,
-// the load and store units with the requests of warps, of shared memory one for each pass, the schedulers with the warp instructions, the units for floats, for integers and for special
+// "Roofline", CACM 2009): DRAM with the bytes that must move, the L1 caches with the sectors asked
+// for, the load and store units with the requests of warps, of shared memory one for each pass, the
+// schedulers with the warp instructions, the units for floats, for integers and for special
 // functions with theirs. Assumed: caches hold what is read again, so that DRAM sees each byte once;
-// all units are busy all the time; moves and conversions of PTX cost nothing, as ptxas removes most;
-// launches, latency, atomics that collide, and f64 at other rates do not count. It is a lower bound,
-// and good for comparing two kernels that do the same.
+// all units are busy all the time; moves and conversions of PTX cost nothing, as ptxas removes
+// most; launches, latency, atomics that collide, and f64 at other rates do not count. It is a lower
+// bound, and good for comparing two kernels that do the same.
 #include <array>
 #include <string>
 

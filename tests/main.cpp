@@ -1,5 +1,5 @@
-// Runs the cases of a test program. Those tagged with a back end that this build was configured without
-// ([cpu], [vulkan]) are left out, visibly.
+// Runs the cases of a test program. Those tagged with a back end that this build was configured
+// without ([cpu], [vulkan]) are left out, visibly.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_session.hpp>
 #else

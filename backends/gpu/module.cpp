@@ -13,8 +13,8 @@ namespace {
 constexpr int largest_block = 256;
 constexpr uint32_t chunk_block = 64;
 /// Blocks are started for this many times the threads that are resident at once: where some take
-/// longer, others even that out. Where the threads of a block combine what they have, for these only:
-/// fewer blocks combine.
+/// longer, others even that out. Where the threads of a block combine what they have, for these
+/// only: fewer blocks combine.
 constexpr uint64_t rounds = 4;
 
 uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }

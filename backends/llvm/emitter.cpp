@@ -65,8 +65,8 @@ void Emitter::enter_thread(const ir::Task& task) {
       {ir::Builtin::end, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, end, iterations)}};
 }
 
-/// Returns where the guard's word is 0; yields what builtin `asks` is. A launch without a guard that
-/// does not ask either, the usual one, makes one comparison.
+/// Returns where the guard's word is 0; yields what builtin `asks` is. A launch without a guard
+/// that does not ask either, the usual one, makes one comparison.
 Value* Emitter::pass_guard(Value* guard) {
   BasicBlock *entry = b_.GetInsertBlock(), *any = block("any"), *test = block("test"),
              *body = block("body");

@@ -108,7 +108,8 @@ bool Emitter::extreme_step(const ir::Inst& inst) {
   return true;
 }
 
-/// A thread's share of the iterations goes by in such steps: short rounds are mostly the test for the next.
+/// A thread's share of the iterations goes by in such steps: short rounds are mostly the test for
+/// the next.
 unsigned Emitter::rounds_together(const ir::Region* body) {
   constexpr size_t short_round = 40;
   size_t operations = 0;
@@ -209,8 +210,8 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   for (size_t k = 0; k < count; k++) define(k, inst.result(k), results[k]);
 }
 
-/// The loop ends; where `group` is given its accesses of different iterations do not depend on
-/// one another (or race, and then any order will do). `width` lanes at a time, `unroll` rounds behind
+/// The loop ends; where `group` is given its accesses of different iterations do not depend on one
+/// another (or race, and then any order will do). `width` lanes at a time, `unroll` rounds behind
 /// each other; 0: as LLVM likes.
 llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group, unsigned width, unsigned unroll) {
   auto named = [&](const char* name, llvm::Metadata* value) {

@@ -16,19 +16,20 @@ extern "C" __global__ void fill_kernel(float* y, float v, size_t n) {
   if (i < n) y[i] = v;
 }
 
-extern "C" __global__ void copy_kernel(const float* __restrict__ x, float* __restrict__ y, size_t n) {
+extern "C" __global__ void copy_kernel(const float* __restrict__ x, float* __restrict__ y,
+                                       size_t n) {
   size_t i = linear_index();
   if (i < n) y[i] = x[i];
 }
 
 extern "C" __global__ void saxpy_kernel(float a, const float* __restrict__ x, float* __restrict__ y,
-                             size_t n) {
+                                        size_t n) {
   size_t i = linear_index();
   if (i < n) y[i] = a * x[i] + y[i];
 }
 
 extern "C" __global__ void triad_kernel(float* __restrict__ a, const float* __restrict__ b,
-                             const float* __restrict__ c, float s, size_t n) {
+                                        const float* __restrict__ c, float s, size_t n) {
   size_t i = linear_index();
   if (i < n) a[i] = b[i] + s * c[i];
 }
@@ -56,7 +57,8 @@ extern "C" __global__ void sum_kernel(const float* __restrict__ x, size_t n, flo
   if (threadIdx.x == 0) atomicAdd(total, v);
 }
 
-extern "C" __global__ void stencil_kernel(const float* __restrict__ u, float* __restrict__ v, int n) {
+extern "C" __global__ void stencil_kernel(const float* __restrict__ u, float* __restrict__ v,
+                                          int n) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x + 1;
   const int i = blockIdx.y * blockDim.y + threadIdx.y + 1;
   if (i >= n - 1 || j >= n - 1) return;
@@ -65,8 +67,9 @@ extern "C" __global__ void stencil_kernel(const float* __restrict__ u, float* __
 }
 
 extern "C" __global__ void nbody_kernel(const float* __restrict__ x, const float* __restrict__ y,
-                             const float* __restrict__ z, float* __restrict__ vx,
-                             float* __restrict__ vy, float* __restrict__ vz, float dt, int n) {
+                                        const float* __restrict__ z, float* __restrict__ vx,
+                                        float* __restrict__ vy, float* __restrict__ vz, float dt,
+                                        int n) {
   __shared__ float3 tile[block];
   const int i = int(linear_index());
   const float xi = i < n ? x[i] : 0, yi = i < n ? y[i] : 0, zi = i < n ? z[i] : 0;

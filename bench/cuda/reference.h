@@ -1,7 +1,7 @@
 #pragma once
 // Hand-written CUDA of the benchmarked algorithms, as one would write them without Quern. All
-// pointers lead to the device's memory, all work goes into the stream given (null: one of their own) and is
-// not waited for.
+// pointers lead to the device's memory, all work goes into the stream given (null: one of their
+// own) and is not waited for.
 #include <cstddef>
 #include <cstdint>
 

@@ -8,12 +8,12 @@
 // row. Element: a loop from `thread` to `end` by `threads` (kind thread_walk), each round
 // recovering its index: in 32 bits, by multiplications with `reciprocal` and `next_reciprocal`;
 // where the signature is wide, in 64 bits by divisions. Where the target starts a thread for each
-// iteration, the signature is not wide and the threads of a block combine nothing, a test of `thread`
-// takes the place of the loop (Task::once). Lanes: a loop over lanes in the same way,
-// around one over a lane's iterations. Task::innermost is the last axis, or the
-// fast axis of most fields of the task's rank; where iterations have an order (reductions) always
-// the last. `iteration` stays the row-major number. `convert` of an index to 64 bits is the 64-bit
-// induction variable itself. Linear.
+// iteration, the signature is not wide and the threads of a block combine nothing, a test of
+// `thread` takes the place of the loop (Task::once). Lanes: a loop over lanes in the same way,
+// around one over a lane's iterations. Task::innermost is the last axis, or the fast axis of most
+// fields of the task's rank; where iterations have an order (reductions) always the last.
+// `iteration` stays the row-major number. `convert` of an index to 64 bits is the 64-bit induction
+// variable itself. Linear.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

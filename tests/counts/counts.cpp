@@ -1,5 +1,5 @@
-// What Quern's kernels do on a GPU beside the hand-written CUDA of bench/cuda, counted where there is
-// no clock: both run on the interpreter of PTX, the CUDA as nvcc compiles it.
+// What Quern's kernels do on a GPU beside the hand-written CUDA of bench/cuda, counted where there
+// is no clock: both run on the interpreter of PTX, the CUDA as nvcc compiles it.
 #include "bench/counts.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ using quern::ptx::Counts;
 
 namespace {
 
-/// Times the hand-written kernel's: the bars that a row must keep, and the cause where they are above
-/// 1 (1.2 for arithmetic).
+/// Times the hand-written kernel's: the bars that a row must keep, and the cause where they are
+/// above 1 (1.2 for arithmetic).
 struct Bars {
   const char* name;
   double sectors, arithmetic;

@@ -1,4 +1,5 @@
-// The device cuda on the interpreter of PTX: its settings, and how a kernel that goes wrong is told.
+// The device cuda on the interpreter of PTX: its settings, and how a kernel that goes wrong is
+// told.
 #include <dlfcn.h>
 #include <quern/host.h>
 #include <quern/interop.h>

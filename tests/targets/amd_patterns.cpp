@@ -1,6 +1,7 @@
-// AMD's instruction set cannot be executed here. What can be judged is which instructions on floats a
-// pattern of operations becomes: exactly those that its meaning asks for (docs/semantics.md, sections 3
-// and 8; instructions round as their name says, "RDNA3" and "CDNA3 Instruction Set Architecture").
+// AMD's instruction set cannot be executed here. What can be judged is which instructions on floats
+// a pattern of operations becomes: exactly those that its meaning asks for (docs/semantics.md,
+// sections 3 and 8; instructions round as their name says, "RDNA3" and "CDNA3 Instruction Set
+// Architecture").
 #include <algorithm>
 #include <regex>
 #include <set>
@@ -142,9 +143,9 @@ TEST_CASE("AMD's conversions round once") {
       const std::string text = assembly(architecture, element_wise(code, c.from, c.to), {true});
       CHECK(listed(on_floats(text)) == listed(c.wanted));
     }
-    // f64 to f16 by way of f32 would round twice: 1 + 2^-11 + 2^-40 would become 1. So what the first
-    // conversion made is compared with what it had, and made odd where it rounded (Boldo and Melquiond,
-    // "Emulation of FMA and Correctly Rounded Sums", IEEE TC 2008).
+    // f64 to f16 by way of f32 would round twice: 1 + 2^-11 + 2^-40 would become 1. So what the
+    // first conversion made is compared with what it had, and made odd where it rounded (Boldo and
+    // Melquiond, "Emulation of FMA and Correctly Rounded Sums", IEEE TC 2008).
     INFO(architecture);
     const std::multiset<std::string> found = on_floats(
         assembly(architecture, element_wise("%r = convert %a : f16", "f64", "f16"), {true}));

@@ -164,7 +164,8 @@ TEST_CASE("a product rounded to a half is a product and a conversion on AMD's GP
 }
 
 TEST_CASE("no GPU takes a choice between zeros for its minimum or maximum") {
-  // `%b < %a ? %b : %a` of -0 and +0 is the first; the instructions give -0 or +0 whatever the order.
+  // `%b < %a ? %b : %a` of -0 and +0 is the first; the instructions give -0 or +0 whatever the
+  // order.
   const std::regex extremum(
       "(\\bv_(min|max)(_num|imum|imum3|3)?_f|\\b(min|max)(\\.NaN)?\\.f|"
       "\\bv_med3_f|\\bclamp\\b)");

@@ -24,7 +24,8 @@ using Elf = llvm::object::ELF64LEObjectFile;
 /// Instructions of one architecture.
 class Disassembler {
  public:
-  /// By LLVM's name: "V_ADD_F32_e32_gfx11", "GLOBAL_LOAD_B32_gfx12"; two at once: "V_DUAL_ADD_F32_X_MUL_F32…".
+  /// By LLVM's name: "V_ADD_F32_e32_gfx11", "GLOBAL_LOAD_B32_gfx12"; two at once:
+  /// "V_DUAL_ADD_F32_X_MUL_F32…".
   static void classify(llvm::StringRef name, Classes& to) {
     auto is = [&](std::initializer_list<const char*> beginnings) {
       return std::ranges::any_of(beginnings, [&](const char* b) { return name.starts_with(b); });

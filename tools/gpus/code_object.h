@@ -10,8 +10,8 @@
 
 namespace quern::gpus {
 
-/// Instructions of a kernel's code by what they do. Moves, conversions, scalar code, branches and waits
-/// are among none of these.
+/// Instructions of a kernel's code by what they do. Moves, conversions, scalar code, branches and
+/// waits are among none of these.
 struct Classes {
   int64_t arithmetic = 0;                      ///< of vectors, but for special functions
   int64_t special = 0;                         ///< roots, reciprocals, powers, logarithms, sines

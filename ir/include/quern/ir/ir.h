@@ -191,8 +191,8 @@ struct Task {
   /// iterations takes the iterations l, l + 32, … of it, and has a row of partial values of its
   /// own.
   bool lanes = false;
-  /// Element walk, lowered: a thread takes one iteration at most, its own, and a launch starts one for
-  /// each.
+  /// Element walk, lowered: a thread takes one iteration at most, its own, and a launch starts one
+  /// for each.
   bool once = false;
   uint32_t ordinal = ~0u;  ///< names its random numbers: parallel loop in program order; serial ~0
   uint64_t grain = 0;      ///< iterations per chunk; 0: the runtime chooses (chunked)

@@ -53,12 +53,12 @@ enum class AtomicOp : uint8_t { add, mul, min, max, bit_and, bit_or, bit_xor, ex
 /// `thread`; threads run in blocks of a size of the device's choice, and `block_thread` counts
 /// those of a block from 0. Where an element task has several axes and is launched with fewer than
 /// 2^31 iterations, `reciprocal` is abi::reciprocal of the extent of the innermost one in the order
-/// of its walk, `next_reciprocal` that of the next. A combine task runs `end` threads, which
-/// share them as an element task's do; it reads the `rows` rows of partial values from `first_row`
-/// on. `asks` is 0 in a launch before which none can have failed, on targets that are told so
-/// (TargetTraits::told_of_failures). In a task with lanes `chunk` is the number of the lane, until lower_loops replaces it.
-/// `iteration` is the linear number of the iteration in its domain (a serial task: 0); lower_loops
-/// replaces it.
+/// of its walk, `next_reciprocal` that of the next. A combine task runs `end` threads, which share
+/// them as an element task's do; it reads the `rows` rows of partial values from `first_row` on.
+/// `asks` is 0 in a launch before which none can have failed, on targets that are told so
+/// (TargetTraits::told_of_failures). In a task with lanes `chunk` is the number of the lane, until
+/// lower_loops replaces it. `iteration` is the linear number of the iteration in its domain (a
+/// serial task: 0); lower_loops replaces it.
 enum class Builtin : uint8_t {
   chunk,
   begin,

@@ -91,8 +91,8 @@ class Device {
 
   Address error_record() const { return error_; }
   Address print_ring() const { return ring_; }
-  /// Can some launch have failed that no wait has asked about? Where one of another thread's has just
-  /// begun, either answer is right.
+  /// Can some launch have failed that no wait has asked about? Where one of another thread's has
+  /// just begun, either answer is right.
   bool may_have_failed() const { return unread_; }
   /// A new launch; remembers whom to ask about what it reports.
   std::shared_ptr<LaunchRecord> begin_launch(const std::shared_ptr<const Reporter>& reporter);

@@ -10,9 +10,10 @@
 namespace quern::recording {
 
 /// QUERN_PTX_DEVICES, _CAPABILITY (80 is 8.0), _MULTIPROCESSORS, _DRIVER (12040 is 12.4): what is
-/// present. _SCHEDULE: ascending, descending or shuffled blocks and warps, with "+switches" for turns
-/// that end at random points and streams that run on at random calls; _SEED: of what is random. _RACES=1:
-/// a race between threads is an error. Throws std::runtime_error with the variable's name.
+/// present. _SCHEDULE: ascending, descending or shuffled blocks and warps, with "+switches" for
+/// turns that end at random points and streams that run on at random calls; _SEED: of what is
+/// random. _RACES=1: a race between threads is an error. Throws std::runtime_error with the
+/// variable's name.
 inline void read_environment(Session& s, ptx::Schedule& schedule) {
   auto text = [](const char* name) -> std::string {
     const char* value = std::getenv(name);
