@@ -14,7 +14,7 @@ struct Failure {
 };
 
 struct Checks {
-  uint64_t max_steps = 16'000'000;  ///< instructions a run of the interpreter may take
+  uint64_t max_steps = 64'000'000;  ///< instructions a run of the interpreter may take
   bool passes = true;               ///< interpret after every pass
   std::vector<std::shared_ptr<runtime::Device>> devices;  ///< run there too
   /// Spoils kernels after a pass: what a test of the fuzzer plants.
