@@ -48,7 +48,8 @@ class Session {
     const Current current(*gpu_);
     std::string log;
     const std::span text(quern_bench_ptx, quern_bench_ptx_end);
-    expect(api->load_module(&module_, std::as_bytes(text), log), ("loading PTX " + log).c_str());
+    const quern::gpu::Code loaded = api->load_module(&module_, std::as_bytes(text), log);
+    expect(loaded, ("loading PTX " + log).c_str());
     expect(api->allocate(&result_, sizeof(float)), "allocating");
     expect(api->stream_create(&stream_, quern::gpu::flag::stream_non_blocking), "making a stream");
   }

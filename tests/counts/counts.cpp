@@ -29,9 +29,9 @@ constexpr Bars bars[] = {
     {"stencil5", 1.03, 1.15},    // warps go on from row to row: they end between sectors
     {"reduce_sum", 1.001, 2.2},  // numbers one by one where the CUDA loads four at a time
     {"atomic_sum", 1.001, 2.2},  // the same
-    {"mpm3d sorted", 1.23,
-     1.35},  // three of a node's four numbers are read in two loads, not in one
-    {"mpm3d random", 1.21, 1.35},  // the same; places of nodes in 64 bits
+    // Three of a node's four numbers are read in two loads, not in one; places of nodes in 64 bits.
+    {"mpm3d sorted", 1.23, 1.35},
+    {"mpm3d random", 1.21, 1.35},
 };
 
 /// What must be read and written, in sectors of 32 bytes; blocks that combine add a little.
