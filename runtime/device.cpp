@@ -264,7 +264,6 @@ std::shared_ptr<LaunchRecord> Device::begin_launch(
   launch->begun = ++now_;
   launched_.push_back(launch);
   if (!reporter->sites.empty()) unread_ = true;
-  launch->asks = unread_;
   return launch;
 }
 
@@ -286,13 +285,15 @@ void Device::seed(uint32_t seed) {
   since_seed_ = 0;
 }
 
-std::optional<Ticket> Device::submit(LaunchRecord& launch, std::span<const Command> commands) {
+std::optional<Ticket> Device::submit(LaunchRecord& launch, std::span<Command> commands) {
   std::lock_guard lock(mutex_);
   if (!launch.has_run) {
     launch.error.reset();  // a wait has taken what would have kept it from running
     launch.has_run = true;
   }
   if (launch.error) return std::nullopt;
+  for (Command& command : commands)
+    if (auto* l = std::get_if<Launch>(&command)) l->asks = unread_;
   if (!watchdog_) return driver_->submit(commands);
   Ticket ticket = 0;
   const auto begin = Watchdog::Clock::now();

@@ -61,7 +61,6 @@ class Run {
   }
 
  private:
-  bool asks() const { return record_.asks || variant_.device->may_have_failed(); }
   Address cell(uint32_t k) const { return variant_.frame(block_) + 8 * k; }
 
   void branch(const Step& step) {
@@ -163,7 +162,6 @@ class Run {
     command.iterations = extent.total;
     command.args = arguments();
     command.guard = guard;
-    command.asks = asks();
     if (extent.total == 0)
       command.chunks = 0;
     else if (task.kind == Task::serial)
@@ -192,7 +190,6 @@ class Run {
       command.iterations = command.chunks = c.threads;
       command.args = arguments();
       command.guard = guard;
-      command.asks = asks();
       command.words = {c.first_row, c.rows};
       commands_.push_back(command);
     }

@@ -27,13 +27,13 @@ bool overlap(const Copy& c) {
   return c.to != c.from && c.to < c.from + c.bytes && c.from < c.to + c.bytes;
 }
 
-/// A batch that may become a graph. Copies that overlap need memory of their own each time, and
-/// arguments taken by value are others each time.
 /// As the kernels take it.
 uint64_t guard_of(const Launch& launch) {
   return launch.guard | (launch.asks ? ir::abi::asks_bit : 0);
 }
 
+/// A batch that may become a graph. Copies that overlap need memory of their own each time, and
+/// arguments taken by value are others each time.
 bool can_repeat(std::span<const Command> commands) {
   return commands.size() >= Graphs::shortest && std::ranges::none_of(commands, [](auto& command) {
            auto* copy = std::get_if<Copy>(&command);

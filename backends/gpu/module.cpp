@@ -128,10 +128,12 @@ Geometry Program::geometry(const runtime::Launch& launch) const {
     block = std::max(block / 2, device.warp_size);
   uint64_t limit = device.max_grid;
   if (gpu_->api->grid_in_threads) limit = std::min<uint64_t>(limit, UINT32_MAX / block);
-  if (!chunked) limit = std::min(limit, ir::abi::max_threads / block);
   uint64_t grid = divide_up(threads, block);
   const bool whole = chunked || task.once;  // a thread does no more than its own
-  if (!whole) grid = std::min(grid, task.resident * (task.combines ? 1 : rounds));
+  if (!whole) {
+    limit = std::min(limit, ir::abi::max_threads / block);
+    grid = std::min(grid, task.resident * (task.combines ? 1 : rounds));
+  }
   if (grid > limit && whole)
     throw Error("a task of " + std::to_string(threads) + " threads is more than " + device.name +
                 " starts at once");

@@ -41,9 +41,9 @@ struct Geometry {
   uint32_t grid = 0, block = 0;  ///< blocks, threads in each; a grid of 0: nothing to do
 };
 
-/// The tasks of a kernel. Function `task_<k>` takes the five words of a launch: args, guard,
-/// iterations, and grain and chunks, or Launch::words of an element task. Where
-/// ir::takes_value holds, the argument block itself stands in place of the first.
+/// The tasks of a kernel. Function `task_<k>` takes the five words of a launch: args, guard with
+/// Launch::asks in abi::asks_bit, iterations, and grain and chunks, or Launch::words of an element
+/// task. Where ir::takes_value holds, the argument block itself stands in place of the first.
 class Program : public Used {
  public:
   /// Throws Error at a task's line where a block of the user's size cannot run.
@@ -53,10 +53,11 @@ class Program : public Used {
   const bool takes_value;
 
   FunctionHandle function(uint32_t task) const { return tasks_.at(task).function; }
-  /// Element: blocks of the size with which most threads are resident, or of the user's; as many as
-  /// keep the device full, whose threads go on with a stride. Chunked: a thread a chunk. Loops too
-  /// short for that get smaller blocks, so that they spread. Throws Error where the device cannot
-  /// start as many chunks at once.
+  /// Element: blocks of the size with which most threads are resident, or of the user's; `once`: a
+  /// thread an iteration, else as many blocks as keep the device full, whose threads go on with a
+  /// stride. Chunked: a thread a chunk. Loops too short for that get smaller blocks, so that they
+  /// spread. Throws Error where the device cannot start as many chunks, or threads of one iteration,
+  /// at once.
   Geometry geometry(const runtime::Launch& launch) const;
   /// The last two of the five words.
   std::array<uint64_t, 2> walk(const runtime::Launch& launch) const;

@@ -15,7 +15,8 @@ inline uint32_t group_size(const ir::Task& task) {
 
 /// What every task is launched with.
 struct PushConstants {
-  uint64_t args, guard, iterations;
+  uint64_t args, guard;  ///< with Launch::asks in abi::asks_bit of the guard
+  uint64_t iterations;
   uint64_t grain, chunks;  ///< element tasks: Launch::words
   uint64_t fault;          ///< address of the word that takes a CutLoop
   uint64_t same_fault;     ///< equal to it, which no compiler knows

@@ -244,7 +244,6 @@ TEST_CASE("a launch of many submissions returns where another's failure ends it"
       return n;
     };
     rounds(1);
-    std::atomic<int> values = 0, errors = 0;
     int failures = failures_of_two_threads([&](int t) {
       int wrong = 0;
       for (int r = 0; r < 40; r++) {
@@ -255,7 +254,6 @@ TEST_CASE("a launch of many submissions returns where another's failure ends it"
           auto result = rounds(1);
           int got = 0;
           std::string text = error_of([&] { got = int(result); });
-          (text.empty() ? values : errors)++;
           wrong += text.empty() ? got != 20 : !has(text, "too many");
         }
       }
@@ -263,6 +261,5 @@ TEST_CASE("a launch of many submissions returns where another's failure ends it"
     });
     error_of([&] { device.synchronize(); });
     CHECK(failures == 0);
-    CHECK(values + errors == 40);
   });
 }

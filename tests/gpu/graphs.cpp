@@ -1,4 +1,5 @@
 // Batches that repeat.
+#include "quern/ir/abi.h"
 #include "tests/gpu/support.h"
 
 using namespace quern;
@@ -46,6 +47,20 @@ TEST_CASE_METHOD(Batches, "a batch that repeats becomes a graph, with the same e
   CHECK(read_word(*driver, y) == 50);
   CHECK(read_word(*driver, y + 4) == 5);
   CHECK(recorder.launches.at(15).in_graph);
+}
+
+TEST_CASE_METHOD(Batches, "a graph is of launches that ask whether one has failed, or of others") {
+  std::vector<Command> told = batch(10), asking = told;
+  for (Command& command : told)
+    if (auto* l = std::get_if<runtime::Launch>(&command)) l->asks = false;
+  for (int k = 0; k < 3; k++) driver->submit(told);
+  CHECK(recorder.live["executable graphs"] == 1);
+  driver->wait(driver->submit({}));
+  recorder.launches.clear();
+  driver->submit(asking);
+  driver->wait(driver->submit({}));
+  REQUIRE(recorder.launches.size() == 10);
+  for (const recording::Launch& l : recorder.launches) CHECK(l.words[1] == ir::abi::asks_bit);
 }
 
 TEST_CASE_METHOD(Batches, "what differs is another batch; short ones are launched one by one") {

@@ -25,7 +25,7 @@ void run(gpu::Driver& driver, const Launch& launch) {
 
 TEST_CASE_METHOD(OnEachVendor, "loops are spread over the device") {
   auto driver = open();  // 10 multiprocessors of 8 blocks of 256 threads
-  Code code{serial(), element(), element(96), chunked(), once()};
+  Code code{serial(), element(), element(96), chunked(), once(), once(96)};
   auto executable = driver->load(code.kernel, code.image);
   struct Case {
     uint32_t task;
@@ -38,7 +38,7 @@ TEST_CASE_METHOD(OnEachVendor, "loops are spread over the device") {
         Case{2, 1000, 1, 11, 96}, Case{2, 5, 1, 1, 96}, Case{3, 1'000'000, 10, 1563, 64},
         Case{3, 1000, 10, 4, 32}, Case{3, 1ull << 40, 1ull << 20, 16384, 64},
         Case{4, 1'000'000, 1, 3907, 256}, Case{4, 1000, 1, 16, 64},
-        Case{4, (1ull << 31) - 1, 1, 1 << 23, 256}}) {
+        Case{4, (1ull << 31) - 1, 1, 1 << 23, 256}, Case{5, (1ull << 31) - 1, 1, 22369622, 96}}) {
     recorder.launches.clear();
     run(*driver, launch(*executable, c.task, c.iterations, 0, c.grain));
     INFO("task " << c.task << ", " << c.iterations << " iterations");

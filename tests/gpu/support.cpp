@@ -104,8 +104,8 @@ ir::Task serial() { return task(ir::Task::serial, ir::Task::chunked); }
 ir::Task element(uint32_t block_size) {
   return task(ir::Task::range, ir::Task::element, block_size);
 }
-ir::Task once() {
-  ir::Task t = element();
+ir::Task once(uint32_t block_size) {
+  ir::Task t = element(block_size);
   t.once = true;
   return t;
 }

@@ -52,7 +52,7 @@ runtime::Launch launch(const runtime::Executable& executable, uint32_t task, uin
                        runtime::Address args = 0, uint64_t grain = 1);
 ir::Task serial();
 ir::Task element(uint32_t block_size = 0);
-ir::Task once();
+ir::Task once(uint32_t block_size = 0);
 ir::Task chunked();
 
 std::vector<std::byte> numbers(size_t bytes);

@@ -30,8 +30,6 @@ struct LaunchRecord {
   /// Key of its random numbers: the device's seed, and the launches since it was set.
   uint32_t seed = 0, since_seed = 0;
   std::shared_ptr<const Reporter> reporter;
-  bool asks = true;  ///< it can fail, or one before that no wait has asked about when it began
-
  private:
   friend class Device;
   uint64_t begun = 0, submitted = 0;          ///< when, counted by the device; 0: not yet
@@ -91,9 +89,6 @@ class Device {
 
   Address error_record() const { return error_; }
   Address print_ring() const { return ring_; }
-  /// Can some launch have failed that no wait has asked about? Where one of another thread's has
-  /// just begun, either answer is right.
-  bool may_have_failed() const { return unread_; }
   /// A new launch; remembers whom to ask about what it reports.
   std::shared_ptr<LaunchRecord> begin_launch(const std::shared_ptr<const Reporter>& reporter);
   /// All commands of the launch were submitted: once they ran, it may be forgotten.
@@ -101,9 +96,11 @@ class Device {
   /// Throws the error that ended the launch, or kept it from running, as often as it is asked. To
   /// be called after a wait and collect.
   void expect_success(const LaunchRecord& launch);
-  /// Submits commands of a launch; never while reports are read, so that none is lost. Nothing, and
-  /// no ticket, once a wait has taken the error that ended the launch: its results throw that.
-  std::optional<Ticket> submit(LaunchRecord& launch, std::span<const Command> commands);
+  /// Submits commands of a launch; never while reports are read, so that none is lost. Tells all of
+  /// them alike whether a launch may have failed that no wait has asked about (Launch::asks).
+  /// Nothing, and no ticket, once a wait has taken the error that ended the launch: its results
+  /// throw that.
+  std::optional<Ticket> submit(LaunchRecord& launch, std::span<Command> commands);
   /// Begins the sequence of random numbers that `seed` stands for.
   void seed(uint32_t seed);
 

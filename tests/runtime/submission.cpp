@@ -1,0 +1,83 @@
+// What a device says to the launches that it submits, on a driver that writes it down.
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "quern/runtime/device.h"
+#include "tests/catch.h"
+
+using namespace quern;
+using namespace quern::runtime;
+
+namespace {
+
+/// Runs nothing: its memory is the host's, and no record is ever claimed.
+class Noting : public Driver {
+ public:
+  explicit Noting(std::vector<bool>& asked) : asked_(asked) {}
+
+  const Target& target() const override { return target_; }
+  const Compiler& compiler() const override { throw InternalError("compiles nothing"); }
+  Address allocate(uint64_t bytes) override {
+    auto memory = std::make_unique<std::byte[]>(bytes);
+    const Address address = reinterpret_cast<Address>(memory.get());
+    memory_[address] = std::move(memory);
+    return address;
+  }
+  void release(Address address) override { memory_.erase(address); }
+  std::unique_ptr<Executable> load(const ir::Kernel&, const Image&) override { return nullptr; }
+  Ticket submit(std::span<const Command> commands) override {
+    for (const Command& command : commands) {
+      if (auto* l = std::get_if<Launch>(&command)) asked_.push_back(l->asks);
+      if (auto* f = std::get_if<Fill>(&command))
+        std::memset(reinterpret_cast<void*>(f->to), int(f->pattern), f->bytes);
+    }
+    return ++ticket_;
+  }
+  bool done(Ticket) override { return true; }
+  void wait(Ticket) override {}
+  void upload(Address to, std::span<const std::byte> from) override {
+    std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
+  }
+  void download(std::span<std::byte> to, Address from) override {
+    std::memcpy(to.data(), reinterpret_cast<void*>(from), to.size());
+  }
+  std::byte* host_pointer(Address address) override {
+    return reinterpret_cast<std::byte*>(address);
+  }
+
+ private:
+  std::vector<bool>& asked_;
+  Target target_;
+  std::map<Address, std::unique_ptr<std::byte[]>> memory_;
+  Ticket ticket_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("all launches of a submission are told alike whether one has failed") {
+  std::vector<bool> asked;
+  Device device("noting", Target{}, std::make_unique<Noting>(asked), false);
+  auto quiet = std::make_shared<const Reporter>(Reporter{"quiet", {}});
+  auto loud = std::make_shared<const Reporter>(Reporter{"loud", {ir::Site{}}});
+  std::vector<Command> two = {Launch{}, Launch{}};
+  auto submitted = [&](LaunchRecord& launch) {
+    asked.clear();
+    device.submit(launch, two);
+    return asked;
+  };
+
+  auto first = device.begin_launch(quiet);
+  CHECK(submitted(*first) == std::vector{false, false});
+  // One that can fail begins before the next commands go: they may come to stand behind it.
+  auto failing = device.begin_launch(loud);
+  CHECK(submitted(*first) == std::vector{true, true});
+  device.synchronize();  // it has not been submitted: a wait does not answer for it
+  CHECK(submitted(*first) == std::vector{true, true});
+  CHECK(submitted(*failing) == std::vector{true, true});
+  device.end_launch(*failing);
+  device.synchronize();
+  CHECK(submitted(*first) == std::vector{false, false});
+  device.end_launch(*first);
+}
