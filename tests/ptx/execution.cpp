@@ -1,4 +1,4 @@
-// Warps, blocks and memory: what belongs together, what is checked, in which order, and counts.
+// Warps, blocks and memory: what belongs together, what is checked, and in which order.
 #include "tests/ptx/support.h"
 
 using namespace quern;
@@ -6,6 +6,7 @@ using ptx::Fault;
 using ptx::Schedule;
 using test::entry;
 using test::fault;
+using test::head;
 using test::Memory;
 using test::Program;
 
@@ -14,13 +15,6 @@ namespace {
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-/// %x is p0, %i the thread's number in the grid, %at the address of its word of p0.
-const std::string head =
-    ".reg .b64 %x, %at, %y<8>; .reg .b32 %i, %t, %n, %b, %r<16>; .reg .f32 %f<8>; .reg .pred "
-    "%p<8>;\n"
-    "ld.param.u64 %x, [p0]; mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; mov.u32 %b, %ctaid.x;\n"
-    "mad.lo.s32 %i, %b, %n, %t; mul.wide.u32 %at, %i, 4; add.s64 %at, %x, %at;\n";
 
 std::vector<Schedule> schedules() {
   std::vector<Schedule> all;
@@ -227,42 +221,4 @@ TEST_CASE("a race is found in every order; what barriers and atomic operations o
       CHECK(has(said, why));
     }
   }
-}
-
-TEST_CASE("counts: sectors, bank conflicts, collisions and active lanes") {
-  auto counts_of = [](const std::string& code) {
-    Memory memory;
-    const uint64_t at = memory.put(std::vector<uint32_t>(32 * 32));
-    ptx::Counts c;
-    Program(entry(".shared .align 8 .b8 words[4096];\n" + head + code))
-        .run(memory, {at}, 1, 32, {}, &c);
-    return c;
-  };
-  ptx::Counts c = counts_of("ld.global.u32 %r1, [%at];");
-  CHECK(c.requests == 1);
-  CHECK(c.sectors == 4);
-  CHECK(c.ideal_sectors == 4);
-  c = counts_of("mul.wide.u32 %y1, %t, 128; add.s64 %y1, %x, %y1; ld.global.u32 %r1, [%y1];");
-  CHECK(c.sectors == 32);
-  CHECK(c.ideal_sectors == 4);
-  c = counts_of("ld.global.u32 %r1, [%x];");
-  CHECK(c.sectors == 1);
-  CHECK(c.ideal_sectors == 1);
-  c = counts_of(
-      "mul.wide.u32 %y1, %t, 128; mov.u64 %y2, words; add.s64 %y1, %y1, %y2; ld.shared.u32 %r1, "
-      "[%y1];");
-  CHECK(c.shared_requests == 1);
-  CHECK(c.shared_passes == 32);
-  c = counts_of(
-      "mul.wide.u32 %y1, %t, 4; mov.u64 %y2, words; add.s64 %y1, %y1, %y2; ld.shared.u32 %r1, "
-      "[%y1];");
-  CHECK(c.shared_passes == 1);
-  c = counts_of(
-      "and.b32 %r1, %t, 3; mul.wide.u32 %y1, %r1, 4; add.s64 %y1, %x, %y1; red.global.add.u32 "
-      "[%y1], 1;");
-  CHECK(c.atomics == 32);
-  CHECK(c.colliding_atomics == 28);
-  c = counts_of("setp.lt.u32 %p1, %t, 5; @%p1 add.f32 %f1, %f1, %f1;");
-  CHECK(c.instructions[size_t(ptx::Class::floating)] == 1);
-  CHECK(c.lanes[size_t(ptx::Class::floating)] == 5);
 }

@@ -53,6 +53,13 @@ inline std::string entry(const std::string& body, int parameters = 1,
   return text + ")\n{\n" + body + "\nret;\n}\n";
 }
 
+/// %x is p0, %i the thread's number in the grid, %at the address of its word of p0.
+inline const std::string head =
+    ".reg .b64 %x, %at, %y<8>; .reg .b32 %i, %t, %n, %b, %r<16>; .reg .f32 %f<8>; .reg .pred "
+    "%p<8>;\n"
+    "ld.param.u64 %x, [p0]; mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; mov.u32 %b, %ctaid.x;\n"
+    "mad.lo.s32 %i, %b, %n, %t; mul.wide.u32 %at, %i, 4; add.s64 %at, %x, %at;\n";
+
 struct Program {
   explicit Program(const std::string& text)
       : image(ptx::load(text, [](const ptx::Variable&) -> uint64_t { throw 0; })) {}

@@ -50,6 +50,8 @@ enum class Class : uint8_t {
 };
 inline constexpr size_t class_count = 12;
 
+inline constexpr uint32_t no_join = ~0u;
+
 struct Inst {
   enum Control : uint8_t { plain, branch, leave, barrier, warp_barrier, together };
   Handler run = nullptr;    ///< plain and together
@@ -70,6 +72,7 @@ struct Inst {
   int64_t offset = 0;
   uint64_t address_mask = ~0ull;  ///< of the register with an address
   uint32_t target = 0;
+  uint32_t join = no_join;  ///< of a branch: where the threads that it parts meet again (joins.h)
   unsigned line = 0;
   const std::string* text = nullptr;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tests/gpu/ptx/joins.h"
+
 namespace quern::ptx {
 
 // ---- words
@@ -90,6 +92,7 @@ void Decoder::run() {
   if (function_.statements.empty() ||
       (code_.code.back().control != Inst::leave && code_.code.back().control != Inst::branch))
     throw Refused(function_.line, "the end of '" + function_.name + "' can be reached");
+  find_joins(code_.code);
 }
 
 void Decoder::decode(const Statement& s) {

@@ -5,6 +5,9 @@
 namespace quern::ptx {
 
 namespace {
+/// More than the loops take whose trips differ by thread, so that counts are those of hardware.
+constexpr uint64_t most_steps_apart = 1 << 16, steps_of_turn = 256;
+
 std::string hex(uint64_t v) {
   char text[32];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(v));
@@ -72,29 +75,44 @@ Warp::State Warp::run(uint64_t turn) {
   return State::done;
 }
 
-/// The group that is behind the others, so that they meet again; now and then another, so that all
-/// get on, and at random points. As many as there are groups: all wait at a barrier.
+/// Threads that have parted wait for each other where they meet again, as on hardware; of those that
+/// do not wait, the group that is behind runs, and at random points another. A warp that stays
+/// apart for long gives each group turns: threads may spin until others do something. As many as
+/// there are groups: all wait at a barrier.
 size_t Warp::choose() {
-  if (groups_.size() == 1 && !groups_[0].at_barrier && !groups_[0].waits) return 0;
-  size_t found = groups_.size(), ready = 0;
+  if (groups_.size() == 1) {
+    parted_.clear();
+    divergent_steps_ = 0;
+    if (!groups_[0].at_barrier && !groups_[0].waits) return 0;
+  }
+  const size_t none = groups_.size();
+  size_t found = none, behind = none;
   bool some_wait = false;
   for (size_t g = 0; g < groups_.size(); g++) {
     some_wait |= groups_[g].waits;
     if (groups_[g].at_barrier || groups_[g].waits) continue;
-    ready++;
-    if (found == groups_.size() || groups_[g].pc < groups_[found].pc) found = g;
+    if (behind == none || groups_[g].pc < groups_[behind].pc) behind = g;
+    if (waits_at_join(groups_[g])) continue;
+    if (found == none || groups_[g].pc < groups_[found].pc) found = g;
   }
-  if (ready == 0 && some_wait) {
+  if (behind == none && some_wait) {
     const auto g = std::ranges::find_if(groups_, [](const Group& x) { return x.waits; });
     fault(Fault::launch_failed, launch_.code.code[g->pc], unsigned(std::countr_zero(g->lanes)),
           "waits for threads that do not come here");
   }
-  if (ready <= 1) return found;
-  const bool for_others = ++divergent_steps_ % 256 < 32;
-  if (!for_others && !(launch_.schedule.switches && launch_.random() % 16 == 0)) return found;
-  found = for_others ? divergent_steps_ / 256 % groups_.size() : launch_.random() % groups_.size();
+  if (behind == none) return none;
+  if (found == none) found = behind;  // those that it waits for wait for it
+  const bool in_turns = ++divergent_steps_ > most_steps_apart;
+  if (!in_turns && !(launch_.schedule.switches && launch_.random() % 16 == 0)) return found;
+  found = size_t(in_turns ? divergent_steps_ / steps_of_turn : launch_.random()) % groups_.size();
   while (groups_[found].at_barrier || groups_[found].waits) found = (found + 1) % groups_.size();
   return found;
+}
+
+bool Warp::waits_at_join(const Group& group) const {
+  return std::ranges::any_of(parted_, [&](const Parted& p) {
+    return p.join == group.pc && (p.lanes & group.lanes) && (p.lanes & ~group.lanes);
+  });
 }
 
 Lanes Warp::guarded(const Group& g, const Inst& inst) const {
@@ -107,6 +125,8 @@ void Warp::step(size_t g) {
   Group& group = groups_[g];
   const Inst& inst = launch_.code.code[group.pc];
   const Lanes lanes = guarded(group, inst);
+  for (Parted& p : parted_)
+    if (p.join == group.pc) p.lanes &= ~group.lanes;
   if (launch_.counts) count(inst, lanes);
   switch (inst.control) {
     case Inst::plain:
@@ -135,13 +155,22 @@ void Warp::branch(size_t g, const Inst& inst, Lanes taken) {
   } else if (!taken) {
     group.pc++;
   } else {
+    part(inst.join, group.lanes);
     group.lanes = rest;
     group.pc++;
     groups_.push_back({taken, inst.target, false, false});
   }
 }
 
+/// A loop parts its threads again and again, for one join.
+void Warp::part(uint32_t join, Lanes lanes) {
+  std::erase_if(parted_, [](const Parted& p) { return p.lanes == 0; });
+  auto covers = [&](const Parted& p) { return p.join == join && (lanes & ~p.lanes) == 0; };
+  if (join != no_join && std::ranges::none_of(parted_, covers)) parted_.push_back({join, lanes});
+}
+
 void Warp::leave(size_t g, Lanes lanes) {
+  for (Parted& p : parted_) p.lanes &= ~lanes;
   groups_[g].lanes &= ~lanes;
   groups_[g].pc++;
   if (!groups_[g].lanes) groups_.erase(groups_.begin() + long(g));

@@ -84,9 +84,16 @@ class Warp {
     bool at_barrier = false;
     bool waits = false;  ///< for the others that an instruction names
   };
+  /// Threads that a branch has parted and that have not come to where they meet.
+  struct Parted {
+    uint32_t join = 0;
+    Lanes lanes = 0;
+  };
   size_t choose();
+  bool waits_at_join(const Group& group) const;
   void step(size_t g);
   void branch(size_t g, const Inst& inst, Lanes taken);
+  void part(uint32_t join, Lanes lanes);
   void leave(size_t g, Lanes lanes);
   void together(size_t g, const Inst& inst, Lanes lanes);
   void merge();
@@ -101,8 +108,9 @@ class Warp {
   std::vector<Lanes> predicates_;
   std::vector<std::byte> local_;
   std::vector<Group> groups_;
-  uint64_t divergent_steps_ = 0;
-  GlobalMemory::Range last_;  ///< of global memory
+  std::vector<Parted> parted_;
+  uint64_t divergent_steps_ = 0;  ///< since the threads were together
+  GlobalMemory::Range last_;      ///< of global memory
 };
 
 // ---- values in registers: the low bits of a word, zeros above
