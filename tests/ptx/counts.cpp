@@ -110,6 +110,18 @@ TEST_CASE("threads that part meet where hardware lets them: what lies behind is 
   }
 }
 
+TEST_CASE("what waits for the other threads is counted once, when they are there") {
+  // The odd threads come to the shuffle by a way that is laid out behind it, and might have ended.
+  const Counts c = counts_of(
+      "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 1; @%p1 bra $odd;\n"
+      "$all: shfl.sync.idx.b32 %r2, %t, 0, 31, -1; vote.sync.any.pred %p2, %p1, -1;\n"
+      "bar.warp.sync -1; ret;\n"
+      "$odd: setp.eq.u32 %p3, %t, 99; @%p3 ret; bra $all;");
+  CHECK(of(Class::shuffle, c) == 2);
+  CHECK(c.lanes[size_t(Class::shuffle)] == 64);
+  CHECK(of(Class::barrier, c) == 1);
+}
+
 TEST_CASE("threads that wait for others of their warp come to an end") {
   // A lock that each takes once. Who has it waits at the loop's end for those who spin.
   Program p(entry(head +

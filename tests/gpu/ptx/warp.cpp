@@ -127,10 +127,18 @@ void Warp::step(size_t g) {
   const Lanes lanes = guarded(group, inst);
   for (Parted& p : parted_)
     if (p.join == group.pc) p.lanes &= ~group.lanes;
+  const bool joint = inst.control == Inst::together || inst.control == Inst::warp_barrier;
+  if (joint && !all_have_come(group, inst, lanes)) {
+    group.waits = true;
+    merge();
+    return;
+  }
   if (launch_.counts) count(inst, lanes);
   switch (inst.control) {
     case Inst::plain:
-      if (lanes) inst.run(*this, inst, lanes);
+    case Inst::together:
+    case Inst::warp_barrier:
+      if (lanes && inst.run) inst.run(*this, inst, lanes);
       group.pc++;
       break;
     case Inst::branch: branch(g, inst, lanes); break;
@@ -141,8 +149,6 @@ void Warp::step(size_t g) {
               "a barrier for some threads only");
       group.at_barrier = true;
       return;  // it goes on with the block
-    case Inst::warp_barrier:
-    case Inst::together: together(g, inst, lanes); return;
   }
   if (groups_.size() > 1) merge();
 }
@@ -176,9 +182,8 @@ void Warp::leave(size_t g, Lanes lanes) {
   if (!groups_[g].lanes) groups_.erase(groups_.begin() + long(g));
 }
 
-/// An instruction of all threads that its last source names: it waits for them.
-void Warp::together(size_t g, const Inst& inst, Lanes lanes) {
-  Group& group = groups_[g];
+/// Whether all threads are here that the last source of such an instruction names.
+bool Warp::all_have_come(const Group& group, const Inst& inst, Lanes lanes) const {
   if (lanes != group.lanes)
     fault(Fault::launch_failed, inst, unsigned(std::countr_zero(group.lanes)),
           "an instruction of threads together, for some of them only");
@@ -192,14 +197,7 @@ void Warp::together(size_t g, const Inst& inst, Lanes lanes) {
       fault(Fault::launch_failed, inst, l, "a thread that does not name itself");
   });
   if (named & ~alive()) fault(Fault::launch_failed, inst, first, "names threads that are gone");
-  if (named & ~lanes) {
-    group.waits = true;
-    merge();
-    return;
-  }
-  if (inst.run) inst.run(*this, inst, lanes);
-  group.pc++;
-  if (groups_.size() > 1) merge();
+  return (named & ~lanes) == 0;
 }
 
 /// Threads at the same instruction go on together.

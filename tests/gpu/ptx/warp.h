@@ -95,7 +95,7 @@ class Warp {
   void branch(size_t g, const Inst& inst, Lanes taken);
   void part(uint32_t join, Lanes lanes);
   void leave(size_t g, Lanes lanes);
-  void together(size_t g, const Inst& inst, Lanes lanes);
+  bool all_have_come(const Group& group, const Inst& inst, Lanes lanes) const;
   void merge();
   Lanes guarded(const Group& g, const Inst& inst) const;
   void count(const Inst& inst, Lanes lanes);
