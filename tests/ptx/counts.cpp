@@ -44,6 +44,30 @@ TEST_CASE("counts: sectors, bank conflicts, collisions and active lanes") {
       "mul.wide.u32 %y1, %t, 4; mov.u64 %y2, words; add.s64 %y1, %y1, %y2; ld.shared.u32 %r1, "
       "[%y1];");
   CHECK(c.shared_passes == 1);
+  CHECK(c.ideal_shared_passes == 1);
+  // 16 bytes a lane: side by side 4 words for each bank; 256 bytes apart 16 for each of 4 banks,
+  // which would fill 2 passes.
+  const std::string four = "add.s64 %y1, %y1, %y2; ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%y1];";
+  c = counts_of("mul.wide.u32 %y1, %t, 16; mov.u64 %y2, words; " + four);
+  CHECK(c.shared_requests == 1);
+  CHECK(c.shared_passes == 4);
+  CHECK(c.ideal_shared_passes == 4);
+  c = counts_of("and.b32 %r1, %t, 15; mul.wide.u32 %y1, %r1, 256; mov.u64 %y2, words; " + four);
+  CHECK(c.shared_passes == 16);
+  CHECK(c.ideal_shared_passes == 2);
+  c = counts_of("mov.u64 %y1, 0; mov.u64 %y2, words; " + four);
+  CHECK(c.shared_passes == 1);
+  // Generic addresses are counted where they lie: the even lanes' in global, the others' in shared
+  // memory.
+  c = counts_of(
+      "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; mov.u64 %y2, words; cvta.shared.u64 %y2, %y2;\n"
+      "mul.wide.u32 %y1, %t, 4; add.s64 %y2, %y2, %y1; selp.b64 %y3, %at, %y2, %p1;\n"
+      "ld.u32 %r2, [%y3]; st.u32 [%y3], %r2; atom.add.u32 %r2, [%y3], 1;");
+  CHECK(c.requests == 3);
+  CHECK(c.sectors == 12);
+  CHECK(c.ideal_sectors == 6);
+  CHECK(c.shared_requests == 3);
+  CHECK(c.shared_passes == 3);
   c = counts_of(
       "and.b32 %r1, %t, 3; mul.wide.u32 %y1, %r1, 4; add.s64 %y1, %x, %y1; red.global.add.u32 "
       "[%y1], 1;");
@@ -137,4 +161,28 @@ TEST_CASE("threads that wait for others of their warp come to an end") {
     p.run(memory, {at}, 1, 32, schedule);
     CHECK(memory.get<uint32_t>(at)[1] == 32);
   }
+}
+
+TEST_CASE("classes: parameters are moves, exact quotients and roots are special") {
+  const Counts c = counts_of(
+      "div.rn.f32 %f1, %f1, %f2; sqrt.rn.f32 %f2, %f1; rcp.rn.f32 %f3, %f1; div.full.f32 %f4, "
+      "%f1, %f2;\nrsqrt.approx.f32 %f5, %f1; ld.param.u64 %y1, [p0]; fma.rn.f32 %f1, %f1, %f2, "
+      "%f3;");
+  CHECK(of(Class::special, c) == 5);
+  CHECK(of(Class::floating, c) == 1);
+  CHECK(of(Class::load, c) == 0);
+  CHECK(of(Class::move, c) == 5);  // two of parameters, three of special registers
+}
+
+TEST_CASE("what ends a launch is not counted") {
+  const std::string misaligned =
+      "mul.wide.u32 %y1, %t, 16; mov.u64 %y2, words; add.s64 %y1, %y1, %y2;\n"
+      "ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%y1+2];";
+  Memory memory;
+  const uint64_t at = memory.put(std::vector<uint32_t>(32));
+  Counts c;
+  Program p(entry(".shared .align 16 .b8 words[4096];\n" + head + misaligned));
+  CHECK_THAT(test::fault([&] { p.run(memory, {at}, 1, 32, {}, &c); }),
+             contains("is not a multiple of 16"));
+  CHECK(c.shared_requests == 0);
 }

@@ -49,17 +49,31 @@ void count_passes(Counts& c, const uint64_t* addresses, Lanes on, unsigned bytes
   n = size_t(std::unique(words, words + n) - words);
   unsigned most = 1, in_bank[banks] = {};
   for (size_t k = 0; k < n; k++) most = std::max(most, ++in_bank[words[k] % banks]);
-  const auto least = unsigned((n + banks - 1) / banks);
   c.shared_requests++;
-  c.shared_passes += most - std::max(least, 1u) + 1;
+  c.shared_passes += most;
+  c.ideal_shared_passes += (n + banks - 1) / banks;
 }
 
-void count_access(Warp& w, const Inst& inst, Lanes on, unsigned bytes) {
-  uint64_t addresses[warp_size] = {};
-  const uint64_t* base = w.from(inst.from[0]);
-  for_lanes(on, [&](unsigned l) { addresses[l] = address_of(inst, base[l]); });
-  if (inst.space == Space::global) count_sectors(*w.counts(), addresses, on, bytes);
-  if (inst.space == Space::shared) count_passes(*w.counts(), addresses, on, bytes);
+struct Addresses {
+  uint64_t of_lane[warp_size];
+  Addresses(Warp& w, const Inst& inst, Lanes on) {
+    const uint64_t* base = w.from(inst.from[0]);
+    for_lanes(on, [&](unsigned l) { of_lane[l] = address_of(inst, base[l]); });
+  }
+};
+
+/// For accesses that were found right; generic ones by where they lie.
+void count_access(Counts& c, const Inst& inst, Addresses at, Lanes on, unsigned bytes) {
+  Lanes global = inst.space == Space::global ? on : 0;
+  Lanes shared = inst.space == Space::shared ? on : 0;
+  if (inst.space == Space::generic)
+    for_lanes(on, [&](unsigned l) {
+      const Space space = Warp::space_of_generic(at.of_lane[l]);
+      if (space == Space::global) global |= 1u << l;
+      if (space == Space::shared) shared |= 1u << l;
+    });
+  if (global) count_sectors(c, at.of_lane, global, bytes);
+  if (shared) count_passes(c, at.of_lane, shared, bytes);
 }
 
 // ---- loads and stores
@@ -68,30 +82,30 @@ void count_access(Warp& w, const Inst& inst, Lanes on, unsigned bytes) {
 template <class T>
 void load(Warp& w, const Inst& inst, Lanes on) {
   const unsigned bytes = unsigned(sizeof(T)) * inst.count;
-  if (w.counts()) count_access(w, inst, on, bytes);
-  const uint64_t* base = w.from(inst.from[0]);
+  const Addresses addresses(w, inst, on);
   for_lanes(on, [&](unsigned l) {
-    const std::byte* at = w.reach(inst, inst.space, address_of(inst, base[l]), bytes, l);
+    const std::byte* at = w.reach(inst, inst.space, addresses.of_lane[l], bytes, l);
     for (unsigned k = 0; k < inst.count; k++) {
       T v;
       std::memcpy(&v, at + k * sizeof v, sizeof v);
       if (inst.to[k] >= 0) w.to(inst.to[k])[l] = uint64_t(v);
     }
   });
+  if (w.counts()) count_access(*w.counts(), inst, addresses, on, bytes);
 }
 
 template <class T>
 void store(Warp& w, const Inst& inst, Lanes on) {
   const unsigned bytes = unsigned(sizeof(T)) * inst.count;
-  if (w.counts()) count_access(w, inst, on, bytes);
-  const uint64_t* base = w.from(inst.from[0]);
+  const Addresses addresses(w, inst, on);
   for_lanes(on, [&](unsigned l) {
-    std::byte* at = w.reach(inst, inst.space, address_of(inst, base[l]), bytes, l);
+    std::byte* at = w.reach(inst, inst.space, addresses.of_lane[l], bytes, l);
     for (unsigned k = 0; k < inst.count; k++) {
       const T v = T(w.from(inst.from[k + 1])[l]);
       std::memcpy(at + k * sizeof v, &v, sizeof v);
     }
   });
+  if (w.counts()) count_access(*w.counts(), inst, addresses, on, bytes);
 }
 
 Handler loader(Type t) {
@@ -156,7 +170,8 @@ void decode_access(Decoder& d, bool loads) {
   if (t.kind == Type::predicate) throw words.refused("a predicate in memory,");
   if (inst.count * t.bytes() > 16) throw words.refused("more than 16 bytes in");
   inst.type = t;
-  inst.counted = loads ? Class::load : Class::store;
+  // Parameters are operands of machine code: a load of one is a move.
+  inst.counted = inst.space == Space::param ? Class::move : loads ? Class::load : Class::store;
   d.address(loads ? 1 : 0);
   const Operand& values = d.operand(loads ? 0 : 1);
   const bool wider = t.kind != Type::floating;
@@ -207,24 +222,20 @@ T combined(const Inst& inst, T old, T b, T c) {
   return old;
 }
 
-void count_atomics(Warp& w, const Inst& inst, Lanes on) {
+void count_atomics(Counts& c, const Addresses& at, Lanes on) {
   uint64_t addresses[warp_size];
   size_t n = 0;
-  const uint64_t* base = w.from(inst.from[0]);
-  for_lanes(on, [&](unsigned l) { addresses[n++] = address_of(inst, base[l]); });
+  for_lanes(on, [&](unsigned l) { addresses[n++] = at.of_lane[l]; });
   std::sort(addresses, addresses + n);
-  w.counts()->atomics += n;
-  w.counts()->colliding_atomics += n - size_t(std::unique(addresses, addresses + n) - addresses);
+  c.atomics += n;
+  c.colliding_atomics += n - size_t(std::unique(addresses, addresses + n) - addresses);
 }
 
 /// The lanes come one after the other, in an order of the schedule's.
 template <class T>
 void update(Warp& w, const Inst& inst, Lanes on) {
-  if (w.counts()) {
-    count_access(w, inst, on, sizeof(T));
-    count_atomics(w, inst, on);
-  }
-  const uint64_t *base = w.from(inst.from[0]), *b = w.from(inst.from[1]), *c = w.from(inst.from[2]);
+  const Addresses addresses(w, inst, on);
+  const uint64_t *b = w.from(inst.from[1]), *c = w.from(inst.from[2]);
   // A compare-and-swap of a word stands for an update of the bytes that it changes: beside it others
   // may write the rest of the word, and make it fail.
   const bool swaps = Atomic(inst.operation) == Atomic::compare_and_swap;
@@ -232,10 +243,10 @@ void update(Warp& w, const Inst& inst, Lanes on) {
     const auto before = std::bit_cast<std::array<std::byte, sizeof(T)>>(old);
     const auto after = std::bit_cast<std::array<std::byte, sizeof(T)>>(next);
     for (unsigned k = 0; k < sizeof(T); k++)
-      if (before[k] != after[k]) w.reach(inst, inst.space, address_of(inst, base[l]) + k, 1, l);
+      if (before[k] != after[k]) w.reach(inst, inst.space, addresses.of_lane[l] + k, 1, l);
   };
   auto one = [&](unsigned l) {
-    std::byte* at = w.reach(inst, inst.space, address_of(inst, base[l]), sizeof(T), l, !swaps);
+    std::byte* at = w.reach(inst, inst.space, addresses.of_lane[l], sizeof(T), l, !swaps);
     T old;
     std::memcpy(&old, at, sizeof old);
     const T next = combined(inst, old, get<T>(b, l), get<T>(c, l));
@@ -246,6 +257,9 @@ void update(Warp& w, const Inst& inst, Lanes on) {
   const unsigned turn = w.first_lane();
   for (unsigned k = 0; k < warp_size; k++)
     if (const unsigned l = (k + turn) % warp_size; on >> l & 1) one(l);
+  if (!w.counts()) return;
+  count_access(*w.counts(), inst, addresses, on, sizeof(T));
+  count_atomics(*w.counts(), addresses, on);
 }
 
 Handler updater(Type t) {

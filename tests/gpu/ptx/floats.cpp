@@ -206,11 +206,12 @@ Handler exact(Decoder& d, Words& words) {
   });
 }
 
-/// No halves; div.approx and div.full, sqrt.approx, rcp.approx are rounded correctly here.
+/// No halves; div.approx and div.full, sqrt.approx, rcp.approx are rounded correctly here. Machine
+/// code begins the exact ones with an approximate reciprocal, too.
 template <template <class> class F, size_t sources>
 Handler quotient(Decoder& d, Words& words) {
   const bool approximate = words.take("approx") || words.take("full");
-  if (approximate) d.inst().counted = Class::special;
+  d.inst().counted = Class::special;
   return arithmetic<F, sources>(d, words, !approximate);
 }
 

@@ -57,8 +57,9 @@ struct Schedule {
 struct Counts {
   uint64_t instructions[class_count] = {}, lanes[class_count] = {};
   uint64_t requests = 0, sectors = 0, ideal_sectors = 0;  ///< of global memory; 32 bytes each
-  uint64_t shared_requests = 0, shared_passes = 0;        ///< more passes than requests: conflicts
-  uint64_t barriers = 0;                                  ///< of blocks
+  /// Each pass is a word of 4 bytes for each bank; more than the words would fill: conflicts.
+  uint64_t shared_requests = 0, shared_passes = 0, ideal_shared_passes = 0;
+  uint64_t barriers = 0;  ///< of blocks
   uint64_t atomics = 0,
            colliding_atomics = 0;  ///< lanes; those that found another at their address
 };
