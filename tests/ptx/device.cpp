@@ -143,23 +143,64 @@ TEST_CASE("the memory of the device is not the host's") {
   CHECK(WIFSIGNALED(status));
 }
 
+namespace {
+
+/// How a process ends that runs `f` on the library, and what it wrote to its standard output.
+template <class F>
+std::pair<int, std::string> end_of_child(F f) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!std::freopen("/dev/null", "w", stderr) || dup2(ends[1], 1) < 0) _exit(1);
+    std::setvbuf(stdout, nullptr, _IOFBF, BUFSIZ);
+    f(dlopen(QUERN_PTX_CUDA, RTLD_NOW | RTLD_LOCAL));
+    std::exit(0);
+  }
+  close(ends[1]);
+  std::string text;
+  char buffer[256];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) text.append(buffer, size_t(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+}  // namespace
+
 TEST_CASE("a program that gives something back too rarely ends with an error") {
-  auto code_of = [](bool gives_back) {
-    const pid_t child = fork();
-    if (child == 0) {
-      if (!std::freopen("/dev/null", "w", stderr)) _exit(1);
-      void* library = dlopen(QUERN_PTX_CUDA, RTLD_NOW | RTLD_LOCAL);
+  auto end = [](bool gives_back) {
+    return end_of_child([&](void* library) {
       auto create = reinterpret_cast<int (*)(void**, unsigned)>(dlsym(library, "cuStreamCreate"));
       auto destroy = reinterpret_cast<int (*)(void*)>(dlsym(library, "cuStreamDestroy_v2"));
       void* stream = nullptr;
       if (create(&stream, 1) != 0) _exit(2);
       if (gives_back) destroy(stream);
-      std::exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+      std::printf("its last words");
+    });
   };
-  CHECK(code_of(true) == 0);
-  CHECK(code_of(false) == 70);
+  CHECK(end(true) == std::pair(0, std::string("its last words")));
+  CHECK(end(false) == std::pair(70, std::string("its last words")));
+}
+
+TEST_CASE("a module that is refused leaves nothing behind") {
+  Environment capability("QUERN_PTX_CAPABILITY", "80");
+  const std::string variable = ".address_size 64\n.global .align 4 .b8 table[64];\n";
+  for (const std::string& text :
+       {".version 7.8\n.target sm_90\n" + variable + ".visible .entry k() { ret; }\n",
+        ".version 7.8\n.target sm_80\n" + variable + ".visible .entry k() { frob.b32; ret; }\n"}) {
+    const auto [code, said] = end_of_child([&](void* library) {
+      auto load = reinterpret_cast<int (*)(void**, const void*, unsigned, int*, void**)>(
+          dlsym(library, "cuModuleLoadDataEx"));
+      char log[256] = {};
+      int options[] = {5, 6};
+      void *values[] = {log, reinterpret_cast<void*>(sizeof log)}, *module = nullptr;
+      const int refused = load(&module, text.c_str(), 2, options, values);
+      std::printf("%d %s", refused, log);
+    });
+    INFO(said);
+    CHECK(code == 0);
+    CHECK(said.starts_with("218 line "));
+  }
 }

@@ -37,6 +37,7 @@ __attribute__((destructor)) static void report_misuse() {
   if (recorder().misuse.empty()) return;
   for (const std::string& what : recorder().misuse)
     std::fprintf(stderr, "the interpreter of PTX: misuse of CUDA's driver: %s\n", what.c_str());
+  std::fflush(nullptr);  // of what the program has written, _exit would drop the rest
   _exit(70);
 }
 
@@ -321,18 +322,24 @@ int load(ModuleHandle* module, const void* image, char* log, size_t log_bytes) {
   auto made = std::make_unique<Module>();
   made->text = text;
   made->device = current();
+  std::vector<Address> variables;
   auto variable = [&](size_t bytes) {
     Address at = 0;
     if (allocate(&at, bytes, nullptr, current()) != 0) throw std::bad_alloc();
+    variables.push_back(at);
     return Range{at, at + bytes, host_of(at)};
+  };
+  auto refused = [&](int code) {
+    for (Address at : variables) release(at);
+    return code;
   };
   try {
     made->program = Execution::load(text, recorder().capability, variable);
   } catch (const std::runtime_error& why) {
     if (log) std::strncpy(log, why.what(), log_bytes - 1);
-    return 218;
+    return refused(218);
   } catch (const std::bad_alloc&) {
-    return 2;
+    return refused(2);
   }
   hand_out(module, made.release(), "modules");
   return 0;
