@@ -1,5 +1,7 @@
 // Arithmetic-bound kernels: N-body, Mandelbrot and Julia sets (divergent), Black–Scholes
 // (transcendental).
+#include "bench/compute.h"
+
 #include <cmath>
 #include <vector>
 
@@ -13,20 +15,6 @@
 namespace bench {
 namespace qn = quern;
 using namespace qn::lang;
-
-namespace {
-/// Rounds of two versions may differ at a few points: where |z| comes to 2 but for rounding, and
-/// near the set's edge, where the map doubles a difference in rounding again and again (0.7 % of the
-/// points of Julia's, seen with FMA on one side only).
-void expect_mostly_equal(const char* name, const qn::Field<int, 2>& mine,
-                         const std::vector<int>& theirs) {
-  const std::vector<int> found = qn::to_vector(mine);
-  size_t apart = 0;
-  for (size_t k = 0; k < found.size(); k++) apart += found[k] != theirs[k];
-  if (apart * 50 > found.size())
-    throw qn::Error(std::string(name) + " and its reference differ at " + std::to_string(apart) +
-                    " points");
-}
 
 /// 20 flops an interaction, the count common in the literature (Nyland, Harris & Prins, GPU Gems
 /// 3).
@@ -75,6 +63,22 @@ void nbody(Report& report, int n) {
               }});
 }
 
+namespace {
+/// Rounds of two versions may differ at a few points: where |z| comes to 2 but for rounding, and
+/// near the set's edge, where the map doubles a difference in rounding again and again (0.7 % of the
+/// points of Julia's, seen with FMA on one side only).
+void expect_mostly_equal(const char* name, const qn::Field<int, 2>& mine,
+                         const std::vector<int>& theirs) {
+  const std::vector<int> found = qn::to_vector(mine);
+  size_t apart = 0;
+  for (size_t k = 0; k < found.size(); k++) apart += found[k] != theirs[k];
+  if (apart * 50 > found.size())
+    throw qn::Error(std::string(name) + " and its reference differ at " + std::to_string(apart) +
+                    " points");
+}
+
+}  // namespace
+
 void mandelbrot(Report& report, int n, int rounds) {
   qn::Device& device = report.device();
   qn::Field<int, 2> count{device, {n, n}};
@@ -106,6 +110,7 @@ void mandelbrot(Report& report, int n, int rounds) {
   expect_mostly_equal("mandelbrot", count, host);
 }
 
+namespace {
 void julia(Report& report, int n, int rounds) {
   qn::Device& device = report.device();
   qn::Field<int, 2> count{device, {n, n}};

@@ -21,7 +21,8 @@ struct Counted {
 };
 
 /// Checks the hand-written CUDA against C++, then runs the works of the groups, saying on standard
-/// error which. Throws Error where CUDA's library is not the interpreter.
+/// error which. QUERN_PTX_… in the environment are removed: counts are those of the interpreter's
+/// own settings. Throws Error where CUDA's library is not the interpreter.
 std::vector<Counted> count(const std::vector<void (*)(Report&)>& groups);
 
 /// Instructions of warps that compute: integer, floating and compare.
@@ -30,5 +31,14 @@ uint64_t special(const quern::ptx::Counts& counts);
 
 /// For each work the counts of both sides, their ratios, and what a roofline model makes of them.
 void print(std::FILE* to, const std::vector<Counted>& all);
+
+/// A record is what print writes, of all groups and both sides. Throws Error where this would be
+/// less.
+void expect_recordable(bool has_cuda, const std::string& group, const std::string& file);
+void write(const std::vector<Counted>& all, const std::string& file);
+/// Says which works count other than in a record, are new or, of all groups, gone; of Quern's side
+/// alone where `all` has no other.
+void compare(std::FILE* to, const std::vector<Counted>& all, bool of_all_groups,
+             const std::string& file);
 
 }  // namespace bench

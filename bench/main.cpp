@@ -19,7 +19,7 @@ void with_file(const std::string& name, F write) {
 int main(int argc, char** argv) {
   CLI::App app{"Quern's benchmarks: median of interleaved pairs against hand-written C++"};
   std::string group, json, device_name;
-  std::string kernels, record, counts;
+  std::string kernels, record, counts, record_counts;
   int pairs = 9;
   app.add_option(
       "group", group,
@@ -34,9 +34,11 @@ int main(int argc, char** argv) {
                  "spills, shared memory and instructions with those in this file");
   app.add_option("--record-kernels", record, "the same, and write them to this file");
   app.add_option(
-      "--count", counts,
-      "measure nothing: run each work on the interpreter of PTX and write to this file what "
-      "its kernels and hand-written CUDA do; of one group, or of all that have kernels");
+      "--compare-counts", counts,
+      "measure nothing: run the works of a group, or of all that have kernels, on the "
+      "interpreter of PTX, print what kernels and hand-written CUDA do, and compare with "
+      "this file");
+  app.add_option("--record-counts", record_counts, "the same of all groups, and write it there");
   CLI11_PARSE(app, argc, argv);
 
   const std::map<std::string, void (*)(bench::Report&)> groups = {
@@ -57,14 +59,22 @@ int main(int argc, char** argv) {
       if (!record.empty()) quern::gpus::write(recorded, record);
       return 0;
     }
-    if (!counts.empty()) {
+    if (!counts.empty() || !record_counts.empty()) {
+      if (!record_counts.empty())
+        bench::expect_recordable(bench::cuda::functions(), group, record_counts);
       std::vector<void (*)(bench::Report&)> chosen;
-      for (auto run : {bench::stream, bench::compute, bench::math, bench::linear, bench::simulate,
-                       bench::vision, bench::algorithms})
-        if (group.empty() || groups.at(group) == run) chosen.push_back(run);
+      std::string possible;
+      for (const auto& [name, run] : groups) {
+        if (run == bench::compile || run == bench::headers) continue;  // they have no kernels
+        possible += " " + name;
+        if (group.empty() || group == name) chosen.push_back(run);
+      }
+      if (chosen.empty())
+        throw quern::Error("the group '" + group + "' has no kernels; those with are" + possible);
       const std::vector<bench::Counted> all = bench::count(chosen);
       bench::print(stdout, all);
-      with_file(counts, [&](std::FILE* file) { bench::print(file, all); });
+      if (!counts.empty()) bench::compare(stdout, all, group.empty(), counts);
+      if (!record_counts.empty()) bench::write(all, record_counts);
       return 0;
     }
     quern::Device device =

@@ -25,7 +25,7 @@ Prediction predict(const GpuFigures& gpu, const quern::ptx::Counts& counts, doub
   double all = 0;
   for (uint64_t n : counts.instructions) all += double(n);
   const double cycles = gpu.multiprocessors * gpu.clock;
-  const Prediction bounds[] = {
+  const Prediction parts[] = {
       {bytes / gpu.bandwidth, "DRAM"},
       {double(counts.sectors) / (l1_sectors * cycles), "L1"},
       {double(counts.requests + counts.shared_passes) / (accesses * cycles), "load/store"},
@@ -34,8 +34,8 @@ Prediction predict(const GpuFigures& gpu, const quern::ptx::Counts& counts, doub
       {(of(Class::integer) + of(Class::compare)) / (gpu.integers * cycles), "integer"},
       {of(Class::special) / (gpu.specials * cycles), "special"}};
   Prediction longest;
-  for (const Prediction& b : bounds)
-    if (b.seconds > longest.seconds) longest = b;
+  for (const Prediction& part : parts)
+    if (part.seconds > longest.seconds) longest = part;
   return longest;
 }
 

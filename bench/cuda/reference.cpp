@@ -40,25 +40,21 @@ using Dim = std::array<unsigned, 3>;
 /// The device in use, its module and what results go through.
 class Session {
  public:
-  explicit Session(int index) {
-    std::string why;
-    auto api = quern::cuda::api(why);
-    if (!api) throw quern::Error("hand-written CUDA: " + why);
-    gpu_ = std::make_unique<Gpu>(api, quern::gpu::describe_all(*api, why).at(size_t(index)));
+  explicit Session(int index) : Session(open(index)) {
     const Current current(*gpu_);
     std::string log;
     const std::span text(quern_bench_ptx, quern_bench_ptx_end);
-    const quern::gpu::Code loaded = api->load_module(&module_, std::as_bytes(text), log);
+    const quern::gpu::Code loaded = api().load_module(&module_, std::as_bytes(text), log);
     expect(loaded, ("loading PTX " + log).c_str());
-    expect(api->allocate(&result_, sizeof(float)), "allocating");
-    expect(api->stream_create(&stream_, quern::gpu::flag::stream_non_blocking), "making a stream");
+    expect(api().allocate(&result_, sizeof(float)), "allocating");
+    expect(api().stream_create(&stream_, quern::gpu::flag::stream_non_blocking), "making a stream");
   }
 
   ~Session() {
     const Current current(*gpu_);
-    api().stream_destroy(stream_);
-    api().free(result_);
-    api().module_unload(module_);
+    if (stream_) api().stream_destroy(stream_);
+    if (result_) api().free(result_);
+    if (module_) api().module_unload(module_);
   }
   Session(const Session&) = delete;
 
@@ -81,6 +77,20 @@ class Session {
   }
 
  private:
+  /// Where the rest throws, what there is by then goes through the destructor.
+  explicit Session(std::unique_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+
+  static std::unique_ptr<Gpu> open(int index) {
+    std::string why;
+    auto api = quern::cuda::api(why);
+    if (!api) throw quern::Error("hand-written CUDA: " + why);
+    auto all = quern::gpu::describe_all(*api, why);
+    if (size_t(index) >= all.size())
+      throw quern::Error("hand-written CUDA: there is no device " + std::to_string(index) +
+                         (why.empty() ? "" : ": " + why));
+    return std::make_unique<Gpu>(api, all[size_t(index)]);
+  }
+
   FunctionHandle function(const char* name) {
     FunctionHandle& known = functions_[name];
     if (!known) expect(api().module_function(&known, module_, name), name);
