@@ -83,7 +83,7 @@ Mpm3d::Mpm3d(const qn::Device& device, const std::vector<FluidParticle<>>& start
           Spline(p.x * inv_dx).for_each_node([&](IVec3 node, F32 weight, Vec3 away) {
             auto u = weight * nodes_[node].v;
             v += u;
-            C += 4 * inv_dx * outer(u, away);
+            C += outer(4 * inv_dx * u, away);
           });
           p.v = v;
           p.C = C;
