@@ -54,15 +54,61 @@ TEST_CASE("more operations are more instructions, by as many as there are") {
 TEST_CASE("what a record says is read back, and what is none is refused with its line") {
   std::string file = (std::filesystem::temp_directory_path() / "quern-record.txt").string();
   gpus::Recorded some = {{"triad 0 0 sm_80", {26, 0, 0, 64}},
-                         {"a b 1 2 gfx942", {9, 8, 256, 7, gpus::Classes{1, 2, 3, 4, 5, 6, 7}}}};
+                         {"a b 1 2 gfx942", {9, 8, 256, 7, gpus::Classes{1, 2, 3, 4, 5, 6, 7, 8}}}};
   gpus::write(some, file);
   CHECK(gpus::read(file) == some);
-  std::ofstream(file, std::ios::app) << "triad 0 1 sm_80: 26 0 many 64\n";
-  CHECK_THROWS_WITH(gpus::read(file), contains(file + ":5: not four numbers of a task"));
+  for (const char* what :
+       {"26 0 many 64: not four numbers of a task", "26 0 1 64 many: not eight numbers of its code",
+        "26 0 1 64 1 2 3 4 5 6 7: not eight numbers of its code",
+        "26 0 1 64 1 2 3 4 5 6 7 8 9: not eight numbers of its code"}) {
+    const std::string numbers(what, std::string(what).find(':'));
+    gpus::write(some, file);
+    std::ofstream(file, std::ios::app) << "triad 0 1 sm_80: " << numbers << "\n";
+    CHECK_THROWS_WITH(gpus::read(file), contains(file + ":5" + (what + numbers.size())));
+  }
   std::filesystem::remove(file);
   CHECK_THROWS_WITH(gpus::read(file), contains("cannot read " + file));
   CHECK_THROWS_WITH(gpus::write(some, "/nowhere/record.txt"),
                     contains("cannot write /nowhere/record.txt"));
+}
+
+TEST_CASE("AMD's instructions are counted by LLVM's names") {
+  using gpus::Classes;
+  const struct {
+    const char* name;
+    Classes want;
+  } cases[] = {
+      {"V_ADD_F32_e32_gfx11", {.arithmetic = 1}},
+      {"V_RCP_F32_e32_gfx10", {.special = 1}},
+      {"V_S_RCP_F32_e64_gfx12", {.special = 1}},
+      {"V_S_EXP_F16_e64_gfx12", {.special = 1}},
+      {"V_DUAL_ADD_F32_X_MUL_F32_gfx11", {.arithmetic = 2}},
+      {"V_DUAL_MOV_B32_X_MOV_B32_gfx11", {}},
+      {"V_DUAL_MOV_B32_X_ADD_F32_gfx12", {.arithmetic = 1}},
+      {"V_DUAL_FMAC_F32_X_MOV_B32_gfx11", {.arithmetic = 1}},
+      {"V_MOV_B32_e32_gfx10", {}},
+      {"V_CVT_F32_I32_e32_vi", {}},
+      {"V_READLANE_B32_gfx10", {}},
+      {"V_PERMLANEX16_B32_e64_gfx11", {.shuffles = 1}},
+      {"DS_BPERMUTE_B32_gfx11", {.shuffles = 1}},
+      {"DS_PERMUTE_B32_vi", {.shuffles = 1}},
+      {"DS_SWIZZLE_B32_gfx10", {.shuffles = 1}},
+      {"DS_READ_B32_vi", {.shared = 1}},
+      {"DS_LOAD_B128_gfx12", {.shared = 1}},
+      {"GLOBAL_LOAD_DWORD_SADDR_vi", {.loads = 1}},
+      {"GLOBAL_STORE_B32_SADDR_gfx11", {.stores = 1}},
+      {"GLOBAL_ATOMIC_ADD_F32_gfx12", {.atomics = 1}},
+      {"S_BARRIER_gfx10", {.barriers = 1}},
+      {"S_BARRIER_SIGNAL_IMM_gfx12", {.barriers = 1}},
+      {"S_BARRIER_WAIT_gfx12", {}},
+      {"S_ADD_U32_gfx10", {}},
+  };
+  for (const auto& [name, want] : cases) {
+    INFO(name);
+    Classes found;
+    gpus::count(name, found);
+    CHECK(found == want);
+  }
 }
 
 TEST_CASE("AMD's code is counted by what its instructions do") {
@@ -78,6 +124,7 @@ TEST_CASE("AMD's code is counted by what its instructions do") {
     CHECK(few.classes->atomics == 0);
     CHECK(few.classes->barriers == 0);
     CHECK(few.classes->shared == 0);
+    CHECK(few.classes->shuffles == 0);
     CHECK(many.classes->arithmetic - few.classes->arithmetic == 200);
     const gpus::Resources root = of(gpu, "%r = sqrt %a : f32\n");
     CHECK(root.classes->special == 1);

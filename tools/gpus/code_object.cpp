@@ -24,29 +24,6 @@ using Elf = llvm::object::ELF64LEObjectFile;
 /// Instructions of one architecture.
 class Disassembler {
  public:
-  /// By LLVM's name: "V_ADD_F32_e32_gfx11", "GLOBAL_LOAD_B32_gfx12"; two at once:
-  /// "V_DUAL_ADD_F32_X_MUL_F32…".
-  static void classify(llvm::StringRef name, Classes& to) {
-    auto is = [&](std::initializer_list<const char*> beginnings) {
-      return std::ranges::any_of(beginnings, [&](const char* b) { return name.starts_with(b); });
-    };
-    const bool global = is({"GLOBAL_", "FLAT_", "BUFFER_"});
-    if (is({"S_BARRIER_SIGNAL", "S_BARRIER_gfx", "S_BARRIER_vi"}) || name == "S_BARRIER")
-      to.barriers++;
-    else if (is({"DS_"}))
-      to.shared++;
-    else if (global && name.contains("_ATOMIC_"))
-      to.atomics++;
-    else if (global && name.contains("_LOAD_"))
-      to.loads++;
-    else if (global && name.contains("_STORE_"))
-      to.stores++;
-    else if (is({"V_RCP_", "V_RSQ_", "V_SQRT_", "V_EXP_", "V_LOG_", "V_SIN_", "V_COS_"}))
-      to.special++;
-    else if (is({"V_"}) && !is({"V_MOV", "V_CVT", "V_ACCVGPR", "V_NOP", "V_READ", "V_WRITE"}))
-      to.arithmetic += name.starts_with("V_DUAL_") ? 2 : 1;
-  }
-
   explicit Disassembler(const codegen::Isa& isa) {
     LLVMInitializeAMDGPUDisassembler();
     std::string why;
@@ -70,7 +47,7 @@ class Disassembler {
           llvm::MCDisassembler::Success)
         return -1;
       at += size;
-      classify(instructions_->getName(inst.getOpcode()), classes);
+      gpus::count(std::string_view(instructions_->getName(inst.getOpcode())), classes);
     }
     return found;
   }

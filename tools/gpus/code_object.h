@@ -1,25 +1,14 @@
 #pragma once
 // Code objects of AMD's, as HIP's loader reads them.
-#include <compare>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "quern/runtime/backend.h"
+#include "tools/gpus/classes.h"
 
 namespace quern::gpus {
-
-/// Instructions of a kernel's code by what they do. Moves, conversions, scalar code, branches and
-/// waits are among none of these.
-struct Classes {
-  int64_t arithmetic = 0;                      ///< of vectors, but for special functions
-  int64_t special = 0;                         ///< roots, reciprocals, powers, logarithms, sines
-  int64_t loads = 0, stores = 0, atomics = 0;  ///< of global memory
-  int64_t shared = 0;                          ///< accesses of the block's memory
-  int64_t barriers = 0;
-  auto operator<=>(const Classes&) const = default;
-};
 
 /// A kernel of a code object, by its metadata, its descriptor and its code. Registers are counted
 /// for a lane (vector, accumulation) and a wave (scalar), bytes for a block (shared) and a lane

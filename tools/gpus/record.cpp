@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <fstream>
-#include <span>
 #include <sstream>
 
 #include "quern/error.h"
@@ -13,7 +12,7 @@ namespace {
 
 constexpr int64_t Classes::* members[] = {&Classes::arithmetic, &Classes::special, &Classes::loads,
                                           &Classes::stores,     &Classes::atomics, &Classes::shared,
-                                          &Classes::barriers};
+                                          &Classes::shuffles,   &Classes::barriers};
 
 void print(const std::string& name, const char* what, const Resources& r) {
   std::printf("%-44s %-5s %6lld registers %6lld B spilled %6lld B shared %7lld instructions",
@@ -22,10 +21,11 @@ void print(const std::string& name, const char* what, const Resources& r) {
   if (r.classes)
     std::printf(
         ": %lld arithmetic %lld special %lld loads %lld stores %lld atomics %lld shared %lld "
-        "barriers",
+        "shuffles %lld barriers",
         (long long)r.classes->arithmetic, (long long)r.classes->special,
         (long long)r.classes->loads, (long long)r.classes->stores, (long long)r.classes->atomics,
-        (long long)r.classes->shared, (long long)r.classes->barriers);
+        (long long)r.classes->shared, (long long)r.classes->shuffles,
+        (long long)r.classes->barriers);
   std::printf("\n");
 }
 
@@ -34,7 +34,8 @@ void print(const std::string& name, const char* what, const Resources& r) {
 void write(const Recorded& recorded, const std::string& file) {
   std::ofstream out(file);
   out << "# benchmark kernel task gpu: registers spilled_bytes shared_bytes instructions\n"
-         "#   (of which on AMD's) arithmetic special loads stores atomics shared barriers\n";
+         "#   (of which on AMD's) arithmetic special loads stores atomics shared shuffles "
+         "barriers\n";
   for (const auto& [name, r] : recorded) {
     out << name << ": " << r.registers << ' ' << r.spilled_bytes << ' ' << r.shared_bytes << ' '
         << r.instructions;
@@ -59,11 +60,11 @@ Recorded read(const std::string& file) {
     if (colon == std::string::npos ||
         !(numbers >> r.registers >> r.spilled_bytes >> r.shared_bytes >> r.instructions))
       throw Error(file + ":" + std::to_string(number) + ": not four numbers of a task");
-    if (Classes classes; numbers >> classes.arithmetic) {
-      for (auto member : std::span(members).subspan(1))
-        if (!(numbers >> classes.*member))
-          throw Error(file + ":" + std::to_string(number) + ": not seven numbers of its code");
-      r.classes = classes;
+    if (!(numbers >> std::ws).eof()) {
+      r.classes.emplace();
+      for (auto member : members) numbers >> *r.classes.*member;
+      if (!numbers || !(numbers >> std::ws).eof())
+        throw Error(file + ":" + std::to_string(number) + ": not eight numbers of its code");
     }
     recorded[line.substr(0, colon)] = r;
   }

@@ -9,7 +9,7 @@ namespace quern::gpus {
 /// By the name of a task, whose last word is the GPU's.
 using Recorded = std::map<std::string, Resources>;
 
-/// A line for each task: its name, a colon and the four numbers, on AMD's GPUs the seven of its
+/// A line for each task: its name, a colon and the four numbers, on AMD's GPUs the eight of its
 /// classes; lines from # are comments. Throws Error where a file cannot be written or read, with
 /// the line where it is none of these.
 void write(const Recorded& recorded, const std::string& file);
