@@ -122,9 +122,9 @@ void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
     std::vector<ir::Value*> bounds;
     for (const Axis& axis : axes) domain(b, axis, stepped, bounds);
     std::vector<ir::Type> types(size_t(spec.rank), bounds[0]->type);
-    frame.inst = b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds,
-                        ir::parallel_imm(0, uint32_t(spec.block), spec.deterministic));
+    frame.inst = b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds);
     frame.inst->kind = uint8_t(spec.rank);
+    frame.inst->options = {.block = uint16_t(spec.block), .deterministic = spec.deterministic};
     ir::Region* body = b.make_region(std::span<const ir::Type>(types));
     b.set_regions(frame.inst, {body});
     r.outer_variables.clear();

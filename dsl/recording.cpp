@@ -246,13 +246,10 @@ uint32_t Recording::import(FuncObject* f, Loc use) {
   for (size_t k = 0; k < types.size(); k++) map[f->kernel->body->arg(k)] = body->arg(k);
   for (ir::Inst* inst : *f->kernel->body) ir::clone_inst(copier, inst, map);
   ir::walk(body, [&](ir::Inst* inst) {
-    switch (inst->op) {
-      case ir::Op::load:
-      case ir::Op::store:
-      case ir::Op::atomic:
-      case ir::Op::extent:
-      case ir::Op::first: inst->imm = ir::pack(bindings[inst->binding()], inst->component()); break;
-      case ir::Op::call: inst->imm = nested[inst->imm]; break;
+    switch (ir::info(inst->op).names) {
+      case ir::NameUse::axis:
+      case ir::NameUse::component: inst->part.binding = bindings[inst->binding()]; break;
+      case ir::NameUse::callee: inst->imm = nested[inst->imm]; break;
       default: break;
     }
     if (inst->site != ir::no_site) inst->site = sites[inst->site];

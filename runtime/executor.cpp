@@ -143,7 +143,7 @@ class Run {
       // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
       uint64_t unit = grain >= row ? row : std::min<uint64_t>(grain, 64);
       grain = (grain + unit - 1) / unit * unit;
-      if (uint64_t block = task.block_size[0]) grain = (grain + block - 1) / block * block;
+      if (uint64_t block = task.options.block) grain = (grain + block - 1) / block * block;
     }
     launch.grain = grain;
     launch.chunks = (total + grain - 1) / grain;

@@ -85,9 +85,9 @@ Program::Task Program::prepare(const ir::Task& task, FunctionHandle function) co
   }
   t.lanes = task.lanes;
   t.once = task.once;
-  t.fixed = task.block_size[0] != 0;
+  t.fixed = task.options.block != 0;
   if (t.fixed) {
-    t.block = task.block_size[0];
+    t.block = task.options.block;
     if (t.block > uint32_t(most))
       throw Error(task.loc, "a block of " + std::to_string(t.block) + " iterations; " +
                                 gpu_->properties.name + " runs at most " + std::to_string(most) +

@@ -210,7 +210,7 @@ void Machine::parallel(const Step& s) {
   std::vector<Type> types;
   for (const Use& use : s.inst->operands) types.push_back(use.value->type);
   Domain d = domain_of({s.operands, s.count}, types);
-  uint32_t ordinal = uint32_t(s.imm >> 32);
+  const uint32_t ordinal = s.inst->options.ordinal;
   if (kernel_.level >= Level::split) {  // of an opened task
     iterate(*s.inner[0], d, part_, ordinal);
     return;
@@ -287,7 +287,7 @@ void Machine::task(uint32_t number, const Block& block, const Domain& d, const P
     return;
   }
   if (task.kind != Task::serial && task.walk == Task::unlowered)
-    iterate(block, d, part, task.ordinal);
+    iterate(block, d, part, task.options.ordinal);
   else
     run(block);
 }

@@ -9,8 +9,7 @@ using ir::Op;
 bool is_pure(const ir::Function& f) {
   bool pure = true;
   ir::walk(f.body, [&](const ir::Inst* inst) {
-    pure &= !inst->is(Op::read) && !inst->is(Op::write) && !inst->is(Op::rmw) &&
-            !inst->is(Op::call) && !inst->is(Op::slot);
+    pure &= !has(inst->op, ir::flag::memory | ir::flag::once);
   });
   return pure;
 }

@@ -37,8 +37,8 @@ void Memory::begin_task(const ir::Region* body) {
   group_ = nullptr;
   bool calls = false;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
-    if (inst->is(ir::Op::read) || inst->is(ir::Op::write) || inst->is(ir::Op::rmw))
-      classes_[inst->imm].written |= !inst->is(ir::Op::read);
+    if (ir::accesses_memory(inst->op))
+      classes_[inst->imm].written |= ir::has(inst->op, ir::flag::writes);
     calls |= inst->is(ir::Op::call) && is_atomic(kernel_, *inst);
   });
   llvm::MDBuilder md(context_);

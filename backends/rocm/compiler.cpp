@@ -67,7 +67,7 @@ constexpr unsigned code_object_version = 400;
 
 void finish(llvm::Function& f, const ir::Task& task) {
   f.setCallingConv(llvm::CallingConv::AMDGPU_KERNEL);
-  unsigned threads = std::max(task.block_size[0], default_block);
+  unsigned threads = std::max<unsigned>(task.options.block, default_block);
   f.addFnAttr("amdgpu-flat-work-group-size", "1," + std::to_string(threads));
   f.addFnAttr("uniform-work-group-size", "true");
   // Sums of floats in memory without a loop: field memory is the device's own, coarse-grained.

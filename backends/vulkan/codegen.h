@@ -10,7 +10,7 @@ namespace quern::vulkan {
 
 /// Invocations in a workgroup: one for a serial task, else what the program asks for, else 64.
 inline uint32_t group_size(const ir::Task& task) {
-  return task.kind == ir::Task::serial ? 1 : task.block_size[0] ? task.block_size[0] : 64;
+  return task.kind == ir::Task::serial ? 1 : task.options.block ? task.options.block : 64;
 }
 
 /// What every task is launched with.

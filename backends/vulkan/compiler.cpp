@@ -38,7 +38,7 @@ void expect_few_accesses(const ir::Kernel& kernel, const ir::Task& task) {
   size_t found = 0;
   ir::walk(task.body, [&](const ir::Inst* inst) {
     const bool accesses =
-        (inst->is(ir::Op::read) || inst->is(ir::Op::write) || inst->is(ir::Op::rmw)) &&
+        ir::accesses_memory(inst->op) &&
         inst->imm != ir::abi::error_class;  // what a failed check reports costs little
     if (!accesses || !is_in_loop(inst) || ++found <= most_accesses_in_loops) return;
     throw Error(inst->loc, "kernel '" + kernel.name + "' reads and writes memory at more than " +

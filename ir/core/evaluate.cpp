@@ -379,12 +379,10 @@ struct bitcast {
   }
 };
 
-/// Rows whose meaning is not a function of their operands' bits.
-struct none {
+/// Rows whose meaning is their IR body.
+struct library {
   static bool run(Type, Type, std::span<const Bits>, Bits&) { return false; }
 };
-/// Rows whose meaning is their IR body.
-using library = none;
 
 }  // namespace fold
 
@@ -430,10 +428,11 @@ bool evaluate(Op op, Type operand, Type result, std::span<const Bits> args, Bits
   if (halves && op != Op::select && op != Op::bitcast)
     return evaluate_halves(op, operand, result, args, out);
   switch (op) {
-#define QUERN_OP(name, rule, classes, flags, fold_, partial, weight) \
+#define QUERN_OP(name, rule, operands, classes, flags, fold_, partial, weight) \
   case Op::name: return apply<fold::fold_>(operand, result, args, out);
+#define QUERN_FORM(name, form, kind, names, regions, levels, flags) \
+  case Op::name: return false;
 #include "quern/ir/ops.def"
-#undef QUERN_OP
   }
   return false;
 }

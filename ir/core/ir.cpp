@@ -241,21 +241,28 @@ Value* Builder::bitcast(Value* a, Type to) {
   return a->type == to ? a : make(Op::bitcast, {to}, {a})->result();
 }
 
+namespace {
+Inst* at_part(Inst* inst, Part part) {
+  inst->part = part;
+  return inst;
+}
+}  // namespace
+
 Value* Builder::param(uint32_t binding, Type type) {
-  return make(Op::param, {type}, {}, pack(binding, 0))->result();
+  return at_part(make(Op::param, {type}, {}), {binding, 0})->result();
 }
 
 Value* Builder::extent(uint32_t binding, uint32_t axis, Type type) {
-  return make(Op::extent, {type}, {}, pack(binding, axis))->result();
+  return at_part(make(Op::extent, {type}, {}), {binding, axis})->result();
 }
 Value* Builder::first(uint32_t binding, uint32_t axis, Type type) {
-  return make(Op::first, {type}, {}, pack(binding, axis))->result();
+  return at_part(make(Op::first, {type}, {}), {binding, axis})->result();
 }
 
 Value* Builder::load(uint32_t binding, uint32_t component, Type elem,
                      std::span<Value* const> index) {
-  Inst* inst = make(Op::load, std::span<const Type>(&elem, 1), index, pack(binding, component));
-  inst->elem = elem;
+  Inst* inst = make(Op::load, std::span<const Type>(&elem, 1), index);
+  at_part(inst, {binding, component})->elem = elem;
   return inst->result();
 }
 
@@ -269,17 +276,16 @@ std::vector<Value*> joined(std::span<Value* const> a, std::span<Value* const> b)
 
 Inst* Builder::store(uint32_t binding, uint32_t component, std::span<Value* const> index,
                      Value* v) {
-  Inst* inst = make(Op::store, {}, joined(index, {&v, 1}), pack(binding, component));
-  inst->elem = v->type;
+  Inst* inst = make(Op::store, {}, joined(index, {&v, 1}));
+  at_part(inst, {binding, component})->elem = v->type;
   return inst;
 }
 
 Inst* Builder::atomic(AtomicOp op, uint32_t binding, uint32_t component, Type elem,
                       std::span<Value* const> index, std::span<Value* const> values) {
-  Inst* inst = make(Op::atomic, std::span<const Type>(&elem, 1), joined(index, values),
-                    pack(binding, component));
+  Inst* inst = make(Op::atomic, std::span<const Type>(&elem, 1), joined(index, values));
   inst->kind = uint8_t(op);
-  inst->elem = elem;
+  at_part(inst, {binding, component})->elem = elem;
   return inst;
 }
 
@@ -414,6 +420,8 @@ Inst* clone_inst(Builder& b, const Inst* inst, ValueMap& map) {
   Inst* copy = b.make(inst->op, types, operands, inst->imm);
   copy->kind = inst->kind;
   copy->elem = inst->elem;
+  copy->part = inst->part;
+  copy->options = inst->options;
   copy->site = inst->site;
   copy->loc = inst->loc;
   for (size_t k = 0; k < types.size(); k++) map[&inst->results[k]] = &copy->results[k];

@@ -179,9 +179,9 @@ Value* partial_pow(const Case& s) {
 
 using Rule = Value* (*)(const Case&);
 constexpr Rule rules[op_count] = {
-#define QUERN_OP(name, rule, classes, flags, fold, partial, weight) partial_##partial,
+#define QUERN_OP(name, rule, operands, classes, flags, fold, partial, weight) partial_##partial,
+#define QUERN_FORM(name, form, kind, names, regions, levels, flags) nullptr,
 #include "quern/ir/ops.def"
-#undef QUERN_OP
 };
 }  // namespace
 

@@ -79,7 +79,7 @@ class Aggregator {
   void collect(const std::vector<Inst*>& atomics) {
     for (Inst* inst : atomics) {
       auto place = std::find_if(places_.begin(), places_.end(), [&](const Place& p) {
-        return p.first->imm == inst->imm && same_index(p.first, inst);
+        return p.first->part == inst->part && same_index(p.first, inst);
       });
       if (place == places_.end()) place = places_.insert(places_.end(), Place{inst, {}});
       place->atomics.push_back(inst);

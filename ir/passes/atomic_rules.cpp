@@ -37,19 +37,15 @@ bool rounds(AtomicOp op, Type type) {
 
 namespace {
 
-bool has_identity(AtomicOp op) {
-  return op != AtomicOp::exchange && op != AtomicOp::cas && op != AtomicOp::load;
-}
-
 /// What a loop does to the locations of one alias class.
 struct Accesses {
   bool alike = true;
   std::vector<Inst*> atomics;
-  std::map<uint64_t, AtomicOp> operations;  ///< by binding and component
+  std::map<Part, AtomicOp> operations;
   bool one_binding = true, one_operation = true;
 
   void add(Inst* inst) {
-    auto first = operations.try_emplace(inst->imm, inst->atomic()).first;
+    auto first = operations.try_emplace(inst->part, inst->atomic()).first;
     alike &= first->second == inst->atomic();
     if (!atomics.empty()) {
       const Inst* other = atomics.front();
@@ -68,8 +64,8 @@ std::vector<std::vector<Inst*>> combinable_atomics(
   bool calls = false;
   walk(loop->region(0), [&](Inst* inst) {
     calls |= inst->is(Op::call);
-    const bool access = inst->is(Op::load) || inst->is(Op::store) || inst->is(Op::atomic);
-    if (!access || kernel.bindings[inst->binding()].kind != Binding::field) return;
+    if (!accesses_element(inst->op) || kernel.bindings[inst->binding()].kind != Binding::field)
+      return;
     Accesses& all = classes[kernel.bindings[inst->binding()].alias_class];
     const bool good =
         inst->is(Op::atomic) && has_identity(inst->atomic()) && !inst->result()->used() &&

@@ -47,8 +47,8 @@ void bind(Kernel& kernel, const Signature& signature) {
   std::vector<Inst*> firsts;
   walk(kernel, [&](Inst* inst) {
     if (inst->is(Op::first) && kernel.bindings[inst->binding()].zero_based) firsts.push_back(inst);
-    bool access = inst->is(Op::load) || inst->is(Op::store) || inst->is(Op::atomic);
-    if (access && inst->site != no_site && !kernel.bindings[inst->binding()].zero_based)
+    if (accesses_element(inst->op) && inst->site != no_site &&
+        !kernel.bindings[inst->binding()].zero_based)
       tell_first_index(kernel.sites[inst->site]);
   });
   for (Inst* first : firsts) replace_by_zero(kernel, first);

@@ -11,10 +11,6 @@ namespace quern::ir {
 
 namespace {
 
-bool accesses(const Inst* inst) {
-  return inst->is(Op::load) || inst->is(Op::store) || inst->is(Op::atomic);
-}
-
 /// Where each index of the iteration stands in an access: axis and constant added to it.
 using Pattern = std::vector<std::pair<uint32_t, int64_t>>;
 
@@ -42,9 +38,10 @@ class Demoter {
   void survey() {
     walk(task_.body, [&](Inst* inst) {
       if (inst->is(Op::call)) calls_ = true;
-      if (!accesses(inst) || kernel_.bindings[inst->binding()].kind != Binding::field) return;
+      if (!accesses_element(inst->op) || kernel_.bindings[inst->binding()].kind != Binding::field)
+        return;
       std::optional<Pattern> p = pattern(inst);
-      auto [at, is_new] = components_.try_emplace(inst->imm);
+      auto [at, is_new] = components_.try_emplace(inst->part);
       if (is_new && p) at->second.pattern = *p;
       if (!p || *p != at->second.pattern) at->second.alike = false;
       bindings_.insert(inst->binding());
@@ -72,7 +69,7 @@ class Demoter {
 
   bool own_location(const Inst* inst) const {
     const Binding& mine = kernel_.bindings[inst->binding()];
-    if (calls_ || mine.alias_class == 0 || !components_.at(inst->imm).alike) return false;
+    if (calls_ || mine.alias_class == 0 || !components_.at(inst->part).alike) return false;
     for (uint32_t other : bindings_) {
       uint32_t c = kernel_.bindings[other].alias_class;
       if (other != inst->binding() && (c == 0 || c == mine.alias_class)) return false;
@@ -100,7 +97,7 @@ class Demoter {
   Task& task_;
   Builder b_;
   bool calls_ = false;
-  std::map<uint64_t, Component> components_;  ///< by binding and component
+  std::map<Part, Component> components_;
   std::set<uint32_t> bindings_;
 };
 

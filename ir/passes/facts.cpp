@@ -28,7 +28,7 @@ bool can_fail(const Kernel& kernel, const Inst* inst) {
 bool removable(const Kernel& kernel, const Inst* inst) {
   if (is_pure(inst->op)) return !can_fail(kernel, inst);
   if (inst->is(Op::load)) return !kernel.modes.checked;
-  return inst->is(Op::get) || inst->is(Op::slot) || inst->is(Op::read);
+  return inst->is(Op::slot) || (has(inst->op, flag::reads) && !has(inst->op, flag::writes));
 }
 
 }  // namespace quern::ir

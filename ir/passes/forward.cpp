@@ -1,6 +1,7 @@
 #include "ir/passes/forward.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "ir/passes/facts.h"
@@ -42,18 +43,12 @@ class Forwarder {
  private:
   static constexpr size_t most_kept = 32;  ///< values per component
 
-  using Place = uint64_t;  ///< binding and component, as in Inst::imm
-
   // ---- what is written where
-
-  static bool touches_fields(const Inst* inst) {
-    return inst->is(Op::load) || inst->is(Op::store) || inst->is(Op::atomic);
-  }
 
   Writes summarise(Region* region) {
     Writes all;
     for (Inst* inst : *region) {
-      if (inst->is(Op::store) || inst->is(Op::atomic)) all.add(inst->binding());
+      if (accesses_element(inst->op) && has(inst->op, flag::writes)) all.add(inst->binding());
       if (inst->is(Op::call)) all.everything = true;
       if (inst->regions.empty()) continue;
       Writes inside;
@@ -81,10 +76,10 @@ class Forwarder {
   // ---- what is known
 
   void forget(uint32_t binding) {
-    for (auto& [place, values] : known_)
-      if (overlap(uint32_t(place >> 16), binding)) values.clear();
-    for (auto& [place, stores] : pending_)
-      if (overlap(uint32_t(place >> 16), binding)) stores.clear();
+    for (auto& [part, values] : known_)
+      if (overlap(part.binding, binding)) values.clear();
+    for (auto& [part, stores] : pending_)
+      if (overlap(part.binding, binding)) stores.clear();
   }
   void forget(const Writes& writes) {
     if (writes.everything) known_.clear();
@@ -119,11 +114,10 @@ class Forwarder {
 
   /// A write to one element: everything that may overlap it is no longer known.
   void written(const Inst* inst, size_t rank) {
-    for (auto& [place, values] : known_) {
-      uint32_t binding = uint32_t(place >> 16);
-      if (binding != inst->binding()) {
-        if (overlap(binding, inst->binding())) values.clear();
-      } else if (place == inst->imm) {
+    for (auto& [part, values] : known_) {
+      if (part.binding != inst->binding()) {
+        if (overlap(part.binding, inst->binding())) values.clear();
+      } else if (part == inst->part) {
         std::erase_if(values, [&](const Known& k) { return !apart(k.access, inst, rank); });
       }
     }
@@ -131,7 +125,7 @@ class Forwarder {
 
   void learn(const Inst* inst, Value* value) {
     if (!kept_as_is(inst)) return;
-    auto& values = known_[inst->imm];
+    auto& values = known_[inst->part];
     if (values.size() >= most_kept) values.erase(values.begin());
     values.push_back({inst, value});
   }
@@ -139,13 +133,13 @@ class Forwarder {
   // ---- stores that may turn out dead: in this region, not looked at since
 
   void looked_at(uint32_t binding) {
-    for (auto& [place, stores] : pending_)
-      if (overlap(uint32_t(place >> 16), binding)) stores.clear();
+    for (auto& [part, stores] : pending_)
+      if (overlap(part.binding, binding)) stores.clear();
   }
 
   void overwrite(Inst* store, size_t rank) {
     if (kernel_.modes.checked) return;  // the earlier store would have reported its own index
-    auto& stores = pending_[store->imm];
+    auto& stores = pending_[store->part];
     for (Inst*& old : stores) {
       if (!same_index(old, store, rank)) continue;
       old->erase();
@@ -161,7 +155,7 @@ class Forwarder {
     auto outer = std::move(pending_);
     pending_.clear();
     for (Inst* inst : *region) {
-      if (touches_fields(inst))
+      if (accesses_element(inst->op))
         access(inst);
       else if (inst->is(Op::call))
         known_.clear(), pending_.clear();
@@ -193,7 +187,7 @@ class Forwarder {
       forget(inst->binding());
       return;
     }
-    for (const Known& k : known_[inst->imm]) {
+    for (const Known& k : known_[inst->part]) {
       if (!same_index(k.access, inst, rank) || k.value->type != inst->type()) continue;
       inst->result()->replace_with(k.value);
       inst->erase();
@@ -223,8 +217,8 @@ class Forwarder {
 
   Kernel& kernel_;
   std::unordered_map<const Inst*, Writes> writes_;
-  std::unordered_map<Place, std::vector<Known>> known_;
-  std::unordered_map<Place, std::vector<Inst*>> pending_;
+  std::map<Part, std::vector<Known>> known_;
+  std::map<Part, std::vector<Inst*>> pending_;
 };
 
 }  // namespace

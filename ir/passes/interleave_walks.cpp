@@ -16,8 +16,8 @@ constexpr uint64_t few_rounds = 16;
 bool is_straight(const Region* region, const Inst* but = nullptr) {
   for (const Inst* inst = region->first; inst; inst = inst->next) {
     if (inst == but) continue;
-    if (!inst->regions.empty() || inst->is(Op::rmw) || inst->is(Op::slot) || inst->is(Op::get) ||
-        inst->is(Op::put))
+    if (!inst->regions.empty() || inst->is(Op::rmw) || inst->is(Op::slot) ||
+        has(inst->op, flag::slots))
       return false;
   }
   return true;

@@ -58,7 +58,7 @@ void lower(Kernel& kernel, Task& task, std::span<Inst* const> calls, uint32_t se
     Value* linear = b.bitcast(b.builtin(Builtin::iteration), Type::u64);
     Value* upper = b.binary(Op::shr, linear, b.constant(Type::u64, 32));
     Value* counter[4] = {b.convert(linear, Type::u32), b.convert(upper, Type::u32), number,
-                         word(b, task.ordinal)};
+                         word(b, task.options.ordinal)};
     Value* seed = b.arg(abi::random_seed, Type::u32);
     Value* launch = b.arg(abi::random_launch, Type::u32);
     inst->result()->replace_with(philox(b, seed, launch, counter));

@@ -5,9 +5,9 @@ namespace quern::ir {
 void number_sites(Kernel& kernel) {
   std::vector<uint32_t> numbers(kernel.sites.size(), no_site);
   std::vector<Site> sites;
-  uint64_t ordinal = 0;
+  uint32_t ordinal = 0;
   walk(kernel, [&](Inst* inst) {
-    if (inst->is(Op::parallel)) inst->imm = (inst->imm & 0xffffffffu) | ordinal++ << 32;
+    if (inst->is(Op::parallel)) inst->options.ordinal = ordinal++;
     if (inst->site == no_site) return;
     if (inst->site >= numbers.size()) throw InternalError("an instruction names a missing site");
     uint32_t& number = numbers[inst->site];

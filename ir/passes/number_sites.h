@@ -3,8 +3,8 @@
 //
 // Expects: level structured.
 // Guarantees: sites are numbered in order of appearance (body first, then functions) and those that
-// nothing names are gone; each parallel loop carries its ordinal in program order in bits 32..63 of
-// imm, which names its random numbers at every later level.
+// nothing names are gone; each parallel loop has its ordinal in program order, which names its
+// random numbers at every later level.
 // Linear.
 #include "quern/ir/ir.h"
 

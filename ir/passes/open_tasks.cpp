@@ -8,7 +8,7 @@ void open_tasks(Kernel& kernel, const TargetTraits& target) {
   Builder b(kernel);
   uint32_t frame = kernel.frame_binding();
   for (Task& task : kernel.tasks) {
-    bool ordered = task.deterministic || kernel.modes.strict;
+    bool ordered = task.options.deterministic || kernel.modes.strict;
     bool reduces = !task.reductions.empty();
     bool combines = !reduces || ordered || target.block_reductions;
     task.walk = combines ? target.walk : Task::chunked;
@@ -24,10 +24,11 @@ void open_tasks(Kernel& kernel, const TargetTraits& target) {
         move(b, inst);
     Inst* loop = b.make(Op::parallel, {}, bounds);
     loop->kind = task.rank;
-    loop->imm = parallel_imm(task.ordinal, task.block_size[0], task.deterministic);
+    loop->options = task.options;
     b.set_regions(loop, {iteration});
     b.yield();
   }
+  kernel.level = Level::opened;
 }
 
 Inst* parallel_of(const Task& task) {

@@ -27,11 +27,11 @@ class Privatiser {
     auto any = [](const Inst*) { return true; };
     for (const std::vector<Inst*>& atomics : combinable_atomics(kernel_, loop_, any))
       for (Inst* inst : atomics) {
-        auto same = [&](const Target& t) { return t.imm == inst->imm; };
+        auto same = [&](const Target& t) { return t.part == inst->part; };
         auto target = std::ranges::find_if(targets_, same);
         if (target == targets_.end()) {
           if (!fits(inst)) continue;
-          target = targets_.insert(target, Target{inst->imm, inst->atomic(), inst->elem, inst});
+          target = targets_.insert(target, Target{inst->part, inst->atomic(), inst->elem, inst});
           b_.before(loop_).at(task_.loc);
           begin(*target);
         }
@@ -46,7 +46,7 @@ class Privatiser {
  private:
   /// One component of a field, and the chunk's own array for it.
   struct Target {
-    uint64_t imm;
+    Part part;
     AtomicOp op;
     Type elem;
     const Inst* first;

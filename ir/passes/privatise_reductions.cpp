@@ -355,7 +355,7 @@ void privatise_reductions(Kernel& kernel, const TargetTraits& target) {
   std::vector<std::vector<Step>> after(count);
   for (size_t k = 0; k < count; k++) {
     if (kernel.tasks[k].reductions.empty()) continue;
-    const bool ordered = kernel.tasks[k].deterministic || kernel.modes.strict;
+    const bool ordered = kernel.tasks[k].options.deterministic || kernel.modes.strict;
     const bool lanes = kernel.tasks[k].lanes;
     if (ordered || target.walk == Task::element) kernel.tasks[k].grain = chunk_length;
     const std::vector<Reduction> reductions = kernel.tasks[k].reductions;

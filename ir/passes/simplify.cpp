@@ -26,6 +26,7 @@ struct Hash {
     size_t h = size_t(inst->op) * 31 + size_t(inst->type());
     auto mix = [&](uint64_t v) { h = (h ^ v) * 0x9e3779b97f4a7c15u + (h >> 29); };
     mix(inst->imm);
+    mix(uint64_t(inst->binding()) << 32 | inst->component());
     mix(inst->kind);
     if (commutes(inst)) {
       mix(uintptr_t(low(inst)));
@@ -38,8 +39,8 @@ struct Hash {
 };
 struct Equal {
   bool operator()(const Inst* a, const Inst* b) const {
-    if (a->op != b->op || a->imm != b->imm || a->kind != b->kind || a->type() != b->type() ||
-        a->operand_count() != b->operand_count())
+    if (a->op != b->op || a->imm != b->imm || a->part != b->part || a->kind != b->kind ||
+        a->type() != b->type() || a->operand_count() != b->operand_count())
       return false;
     if (commutes(a) && a->operand(0) == b->operand(1) && a->operand(1) == b->operand(0))
       return true;

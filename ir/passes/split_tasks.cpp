@@ -118,9 +118,7 @@ class Splitter {
     Task task;
     task.kind = Task::range;
     task.rank = uint8_t(inst->operand_count() / 2);
-    task.deterministic = (inst->imm & 1) != 0;
-    task.block_size[0] = block_of(inst->imm);
-    task.ordinal = uint32_t(inst->imm >> 32);
+    task.options = inst->options;
     task.loc = inst->loc;
     task.domain = b_.make_region();
     std::vector<Value*> bounds;

@@ -16,8 +16,7 @@ constexpr size_t largest = 4000;
 bool touches_memory(const Inst* inst) {
   bool found = false;
   for (Region* region : inst->regions)
-    walk(region,
-         [&](const Inst* i) { found |= i->is(Op::read) || i->is(Op::write) || i->is(Op::rmw); });
+    walk(region, [&](const Inst* i) { found |= accesses_memory(i->op); });
   return found;
 }
 

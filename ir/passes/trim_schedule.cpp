@@ -41,7 +41,7 @@ class Cells {
   template <class F>
   void each(F&& f) {
     walk(kernel_, [&](Inst* inst) {
-      if (is_access(inst)) inst->imm = pack(frame_, f(inst->component()));
+      if (is_access(inst)) inst->part = {frame_, f(inst->component())};
     });
     for (Task& task : kernel_.tasks)
       for (Reduction& r : task.reductions) r.cell = f(r.cell);

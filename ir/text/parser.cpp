@@ -114,18 +114,15 @@ class Parser {
     return out;
   }
   /// `binding.component`, which the lexer reads as one number.
-  std::pair<uint32_t, uint32_t> pair(bool optional_second) {
+  std::pair<uint32_t, uint32_t> pair() {
     const Token token = take(Token::number, "binding.component");
     const size_t dot = token.text.find('.');
     std::pair<uint32_t, uint32_t> out{0, 0};
     bool sound = whole(token.text.substr(0, dot), out.first);
-    if (dot != token.text.npos)
-      sound = sound && whole(token.text.substr(dot + 1), out.second) && out.second <= 0xffff;
-    else
-      sound = sound && optional_second;
+    sound = sound && dot != token.text.npos && whole(token.text.substr(dot + 1), out.second);
     if (!sound)
-      lexer_.fail(token.line, "found '" + std::string(token.text) + "', expected " +
-                                  (optional_second ? "a binding" : "binding.component"));
+      lexer_.fail(token.line,
+                  "found '" + std::string(token.text) + "', expected binding.component");
     return out;
   }
 
@@ -281,19 +278,13 @@ class Parser {
       } else if (accept("innermost")) {
         t.innermost = attribute<uint8_t>("an axis");
       } else if (accept("ordinal")) {
-        t.ordinal = attribute<uint32_t>("an ordinal");
+        t.options.ordinal = attribute<uint32_t>("an ordinal");
       } else if (accept("grain")) {
         t.grain = attribute<uint64_t>("a number of iterations");
       } else if (accept("block")) {
-        expect("=");
-        for (int k = 0; k < 3; k++) {
-          if (k) expect(",");
-          t.block_size[k] = integer<uint32_t>("a block size");
-        }
-      } else if (accept("shared")) {
-        t.shared_bytes = attribute<uint32_t>("a number of bytes");
+        t.options.block = attribute<uint16_t>("a block size");
       } else if (accept("deterministic")) {
-        t.deterministic = true;
+        t.options.deterministic = true;
       } else if (accept("lanes")) {
         t.lanes = true;
       } else if (accept("once")) {
@@ -333,7 +324,7 @@ class Parser {
       expect(".");
       f.atomic_op = named("an atomic operation", atomic_named);
     }
-    std::tie(f.binding, f.component) = pair(false);
+    std::tie(f.binding, f.component) = pair();
     f.form = named(forms, "a form");
     for (size_t k = 0; accept("["); k++) {
       if (k == std::size(f.lo)) lexer_.fail(lexer_.line(), "more than 8 axes in a footprint");
@@ -444,8 +435,9 @@ class Parser {
     }
     const int line = lexer_.peek().line;
     const Op op = named(names.empty() ? "an instruction or '}'" : "an operation", op_named);
-    const uint8_t kind = kind_of(op);
-    Imm imm = imm_of(op);
+    const OpInfo& row = info(op);
+    const uint8_t kind = kind_of(row.kind);
+    Attributes attributes = attributes_of(row.names);
     std::vector<Value*> operands;
     // an operand list starts on the line of its operation: `yield` stands before `%a = …`
     if (lexer_.peek().kind == Token::value && lexer_.peek().line == line) {
@@ -457,38 +449,30 @@ class Parser {
     if (accept(":")) {
       do results.push_back(type());
       while (accept(","));
-      if (op == Op::slot) elem = type();
+      if (row.form.elem == ElemUse::own) elem = type();
     }
     if (results.size() != names.size())
       lexer_.fail(line, "found " + std::to_string(results.size()) + " result types for " +
                             std::to_string(names.size()) + " results");
-    if (op == Op::constant) imm.value = literal(imm, results);
+    if (row.names == NameUse::bits) attributes.imm = literal(attributes, results);
 
-    Inst* inst = b_.make(op, results, operands, imm.value);
-    inst->kind = op == Op::parallel ? uint8_t(std::min<size_t>(operands.size() / 2, 255)) : kind;
-    inst->elem = op == Op::slot ? elem : moved(inst);
+    Inst* inst = b_.make(op, results, operands, attributes.imm);
+    inst->part = attributes.part;
+    inst->options = attributes.options;
+    const bool by_rank = row.kind == KindUse::rank;
+    inst->kind = by_rank ? uint8_t(std::min<size_t>(operands.size() / 2, 255)) : kind;
+    inst->elem = row.form.elem == ElemUse::own ? elem : moved(inst, row.form.elem);
     if (accept("!")) inst->site = integer<uint32_t>("a site's number");
     inst->loc = location();
     regions(inst, depth);
     for (size_t k = 0; k < names.size(); k++) define(names[k], inst->result(k), b_.region());
   }
 
-  /// The scalar that a memory or slot operation moves.
-  static Type moved(const Inst* inst) {
-    switch (inst->op) {
-      case Op::load:
-      case Op::atomic:
-      case Op::get:
-      case Op::read:
-      case Op::rmw: return inst->type();
-      case Op::store:
-      case Op::put:
-      case Op::reduce:
-      case Op::block_reduce:
-      case Op::write:
-        return inst->operands.empty() ? Type::none : inst->operands.back().value->type;
-      default: return Type::none;
-    }
+  /// The scalar that an operation moves.
+  static Type moved(const Inst* inst, ElemUse use) {
+    if (use == ElemUse::result) return inst->type();
+    if (use == ElemUse::none || inst->operands.empty()) return Type::none;
+    return inst->operands.back().value->type;
   }
 
   void regions(Inst* inst, int depth) {
@@ -505,17 +489,19 @@ class Parser {
     if (all.size() == 2) b_.set_regions(inst, {all[0], all[1]});
   }
 
-  uint8_t kind_of(Op op) {
-    const KindUse use = kind_use(op);
-    uint8_t kind = 0;
-    if (use == KindUse::atomic || use == KindUse::builtin) {
-      expect(".");
-      return use == KindUse::atomic ? uint8_t(named("an atomic operation", atomic_named))
-                                    : uint8_t(named("a builtin", builtin_named));
+  uint8_t kind_of(KindUse use) {
+    switch (use) {
+      case KindUse::atomic:
+      case KindUse::combine:
+        expect(".");
+        return uint8_t(named("an atomic operation", atomic_named));
+      case KindUse::builtin: expect("."); return uint8_t(named("a builtin", builtin_named));
+      default: break;
     }
-    while (use == KindUse::flags && accept(".")) {
+    uint8_t kind = 0;
+    while (!flags_of(use).empty() && accept(".")) {
       kind |= named("a flag of the operation", [&](std::string_view t) -> std::optional<uint8_t> {
-        for (const Flag& f : flags_of(op))
+        for (const Flag& f : flags_of(use))
           if (f.name == t) return f.bit;
         return std::nullopt;
       });
@@ -523,45 +509,49 @@ class Parser {
     return kind;
   }
 
-  struct Imm {
-    uint64_t value = 0;
+  /// The attributes of an instruction that stand before its operands.
+  struct Attributes {
+    uint64_t imm = 0;
+    Part part;
+    LoopOptions options;
     Token literal, bits;  ///< of a constant: read when its type is known
   };
 
-  Imm imm_of(Op op) {
-    Imm imm;
-    const ImmUse use = imm_use(op);
-    if (use == ImmUse::parallel) {
-      if (accept("deterministic")) imm.value = 1;
-      if (accept("block")) imm.value |= uint64_t(attribute<uint16_t>("a block size")) << 1;
-      if (accept("ordinal")) imm.value |= uint64_t(attribute<uint32_t>("an ordinal")) << 32;
-      return imm;
+  Attributes attributes_of(NameUse use) {
+    Attributes a;
+    if (use == NameUse::options) {
+      a.options.deterministic = accept("deterministic");
+      if (accept("block")) a.options.block = attribute<uint16_t>("a block size");
+      if (accept("ordinal")) a.options.ordinal = attribute<uint32_t>("an ordinal");
+      return a;
     }
-    if (use == ImmUse::optional_number && !lexer_.peek().is("<")) return imm;
+    const bool omitted = use == NameUse::nothing || use == NameUse::reduction;
+    if (omitted && !lexer_.peek().is("<")) return a;
     expect("<");
-    if (use == ImmUse::bits) {
-      imm.literal = lexer_.next();
-      if (imm.literal.kind != Token::number && imm.literal.kind != Token::word)
-        lexer_.fail(imm.literal.line, "expected a number");
-      if (accept(":")) imm.bits = take(Token::number, "the bits of a NaN (0x…)");
-    } else if (use == ImmUse::binding || use == ImmUse::access) {
-      auto [binding, component] = pair(use == ImmUse::binding);
-      imm.value = pack(binding, component);
+    if (use == NameUse::bits) {
+      a.literal = lexer_.next();
+      if (a.literal.kind != Token::number && a.literal.kind != Token::word)
+        lexer_.fail(a.literal.line, "expected a number");
+      if (accept(":")) a.bits = take(Token::number, "the bits of a NaN (0x…)");
+    } else if (use == NameUse::binding) {
+      a.part.binding = integer<uint32_t>("a binding");
+    } else if (use == NameUse::axis || use == NameUse::component) {
+      std::tie(a.part.binding, a.part.component) = pair();
     } else {
-      imm.value = integer<uint64_t>("a number");
+      a.imm = integer<uint64_t>("a number");
     }
     expect(">");
-    return imm;
+    return a;
   }
 
-  Bits literal(const Imm& imm, std::span<const Type> results) const {
+  Bits literal(const Attributes& a, std::span<const Type> results) const {
     const Type type = results.empty() ? Type::none : results[0];
-    const std::string_view text = imm.literal.text;
+    const std::string_view text = a.literal.text;
     Bits bits = 0;
     bool sound = false;
-    if (imm.bits.kind == Token::number) {
-      sound = text == "nan" && imm.bits.text.starts_with("0x") &&
-              whole(imm.bits.text.substr(2), bits, 16) && bits == truncate(bits, type) &&
+    if (a.bits.kind == Token::number) {
+      sound = text == "nan" && a.bits.text.starts_with("0x") &&
+              whole(a.bits.text.substr(2), bits, 16) && bits == truncate(bits, type) &&
               is_float(type) && std::isnan(real_of(bits, type));
     } else if (type == Type::f16) {
       float v = 0;
@@ -584,9 +574,8 @@ class Parser {
       sound = whole(text, bits) && bits == truncate(bits, type);
     }
     if (!sound)
-      lexer_.fail(imm.literal.line, "found '" + std::string(text) +
-                                        "', expected a constant of type " +
-                                        std::string(name(type)));
+      lexer_.fail(a.literal.line, "found '" + std::string(text) +
+                                      "', expected a constant of type " + std::string(name(type)));
     return bits;
   }
 

@@ -82,10 +82,6 @@ std::string literal(Bits bits, Type type) {
   return std::to_string(bits);
 }
 
-std::string access(uint64_t imm) {
-  return std::to_string(imm >> 16) + "." + std::to_string(imm & 0xffff);
-}
-
 template <class Range, class F>
 std::string joined(const Range& items, F&& text_of) {
   std::string out;
@@ -105,7 +101,7 @@ std::string number(const char* label, uint64_t v) { return label + std::to_strin
 std::string flags(const Inst* inst) {
   std::string out;
   uint8_t rest = inst->kind;
-  for (const Flag& f : flags_of(inst->op)) {
+  for (const Flag& f : flags_of(info(inst->op).kind)) {
     if (!(rest & f.bit)) continue;
     out += "." + std::string(f.name);
     rest &= uint8_t(~f.bit);
@@ -115,32 +111,36 @@ std::string flags(const Inst* inst) {
 }
 
 std::string kind(const Inst* inst) {
-  switch (kind_use(inst->op)) {
-    case KindUse::atomic: return "." + std::string(name(inst->atomic()));
+  switch (info(inst->op).kind) {
+    case KindUse::atomic:
+    case KindUse::combine: return "." + std::string(name(inst->atomic()));
     case KindUse::builtin: return "." + std::string(name(inst->builtin()));
     case KindUse::rank: return "";
-    case KindUse::flags: break;
+    default: return flags(inst);
   }
-  return flags(inst);
 }
 
-std::string imm(const Inst* inst) {
-  switch (imm_use(inst->op)) {
-    case ImmUse::bits: return "<" + literal(inst->imm, inst->type()) + ">";
-    case ImmUse::access: return "<" + access(inst->imm) + ">";
-    case ImmUse::binding:
-      return inst->component() ? "<" + access(inst->imm) + ">"
-                               : "<" + std::to_string(inst->imm >> 16) + ">";
-    case ImmUse::parallel:
-      return std::string(inst->imm & 1 ? " deterministic" : "") +
-             (block_of(inst->imm) ? number(" block=", block_of(inst->imm)) : "") +
-             (inst->imm >> 32 ? number(" ordinal=", inst->imm >> 32) : "");
-    case ImmUse::optional_number:
+std::string options_of(const LoopOptions& options) {
+  return std::string(options.deterministic ? " deterministic" : "") +
+         (options.block ? number(" block=", options.block) : "");
+}
+
+std::string names(const Inst* inst) {
+  const std::string binding = std::to_string(inst->binding());
+  switch (info(inst->op).names) {
+    case NameUse::bits: return "<" + literal(inst->imm, inst->type()) + ">";
+    case NameUse::binding: return "<" + binding + ">";
+    case NameUse::axis:
+    case NameUse::component: return "<" + binding + number(".", inst->component()) + ">";
+    case NameUse::options:
+      return options_of(inst->options) +
+             (inst->options.ordinal ? number(" ordinal=", inst->options.ordinal) : "");
+    case NameUse::nothing:
+    case NameUse::reduction:
       if (inst->imm == 0) return "";
       [[fallthrough]];
-    case ImmUse::number: break;
+    default: return "<" + std::to_string(inst->imm) + ">";
   }
-  return "<" + std::to_string(inst->imm) + ">";
 }
 
 }  // namespace
@@ -149,13 +149,13 @@ std::string head(const Inst* inst, const Names& names) {
   std::string out = joined(inst->results, [&](const Value& v) { return names(&v); });
   if (!out.empty()) out += " = ";
   out += info(inst->op).name;
-  out += kind(inst) + imm(inst);
+  out += kind(inst) + text::names(inst);
   const std::string operands =
       joined(inst->operands, [&](const Use& use) { return names(use.value); });
   if (!operands.empty()) out += " " + operands;
   if (!inst->results.empty())
     out += " : " + joined(inst->results, [](const Value& v) { return std::string(name(v.type)); });
-  if (inst->is(Op::slot)) out += " " + std::string(name(inst->elem));
+  if (info(inst->op).form.elem == ElemUse::own) out += " " + std::string(name(inst->elem));
   if (inst->site != no_site) out += number(" !", inst->site);
   return out;
 }
@@ -268,13 +268,9 @@ class Printer {
     if (t.rank) out_ += number(" rank=", t.rank);
     if (t.walk != Task::unlowered) out_ += " walk=" + std::string(walks[t.walk]);
     if (t.innermost) out_ += number(" innermost=", t.innermost);
-    if (t.ordinal != ~0u) out_ += number(" ordinal=", t.ordinal);
+    if (t.options.ordinal != ~0u) out_ += number(" ordinal=", t.options.ordinal);
     if (t.grain) out_ += number(" grain=", t.grain);
-    if (t.block_size[0] || t.block_size[1] || t.block_size[2])
-      out_ += number(" block=", t.block_size[0]) + number(",", t.block_size[1]) +
-              number(",", t.block_size[2]);
-    if (t.shared_bytes) out_ += number(" shared=", t.shared_bytes);
-    if (t.deterministic) out_ += " deterministic";
+    out_ += options_of(t.options);
     if (t.lanes) out_ += " lanes";
     if (t.once) out_ += " once";
     for (const Reduction& r : t.reductions)

@@ -116,8 +116,8 @@ class Case {
   }
   const Binding* binding() const {
     const size_t count = kernel().bindings.size();
-    const bool exists = inst_->binding() < count && inst_->imm >> 48 == 0;
-    require(exists, "binding ", inst_->imm >> 16, " does not exist: the kernel has ", count);
+    const bool exists = inst_->binding() < count;
+    require(exists, "binding ", inst_->binding(), " does not exist: the kernel has ", count);
     return exists ? &kernel().bindings[inst_->binding()] : nullptr;
   }
   /// The nearest enclosing instruction of an operation, or null.
@@ -158,14 +158,209 @@ bool combines(AtomicOp op, Type t) {
   }
 }
 
-size_t atomic_operands(AtomicOp op) {
-  return op == AtomicOp::load ? 0 : op == AtomicOp::cas ? 2 : 1;
+// ---- what the table says of an operation
+
+/// What stands in its attributes exists.
+bool names_are_sound(const Case& c, NameUse use) {
+  const Inst& inst = c.inst();
+  switch (use) {
+    case NameUse::nothing:
+      return c.require(inst.imm == 0, "has an attribute that it does not take");
+    case NameUse::bits:
+    case NameUse::options:
+    case NameUse::loops:
+    case NameUse::reduction: return true;
+    case NameUse::binding: {
+      const Binding* b = c.binding();
+      return b && c.require(b->kind == Binding::scalar, "binding is no scalar");
+    }
+    case NameUse::axis: {
+      const Binding* b = c.binding();
+      return b && c.require(b->kind == Binding::field, "binding is no field") &&
+             c.require(inst.axis() < b->rank, "axis ", inst.axis(), " does not exist: the rank is ",
+                       b->rank);
+    }
+    case NameUse::component: {
+      const Binding* b = c.binding();
+      if (!b) return false;
+      if (b->kind == Binding::frame)
+        return c.require(inst.component() < c.kernel().frame.size(), "frame cell ",
+                         inst.component(), " does not exist");
+      return c.require(b->kind == Binding::field, "binding is no field") &&
+             c.require(inst.component() < b->components.size(), "component ", inst.component(),
+                       " does not exist");
+    }
+    case NameUse::elements: return c.require(inst.imm > 0, "holds no element");
+    case NameUse::callee:
+      return c.require(inst.imm < c.kernel().callees.size(), "function ", inst.imm,
+                       " does not exist");
+    case NameUse::entry: {
+      const uint32_t bytes = abi::layout(c.kernel()).bytes;
+      return c.require(inst.imm % 8 == 0 && inst.imm < bytes,
+                       "no entry of the argument block lies there (", bytes, " bytes)");
+    }
+    case NameUse::alias_class:
+      return c.require(inst.imm <= abi::print_class, "alias class does not exist");
+  }
+  return false;
 }
 
-// ---- values
+/// The slot that the first operand is, or null.
+const Inst* slot_of(const Case& c) {
+  const Inst* made = c.operands() > 0 ? c.inst().operand(0)->inst : nullptr;
+  return made && made->is(Op::slot) ? made : nullptr;
+}
+
+/// Operands and results against the form of the operation.
+class FormOf {
+ public:
+  FormOf(const Case& c, const OpInfo& row) : c_(c), form_(row.form) {
+    for (const Item item : operands())
+      if (item == Item::slot) slot_ = slot_of(c);
+    elem_ = elem(row);
+  }
+
+  bool holds() const {
+    size_t least = 0, most = 0;
+    for (const Item item : operands()) {
+      auto [few, many] = count(item);
+      least += few;
+      most = many == any_number ? any_number : most + many;
+    }
+    if (!c_.takes(least, most)) return false;
+    bool sound = true;
+    size_t k = 0;
+    for (const Item item : operands()) {
+      auto [few, many] = count(item);
+      const size_t n = few == many ? few : few + c_.operands() - least;
+      for (size_t end = k + n; k < end; k++) sound &= fits(k, item);
+    }
+    if (form_.elem != ElemUse::none && form_.elem != ElemUse::own) sound &= c_.moves(elem_);
+    return gives() && sound;
+  }
+
+ private:
+  static constexpr size_t any_number = ~size_t(0);
+
+  std::span<const Item> operands() const { return {form_.operands, form_.operand_count}; }
+
+  /// What Inst::elem must be: what the storage or slot holds, or else what it says itself.
+  Type elem(const OpInfo& row) const {
+    const Kernel& kernel = c_.kernel();
+    if (row.names == NameUse::component) {
+      const Binding& b = kernel.bindings[c_.inst().binding()];
+      return b.kind == Binding::frame ? kernel.frame[c_.inst().component()]
+                                      : b.components[c_.inst().component()].value;
+    }
+    return slot_ ? slot_->elem : c_.inst().elem;
+  }
+
+  std::pair<size_t, size_t> count(Item item) const {
+    switch (item) {
+      case Item::rest: return {0, any_number};
+      case Item::indices: {
+        const Binding& b = c_.kernel().bindings[c_.inst().binding()];
+        if (b.kind == Binding::frame) return {0, 1};  // an index counts cells
+        return {b.rank, b.rank};
+      }
+      case Item::values: {
+        const size_t n = operand_count(c_.inst().atomic());
+        return {n, n};
+      }
+      case Item::index: return {0, 1};
+      case Item::slot:
+        return c_.inst().is(Op::reduce) && c_.place().task ? std::pair<size_t, size_t>{0, 0}
+                                                           : std::pair<size_t, size_t>{1, 1};
+      default: return {1, 1};
+    }
+  }
+
+  bool fits(size_t k, Item item) const {
+    switch (item) {
+      case Item::b1: return c_.is(k, Type::b1);
+      case Item::u32: return c_.is(k, Type::u32);
+      case Item::i64: return c_.is(k, Type::i64);
+      case Item::address: return c_.is(k, Type::address);
+      case Item::slot:
+        return c_.require(slot_ != nullptr, "operand ", k, " is ", c_.operand(k),
+                          ", expected a slot");
+      case Item::integer:
+        return c_.require(is_int(c_.operand(k)), "operand ", k, " is ", c_.operand(k),
+                          ", expected an integer");
+      case Item::index:
+      case Item::indices:
+        return c_.require(is_int(c_.operand(k)), "operand ", k, " is ", c_.operand(k),
+                          ", expected an integer index");
+      case Item::elem:
+      case Item::values: return c_.is(k, elem_);
+      default: return true;
+    }
+  }
+
+  bool gives() const {
+    const std::span<Value> results = c_.inst().results;
+    if (form_.result_count == 0) return c_.gives({});
+    const bool one = results.size() == 1;
+    const Type t = one ? results[0].type : Type::none;
+    switch (form_.results[0]) {
+      case Item::u32: return c_.gives({Type::u32});
+      case Item::i64: return c_.gives({Type::i64});
+      case Item::address: return c_.gives({Type::address});
+      case Item::slot: return c_.gives({Type::slot});
+      case Item::elem: return c_.gives({elem_});
+      case Item::integer: return c_.require(is_int(t), "gives no integer");
+      case Item::scalar: return c_.require(is_scalar(t), "gives no scalar");
+      case Item::any:
+        return c_.require(is_scalar(t) || t == Type::address, "gives no scalar or address");
+      default: return true;
+    }
+  }
+
+  const Case& c_;
+  const Form& form_;
+  const Inst* slot_ = nullptr;
+  Type elem_ = Type::none;
+};
+
+/// What its kind says is known, and fits what it moves.
+bool kind_is_sound(const Case& c, KindUse use) {
+  const Inst& inst = c.inst();
+  auto known = [&](bool holds) { return c.require(holds, "has an unknown kind or flag"); };
+  switch (use) {
+    case KindUse::none: return known(inst.kind == 0);
+    case KindUse::rank: return true;
+    case KindUse::arithmetic:
+      return inst.kind == 0 ||
+             c.require(info(inst.op).rule == OperandRule::same && is_float(inst.type()) &&
+                           inst.kind <= (reassociate | uncontracted),
+                       "has a flag that only float arithmetic has");
+    case KindUse::loop:
+      return known(inst.kind == 0 || (inst.kind <= thread_walk &&
+                                      (c.place().at & (level::opened | level::lowered)) != 0));
+    case KindUse::branch: return known(inst.kind <= rarely);
+    case KindUse::builtin: return known(inst.kind <= uint8_t(Builtin::iteration));
+    case KindUse::atomic: return known(inst.kind <= uint8_t(AtomicOp::load));
+    case KindUse::combine:
+      return known(inst.kind <= uint8_t(AtomicOp::load)) &&
+             c.require(has_identity(inst.atomic()), "no reduction by ", inst.atomic(), " on ",
+                       inst.elem);
+  }
+  return false;
+}
+
+/// The operation on the type that it moves.
+void combines(const Case& c, KindUse use) {
+  const Inst& inst = c.inst();
+  if (use == KindUse::atomic)
+    c.require(combines(inst.atomic(), inst.elem), "no ", inst.atomic(), " on ", inst.elem);
+  if (use == KindUse::combine)
+    c.require(combines(inst.atomic(), inst.elem), "no reduction by ", inst.atomic(), " on ",
+              inst.elem);
+}
+
+// ---- what the table does not say: values, storage, slots
 
 void constant(const Case& c) {
-  if (!c.takes(0) || !c.require(c.inst().results.size() == 1, "gives no value or several")) return;
   const Type t = c.inst().type();
   const bool nowhere = t == Type::address && c.inst().imm == 0;
   c.require(is_scalar(t) || nowhere, "gives ", t, ", expected a scalar");
@@ -173,134 +368,39 @@ void constant(const Case& c) {
 }
 
 void param(const Case& c) {
-  const Binding* b = c.binding();
-  if (!c.takes(0) || !b) return;
-  if (!c.require(b->kind == Binding::scalar, "binding is no scalar")) return;
-  if (c.require(c.inst().component() == 0, "a scalar has one component") && !b->components.empty())
-    c.gives({b->components[0].value});
-}
-
-void extent(const Case& c) {
-  const Binding* b = c.binding();
-  if (!c.takes(0) || !b) return;
-  c.require(b->kind == Binding::field, "binding is no field");
-  c.require(c.inst().axis() < b->rank, "axis ", c.inst().axis(), " does not exist: the rank is ",
-            b->rank);
-  c.require(c.inst().results.size() == 1 && is_int(c.inst().type()), "gives no integer");
-}
-
-// ---- storage
-
-/// The scalar an access moves, none where it is wrong; `values` operands follow the indices.
-Type accessed(const Case& c, size_t values) {
-  const Binding* b = c.binding();
-  if (!b) return Type::none;
-  const uint32_t component = c.inst().component();
-  size_t indices = b->rank;
-  Type elem = Type::none;
-  if (b->kind == Binding::frame) {
-    if (!c.require(component < c.kernel().frame.size(), "frame cell ", component,
-                   " does not exist"))
-      return Type::none;
-    elem = c.kernel().frame[component];
-    indices = c.operands() > values ? 1 : 0;  // an index counts cells
-  } else {
-    if (!c.require(b->kind == Binding::field, "binding is no field") ||
-        !c.require(component < b->components.size(), "component ", component, " does not exist"))
-      return Type::none;
-    elem = b->components[component].value;
-  }
-  if (!c.takes(indices + values)) return Type::none;
-  for (size_t k = 0; k < indices; k++) c.is_index(k);
-  for (size_t k = indices; k < c.operands(); k++) c.is(k, elem);
-  c.moves(elem);
-  return elem;
+  const Binding& b = c.kernel().bindings[c.inst().binding()];
+  if (!b.components.empty()) c.gives({b.components[0].value});
 }
 
 void load(const Case& c) {
-  const Type elem = accessed(c, 0);
-  if (elem == Type::none) return;
-  c.gives({elem});
-  if (c.place().stage != stage_domain) return;
+  if (c.place().at != level::domain) return;
   c.require(c.operands() == 0 && c.kernel().bindings[c.inst().binding()].kind == Binding::frame,
             "a domain reads frame cells only");
 }
 
-void store(const Case& c) {
-  accessed(c, 1);
-  c.gives({});
-}
-
-void atomic(const Case& c) {
-  const Type elem = accessed(c, atomic_operands(c.inst().atomic()));
-  if (elem == Type::none) return;
-  c.gives({elem});
-  c.require(combines(c.inst().atomic(), elem), "no ", c.inst().atomic(), " on ", elem);
-}
-
-// ---- slots
-
-const Inst* slot_of(const Case& c) {
-  const Inst* made = c.inst().operand(0)->inst;
-  const bool sound = made && made->is(Op::slot);
-  c.require(sound, "operand 0 is ", c.operand(0), ", expected a slot");
-  return sound ? made : nullptr;
-}
-
 void slot(const Case& c) {
-  if (!c.takes(0) || !c.gives({Type::slot})) return;
   c.require(is_scalar(c.inst().elem), "holds ", c.inst().elem, ", expected a scalar");
-  c.require(c.inst().imm > 0, "holds no element");
 }
 
-void slot_access(const Case& c, size_t values) {
-  if (!c.takes(1 + values, 2 + values)) return;
-  const Inst* s = slot_of(c);
-  if (!s) return;
-  const bool indexed = c.operands() == 2 + values;
-  if (indexed)
-    c.is_index(1);
-  else
-    c.require(s->imm == 1, "a slot of ", s->imm, " elements needs an index");
-  c.moves(s->elem);
-  if (values) c.is(c.operands() - 1, s->elem);
-}
-
-void get(const Case& c) {
-  slot_access(c, 0);
-  if (c.inst().elem != Type::none) c.gives({c.inst().elem});
-}
-
-void put(const Case& c) {
-  slot_access(c, 1);
-  c.gives({});
-}
-
-void reduction_step(const Case& c, Type t) {
-  const AtomicOp op = c.inst().atomic();
-  c.require(op <= AtomicOp::bit_xor && combines(op, t), "no reduction by ", op, " on ", t);
-  c.moves(t);
-  c.gives({});
+void slot_access(const Case& c) {
+  const size_t values = c.inst().is(Op::put) ? 1 : 0, count = slot_of(c)->imm;
+  if (c.operands() == 1 + values)
+    c.require(count == 1, "a slot of ", count, " elements needs an index");
 }
 
 void reduce(const Case& c) {
   if (c.place().task) {  // a value for one of the task's reductions
     const auto& all = c.place().task->reductions;
-    if (!c.takes(1) || !c.require(c.inst().imm < all.size(), "reduction ", c.inst().imm,
-                                  " of the task does not exist"))
+    if (!c.require(c.inst().imm < all.size(), "reduction ", c.inst().imm,
+                   " of the task does not exist"))
       return;
     const Reduction& r = all[c.inst().imm];
     c.is(0, r.type);
     c.require(r.op == c.inst().atomic(), "the task's reduction is by ", r.op);
-    reduction_step(c, r.type);
     return;
   }
-  if (!c.takes(2)) return;
   const Inst* s = slot_of(c);
-  if (!s) return;
-  c.is(1, s->elem);
   c.require(s->imm == 1, "reduces into an array");
-  reduction_step(c, s->elem);
   const Inst* loop = c.enclosing(Op::parallel);
   if (c.require(loop != nullptr, "stands in no parallel loop"))
     c.require(!encloses(loop->region(0), s->parent), "its slot stands in the parallel loop");
@@ -311,7 +411,7 @@ void reduce(const Case& c) {
 void parallel(const Case& c) {
   const size_t rank = c.inst().kind;
   if (!c.require(rank >= 1 && rank <= 8, "has rank ", rank, ", expected 1 to 8")) return;
-  if (!c.takes(2 * rank) || !c.regions(1) || !c.gives({})) return;
+  if (!c.takes(2 * rank)) return;
   const Type t = c.operand(0);
   c.require(t == Type::i32 || t == Type::i64, "bounds are ", t, ", expected i32 or i64");
   for (size_t k = 1; k < c.operands(); k++) c.is(k, t);
@@ -319,13 +419,10 @@ void parallel(const Case& c) {
   c.yields(0, {});
   c.require(!c.enclosing(Op::parallel), "stands in another parallel loop");
   c.require(!c.place().callee, "stands in a function");
-  c.require((c.inst().imm & 0xfffe0000) == 0, "has unknown bits in imm");
 }
 
 void loop(const Case& c) {
-  if (!c.takes(3, ~size_t(0)) || !c.regions(1)) return;
   const Type t = c.operand(0);
-  c.require(is_int(t), "bounds are ", t, ", expected integers");
   c.is(1, t);
   c.is(2, t);
   const std::vector<Type> carried = types_of(c.inst().operands, 3);
@@ -337,7 +434,6 @@ void loop(const Case& c) {
 }
 
 void while_(const Case& c) {
-  if (!c.regions(2)) return;
   const std::vector<Type> carried = types_of(c.inst().operands, 0);
   std::vector<Type> condition = {Type::b1};
   condition.insert(condition.end(), carried.begin(), carried.end());
@@ -349,8 +445,6 @@ void while_(const Case& c) {
 }
 
 void if_(const Case& c) {
-  if (!c.takes(1) || !c.regions(2)) return;
-  c.is(0, Type::b1);
   std::vector<Type> results;
   for (const Value& v : c.inst().results) results.push_back(v.type);
   for (size_t k : {0, 1}) {
@@ -359,12 +453,8 @@ void if_(const Case& c) {
   }
 }
 
-void yield(const Case& c) { c.gives({}); }
-
 /// break_<n> leaves n loops; continue_<n> leaves n and goes on with the next.
 void leave(const Case& c, uint64_t loops, uint64_t leaves) {
-  c.gives({});
-  c.takes(0);
   for (const Inst* at = c.inst().parent->parent; at && loops; at = at->parent->parent) {
     const bool is_parallel = at->is(Op::parallel);
     if (!is_parallel && !at->is(Op::loop) && !at->is(Op::while_)) continue;
@@ -385,14 +475,10 @@ void return_(const Case& c) {
   const std::span<Use> have = c.inst().operands;
   c.require(equal(have, want), "returns ", have, ", expected ", list(want));
   c.require(!c.enclosing(Op::parallel), "leaves a parallel loop");
-  c.gives({});
 }
 
 void call(const Case& c) {
-  const auto& callees = c.kernel().callees;
-  if (!c.require(c.inst().imm < callees.size(), "function ", c.inst().imm, " does not exist"))
-    return;
-  const Function& f = callees[c.inst().imm];
+  const Function& f = c.kernel().callees[c.inst().imm];
   if (!f.body) return;
   const std::span<Use> have = c.inst().operands;
   const std::span<Value> want = f.body->args;
@@ -406,45 +492,25 @@ void call(const Case& c) {
 // ---- effects
 
 void check(const Case& c) {
-  if (!c.takes(1, ~size_t(0))) return;
-  c.is(0, Type::b1);
-  c.gives({});
   if (const Site* s =
           c.site({Site::check, Site::bounds, Site::division, Site::conversion, Site::other}))
     c.reports(*s, 1);
 }
 
 void print(const Case& c) {
-  c.gives({});
   if (const Site* s = c.site({Site::print})) c.reports(*s, 0);
-}
-
-void random(const Case& c) {
-  c.takes(0);
-  c.gives({Type::u32});
 }
 
 // ---- addresses
 
-void arg(const Case& c) {
-  c.takes(0);
-  c.require(c.inst().results.size() == 1 &&
-                (is_scalar(c.inst().type()) || c.inst().type() == Type::address),
-            "gives no scalar or address");
-  c.require(!c.place().callee, "stands in a function");
-  const uint32_t bytes = abi::layout(c.kernel()).bytes;
-  c.require(c.inst().imm % 8 == 0 && c.inst().imm < bytes,
-            "no entry of the argument block lies there (", bytes, " bytes)");
-}
+void arg(const Case& c) { c.require(!c.place().callee, "stands in a function"); }
 
 void builtin(const Case& c) {
-  c.takes(0);
-  c.gives({Type::i64});
   const Task* task = c.place().task;
   if (!c.require(task != nullptr, "stands in no task")) return;
   const Builtin b = c.inst().builtin();
   if (b == Builtin::iteration) {
-    c.require(c.place().stage == stage_opened, "of a walked loop");
+    c.require(c.place().at == level::opened, "of a walked loop");
     return;
   }
   if (b == Builtin::asks) return;
@@ -458,7 +524,7 @@ void builtin(const Case& c) {
     return;
   }
   if (b == Builtin::chunk && task->lanes) {
-    c.require(c.place().stage == stage_opened, "of a walked loop");
+    c.require(c.place().at == level::opened, "of a walked loop");
     return;
   }
   c.require((task->kind != Task::serial || b == Builtin::end) && !(reciprocal && task->rank < 2) &&
@@ -467,48 +533,11 @@ void builtin(const Case& c) {
             "not of this kind of task");
 }
 
-void offset(const Case& c) {
-  if (!c.takes(2)) return;
-  c.is(0, Type::address);
-  c.is(1, Type::i64);
-  c.gives({Type::address});
-}
-
-void memory(const Case& c) {
-  c.is(0, Type::address);
+void read_or_write(const Case& c) {
   c.require(is_scalar(c.inst().elem), "moves ", c.inst().elem, ", expected a scalar");
-  c.require(c.inst().imm <= abi::print_class, "alias class does not exist");
-}
-
-void read(const Case& c) {
-  if (!c.takes(1)) return;
-  memory(c);
-  c.gives({c.inst().elem});
-}
-
-void write(const Case& c) {
-  if (!c.takes(2)) return;
-  memory(c);
-  c.is(1, c.inst().elem);
-  c.gives({});
-}
-
-void rmw(const Case& c) {
-  const Type elem = c.inst().elem;
-  if (!c.takes(1 + atomic_operands(c.inst().atomic()))) return;
-  memory(c);
-  for (size_t k = 1; k < c.operands(); k++) c.is(k, elem);
-  c.require(combines(c.inst().atomic(), elem), "no ", c.inst().atomic(), " on ", elem);
-  c.gives({elem});
 }
 
 void block_reduce(const Case& c) {
-  if (!c.takes(1)) return;
-  const Type t = c.inst().elem;
-  const AtomicOp op = c.inst().atomic();
-  c.is(0, t);
-  c.gives({t});
-  c.require(op <= AtomicOp::bit_xor && combines(op, t), "no reduction by ", op, " on ", t);
   const Task* task = c.place().task;
   bool all_threads = task && task->kind != Task::serial && task->walk == Task::element;
   for (const Region* r = c.inst().parent; r->parent; r = r->parent->parent)
@@ -516,69 +545,41 @@ void block_reduce(const Case& c) {
   c.require(all_threads, "is not reached by all threads of a block together");
 }
 
-// ---- the table
-
-constexpr uint8_t bodies = stage_recorded | stage_structured | stage_split | stage_opened;
-constexpr uint8_t code = bodies | stage_lowered;
-constexpr uint8_t all = code | stage_domain;
-constexpr uint8_t low = stage_opened | stage_lowered;
-
-struct Rule {
-  Op op;
-  uint8_t stages;
-  void (*check)(const Case&);
-};
-
-constexpr Rule rules[] = {
-    {Op::constant, all, constant},
-    {Op::param, bodies | stage_domain, param},
-    {Op::extent, bodies | stage_domain, extent},
-    {Op::first, bodies | stage_domain, extent},
-    {Op::load, bodies | stage_domain, load},
-    {Op::store, bodies, store},
-    {Op::atomic, bodies, atomic},
-    {Op::slot, code, slot},
-    {Op::get, code, get},
-    {Op::put, code, put},
-    {Op::reduce, bodies, reduce},
-    {Op::parallel, stage_recorded | stage_structured | stage_opened, parallel},
-    {Op::loop, code, loop},
-    {Op::while_, code, while_},
-    {Op::if_, code, if_},
-    {Op::yield, all, yield},
-    {Op::break_, stage_recorded, break_},
-    {Op::continue_, stage_recorded, continue_},
-    {Op::return_, stage_recorded, return_},
-    {Op::call, code, call},
-    {Op::check, bodies, check},
-    {Op::print, bodies, print},
-    {Op::random, bodies, random},
-    {Op::arg, low, arg},
-    {Op::builtin, low, builtin},
-    {Op::offset, low, offset},
-    {Op::read, low, read},
-    {Op::write, low, write},
-    {Op::rmw, low, rmw},
-    {Op::block_reduce, low, block_reduce},
-};
-
-constexpr const Rule* rule_of(Op op) {
-  for (const Rule& r : rules)
-    if (r.op == op) return &r;
-  return nullptr;
+/// Called where the instruction is as the table says.
+void (*rule_of(Op op))(const Case&) {
+  switch (op) {
+    case Op::constant: return constant;
+    case Op::param: return param;
+    case Op::load: return load;
+    case Op::slot: return slot;
+    case Op::get:
+    case Op::put: return slot_access;
+    case Op::reduce: return reduce;
+    case Op::parallel: return parallel;
+    case Op::loop: return loop;
+    case Op::while_: return while_;
+    case Op::if_: return if_;
+    case Op::break_: return break_;
+    case Op::continue_: return continue_;
+    case Op::return_: return return_;
+    case Op::call: return call;
+    case Op::check: return check;
+    case Op::print: return print;
+    case Op::arg: return arg;
+    case Op::builtin: return builtin;
+    case Op::read:
+    case Op::write:
+    case Op::rmw: return read_or_write;
+    case Op::block_reduce: return block_reduce;
+    default: return [](const Case&) {};
+  }
 }
-
-#define QUERN_OP(name, rule, classes, flags, fold, partial, weight)                 \
-  static_assert((OperandRule::rule == OperandRule::special) == !!rule_of(Op::name), \
-                "a special operation has a rule in this file, no other has: " #name);
-#include "quern/ir/ops.def"
-#undef QUERN_OP
 
 /// The rows whose types the operation table gives.
 void element_wise(const Case& c) {
   const Inst& inst = c.inst();
   const OpInfo& row = info(inst.op);
-  if (!c.takes(size_t(row.operands)) || !c.regions(0)) return;
+  if (!c.takes(size_t(row.operands))) return;
   const Type t = c.operand(c.operands() - 1);
   const bool taken =
       (row.bools && t == Type::b1) || (row.ints && is_int(t)) || (row.floats && is_float(t));
@@ -597,24 +598,6 @@ void element_wise(const Case& c) {
       break;
     default: c.gives({t});
   }
-  c.require(inst.kind == 0 || (row.rule == OperandRule::same && is_float(t) &&
-                               inst.kind <= (reassociate | uncontracted)),
-            "has a flag that only float arithmetic has");
-}
-
-/// What a kind says is known, and stands where it may.
-bool kind_is_sound(const Inst& inst, Stage stage) {
-  switch (inst.op) {
-    case Op::atomic:
-    case Op::rmw:
-    case Op::reduce:
-    case Op::block_reduce: return inst.kind <= uint8_t(AtomicOp::load);
-    case Op::builtin: return inst.kind <= uint8_t(Builtin::iteration);
-    case Op::parallel: return true;
-    case Op::if_: return inst.kind <= rarely;
-    case Op::loop: return inst.kind == 0 || (inst.kind <= thread_walk && (stage & low) != 0);
-    default: return inst.kind == 0 || info(inst.op).rule != OperandRule::special;
-  }
 }
 
 void check_inst(const Place& place, const Inst* inst) {
@@ -625,17 +608,17 @@ void check_inst(const Place& place, const Inst* inst) {
     c.require(is_scalar(v.type) || v.type == Type::address ||
                   (v.type == Type::slot && inst->is(Op::slot)),
               "gives ", v.type, ", which no value has");
+  const OpInfo& row = info(inst->op);
   for (size_t k = 0; k < c.operands(); k++)
-    c.require(c.operand(k) != Type::slot ||
-                  (k == 0 && (inst->is(Op::get) || inst->is(Op::put) || inst->is(Op::reduce))),
+    c.require(c.operand(k) != Type::slot || (row.form.operands[k] == Item::slot && k == 0),
               "uses a slot, which slot operations alone may");
-  if (!c.require(kind_is_sound(*inst, place.stage), "has an unknown kind or flag")) return;
-  const Rule* rule = rule_of(inst->op);
-  if (!c.require(!rule || (rule->stages & place.stage), "not allowed at this level")) return;
-  if (rule)
-    rule->check(c);
-  else
-    element_wise(c);
+  if (!c.require((row.levels & place.at) != 0, "not allowed at this level")) return;
+  if (!kind_is_sound(c, row.kind) || !names_are_sound(c, row.names) || !c.regions(row.regions))
+    return;
+  if (row.rule != OperandRule::special) return element_wise(c);
+  if (!FormOf(c, row).holds()) return;
+  combines(c, row.kind);
+  rule_of(inst->op)(c);
 }
 
 void check_region(const Place& place, const Region* region) {

@@ -7,16 +7,6 @@
 
 namespace quern::ir::text {
 
-/// How far a root region is; bits, so that a rule says where its operation may stand.
-enum Stage : uint8_t {
-  stage_recorded = 1,
-  stage_structured = 2,
-  stage_split = 4,   ///< tasks over index values
-  stage_opened = 8,  ///< tasks on their way to lowered: bindings and addresses side by side
-  stage_lowered = 16,
-  stage_domain = 32,  ///< the domain of a task: the host evaluates it, at every level
-};
-
 /// Collects what is wrong with one root region.
 class Findings {
  public:
@@ -41,7 +31,7 @@ class Findings {
 struct Place {
   const Kernel& kernel;
   Findings& findings;
-  Stage stage;
+  uint8_t at;  ///< one of namespace level
   const Region* root;
   const Task* task = nullptr;        ///< the task of a body or domain
   const Function* callee = nullptr;  ///< the function whose body it is

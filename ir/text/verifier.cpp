@@ -10,7 +10,6 @@ namespace {
 
 using text::Findings;
 using text::Place;
-using text::Stage;
 
 /// Links, use lists, terminators and dominance, on which all other rules rely.
 class Structure {
@@ -116,7 +115,10 @@ class Structure {
 
 class Verifier {
  public:
-  explicit Verifier(const Kernel& kernel) : kernel_(kernel), kernel_findings_(out_, nullptr, "") {}
+  explicit Verifier(const Kernel& kernel)
+      : kernel_(kernel),
+        level_(uint8_t(1u << unsigned(kernel.level))),
+        kernel_findings_(out_, nullptr, "") {}
 
   std::vector<std::string> run() {
     parts();
@@ -126,7 +128,7 @@ class Verifier {
     structure.finish(kernel_findings_);
     if (!out_.empty()) return std::move(out_);  // the rules need sound structure
     for (Root& r : roots_) {
-      const Place place{kernel_, *r.findings, r.stage, r.region, r.task, r.callee};
+      const Place place{kernel_, *r.findings, r.at, r.region, r.task, r.callee};
       text::check_rules(place);
       ends(place, r);
     }
@@ -137,7 +139,7 @@ class Verifier {
  private:
   struct Root {
     const Region* region;
-    Stage stage;
+    uint8_t at;  ///< one of namespace level
     const Task* task;
     const Function* callee;
     std::unique_ptr<Findings> findings;
@@ -201,8 +203,8 @@ class Verifier {
     else
       require(t.domain && t.rank >= 1 && t.rank <= 8,
               what + ": a task over a domain has a domain and rank 1 to 8");
-    if (kernel_.level == Level::lowered && t.kind == Task::range)
-      require(t.walk != Task::unlowered, what + " is not walked at level lowered");
+    if (kernel_.level >= Level::opened && t.kind == Task::range)
+      require(t.walk != Task::unlowered, what + " is not walked");
     require(!t.lanes || (t.walk == Task::element && !t.reductions.empty()),
             what + ": lanes are of an element task with reductions");
     require(!t.once || (t.walk == Task::element && !t.lanes && t.kind == Task::range),
@@ -248,34 +250,21 @@ class Verifier {
 
   // ---- roots
 
-  Stage stage() const {
-    switch (kernel_.level) {
-      case Level::recorded: return text::stage_recorded;
-      case Level::structured: return text::stage_structured;
-      case Level::split: return text::stage_split;
-      case Level::lowered: break;
-    }
-    return text::stage_lowered;
-  }
-
-  void add(const Region* region, Stage stage, const Task* task, const Function* callee,
+  void add(const Region* region, uint8_t at, const Task* task, const Function* callee,
            const std::string& where) {
     if (!region) return;
     roots_.push_back(
-        {region, stage, task, callee, std::make_unique<Findings>(out_, region, where + ": ")});
+        {region, at, task, callee, std::make_unique<Findings>(out_, region, where + ": ")});
   }
 
   void collect_roots() {
-    add(kernel_.body, stage(), nullptr, nullptr, "body");
-    Stage code = stage();
-    for (const Task& t : kernel_.tasks)
-      if (code == text::stage_split && t.walk != Task::unlowered) code = text::stage_opened;
-    for (const Function& f : kernel_.callees) add(f.body, code, nullptr, &f, "function " + f.name);
+    add(kernel_.body, level_, nullptr, nullptr, "body");
+    for (const Function& f : kernel_.callees)
+      add(f.body, level_, nullptr, &f, "function " + f.name);
     for (size_t k = 0; k < kernel_.tasks.size(); k++) {
       const Task& t = kernel_.tasks[k];
-      add(t.domain, text::stage_domain, &t, nullptr, numbered("domain of task", k));
-      const bool opened = stage() == text::stage_split && t.walk != Task::unlowered;
-      add(t.body, opened ? text::stage_opened : stage(), &t, nullptr, numbered("task", k));
+      add(t.domain, level::domain, &t, nullptr, numbered("domain of task", k));
+      add(t.body, level_, &t, nullptr, numbered("task", k));
     }
   }
 
@@ -290,13 +279,13 @@ class Verifier {
     } else if (!r.task) {
       yields = kernel_.results;
       owner = "the kernel";
-    } else if (r.stage == text::stage_domain) {
+    } else if (r.at == level::domain) {
       const Type t = domain_type(*r.task);
       if (t != Type::i32 && t != Type::i64)
         place.findings.add("the domain does not yield bounds of type i32 or i64");
       yields.assign(size_t(2) * r.task->rank, t);
       owner = "the domain";
-    } else if (r.task->kind != Task::serial && r.stage == text::stage_split) {
+    } else if (r.task->kind != Task::serial && r.at == level::split) {
       args.assign(r.task->rank, domain_type(*r.task));
     }
     const bool fits = std::equal(r.region->args.begin(), r.region->args.end(), args.begin(),
@@ -330,6 +319,7 @@ class Verifier {
   }
 
   const Kernel& kernel_;
+  const uint8_t level_;  ///< of the kernel, in namespace level
   std::vector<std::string> out_;
   Findings kernel_findings_;
   std::vector<Root> roots_;

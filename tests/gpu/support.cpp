@@ -85,7 +85,7 @@ ir::Task task(ir::Task::Kind kind, ir::Task::Walk walk, uint32_t block_size = 0)
   ir::Task t;
   t.kind = kind;
   t.walk = walk;
-  t.block_size[0] = block_size;
+  t.options.block = uint16_t(block_size);
   t.loc = {"loop.cpp", 7};
   return t;
 }

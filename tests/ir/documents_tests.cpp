@@ -24,9 +24,9 @@ TEST_CASE("every operation stands in docs/semantics.md") {
     }
   }
   for (std::string name : {
-#define QUERN_OP(name, rule, classes, flags, fold, partial, weight) #name,
+#define QUERN_OP(name, rule, operands, classes, flags, fold, partial, weight) #name,
+#define QUERN_FORM(name, form, kind, names, regions, levels, flags) #name,
 #include "quern/ir/ops.def"
-#undef QUERN_OP
        }) {
     if (name.back() == '_') name.pop_back();  // while_ is written while
     INFO(name);

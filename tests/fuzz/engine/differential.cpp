@@ -57,17 +57,16 @@ struct Found {
 /// A recorded kernel whose parallel loops have the numbers that they get when `structured`, its
 /// next stage, is numbered: loops that can never be reached are gone there.
 std::unique_ptr<Kernel> renumbered(const Kernel& recorded, const Kernel& structured) {
-  std::unordered_map<uint64_t, uint64_t> ordinals;
+  std::unordered_map<uint32_t, uint32_t> ordinals;
   auto loops = [](Region* body, auto&& visit) {
     walk(body, [&](Inst* inst) {
       if (inst->is(Op::parallel)) visit(inst);
     });
   };
-  loops(structured.body, [&](Inst* inst) { ordinals.emplace(inst->imm >> 32, ordinals.size()); });
+  loops(structured.body,
+        [&](Inst* inst) { ordinals.emplace(inst->options.ordinal, uint32_t(ordinals.size())); });
   auto out = clone(recorded);
-  loops(out->body, [&](Inst* inst) {
-    inst->imm = (inst->imm & 0xffffffff) | ordinals[inst->imm >> 32] << 32;
-  });
+  loops(out->body, [&](Inst* inst) { inst->options.ordinal = ordinals[inst->options.ordinal]; });
   return out;
 }
 

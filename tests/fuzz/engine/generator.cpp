@@ -257,8 +257,8 @@ class Generator {
       bounds.push_back(lo);
       bounds.push_back(hi);
     }
-    Inst* inst =
-        b_.make(Op::parallel, std::span<const Type>(), bounds, loops_++ << 32 | random_.below(2));
+    Inst* inst = b_.make(Op::parallel, std::span<const Type>(), bounds);
+    inst->options = {.ordinal = loops_++, .deterministic = random_.below(2) != 0};
     inst->kind = over.rank;
     b_.set_regions(inst, {b_.make_region(args)});
     assign_roles(over.rank);
@@ -596,7 +596,7 @@ class Generator {
   uint32_t frozen_ = ~0u;         ///< memory that nobody writes
   bool large_ = false;
   int budget_ = 0;
-  uint64_t loops_ = 0;  ///< parallel ones: each has its random numbers
+  uint32_t loops_ = 0;  ///< parallel ones: each has its random numbers
   std::vector<Slot> slots_;
   std::vector<Role> roles_;  ///< of memory, in the current parallel loop
   std::vector<Value*> own_index_;

@@ -10,9 +10,9 @@ namespace quern::detail {
 
 /// Operations, numbered as in the intermediate representation's table.
 enum class Op : uint8_t {
-#define QUERN_OP(name, rule, classes, flags, fold, partial, weight) name,
+#define QUERN_OP(name, rule, operands, classes, flags, fold, partial, weight) name,
+#define QUERN_FORM(name, form, kind, names, regions, levels, flags) name,
 #include "quern/ir/ops.def"
-#undef QUERN_OP
 };
 /// Read-modify-write operations and reductions, numbered as there.
 enum class Atomic : uint8_t { add, mul, min, max, bit_and, bit_or, bit_xor, exchange, cas, load };

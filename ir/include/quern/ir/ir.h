@@ -45,14 +45,31 @@ struct Value {
 
 inline constexpr uint32_t no_site = ~0u;
 
+/// What a storage operation names: a component of a binding, or an axis of it.
+struct Part {
+  uint32_t binding = 0, component = 0;
+  auto operator<=>(const Part&) const = default;
+};
+
+/// What is said of a parallel loop, and of the task that becomes of it.
+struct LoopOptions {
+  uint32_t ordinal = 0;  ///< names its random numbers: parallel loops in program order
+  uint16_t block = 0;    ///< iterations kept together (a GPU's block, a multiple of it in a CPU's
+                         ///< chunk); 0: any
+  bool deterministic = false;
+  bool operator==(const LoopOptions&) const = default;
+};
+
+/// Its row of ops.def says which attributes it has and what they mean.
 struct Inst {
   Op op{};
-  uint8_t kind = 0;  ///< AtomicOp | Builtin | reassociate | rank of a parallel loop
-  Type elem =
-      Type::none;  ///< scalar moved by a memory or slot operation, type of a slot's elements
+  uint8_t kind = 0;        ///< KindUse
+  Type elem = Type::none;  ///< scalar that is moved or kept
   uint32_t site = no_site;
   Loc loc;
-  uint64_t imm = 0;  ///< constant bits | binding, component or axis | callee | offset | alias class
+  uint64_t imm = 0;     ///< NameUse
+  Part part;            ///< NameUse: what a storage operation names
+  LoopOptions options;  ///< of a parallel loop
   std::span<Use> operands;
   std::span<Value> results;
   std::span<Region*> regions;
@@ -66,10 +83,9 @@ struct Inst {
   Type type() const { return results.empty() ? Type::none : results[0].type; }
   Region* region(size_t k) const { return regions[k]; }
 
-  // load, store, atomic, param, extent, first: imm packs binding and component (or axis)
-  uint32_t binding() const { return uint32_t(imm >> 16); }
-  uint32_t component() const { return uint32_t(imm & 0xffff); }
-  uint32_t axis() const { return component(); }
+  uint32_t binding() const { return part.binding; }
+  uint32_t component() const { return part.component; }
+  uint32_t axis() const { return part.component; }
   AtomicOp atomic() const { return AtomicOp(kind); }
   Builtin builtin() const { return Builtin(kind); }
 
@@ -78,18 +94,6 @@ struct Inst {
   void unlink();      ///< out of its region, operands kept
   void erase();       ///< unlinked, uses dropped, regions erased; results must be unused
 };
-
-constexpr uint64_t pack(uint32_t binding, uint32_t component) {
-  return uint64_t(binding) << 16 | component;
-}
-
-/// What a parallel loop's imm says besides its ordinal (bits 32 to 63): bit 0 deterministic, bits 1
-/// to 16 the iterations that are kept together (a GPU's block, a multiple of it in a CPU's chunk);
-/// 0: any.
-constexpr uint64_t parallel_imm(uint32_t ordinal, uint32_t block, bool deterministic) {
-  return uint64_t(ordinal) << 32 | uint64_t(block) << 1 | uint64_t(deterministic);
-}
-constexpr uint32_t block_of(uint64_t imm) { return uint32_t(imm >> 1) & 0xffff; }
 
 /// A straight list of instructions that ends in one with the `ends` flag.
 struct Region {
@@ -128,7 +132,7 @@ struct Storage {
 };
 
 struct Binding {
-  enum Kind : uint8_t { scalar, field, frame, image, raw };
+  enum Kind : uint8_t { scalar, field, frame };
   Kind kind = scalar;
   uint8_t rank = 0;
   std::vector<Storage> components;
@@ -180,13 +184,12 @@ struct Reduction {
 struct Task {
   /// combining ("combine" in text): partial values of a reduction become fewer, a thread for each
   /// that is made
-  enum Kind : uint8_t { serial, range, active_cells, block, combining };
+  enum Kind : uint8_t { serial, range, combining };
   enum Walk : uint8_t { unlowered, chunked, element };
   Kind kind = serial;
   Walk walk = unlowered;
   uint8_t rank = 0;
   uint8_t innermost = 0;  ///< the axis walked fastest (lowered; the others stay in their order)
-  bool deterministic = false;
   /// Element walk in the order of a deterministic reduction: lane l of the 32 of a chunk of 1,024
   /// iterations takes the iterations l, l + 32, … of it, and has a row of partial values of its
   /// own.
@@ -194,10 +197,8 @@ struct Task {
   /// Element walk, lowered: a thread takes one iteration at most, its own, and a launch starts one
   /// for each.
   bool once = false;
-  uint32_t ordinal = ~0u;  ///< names its random numbers: parallel loop in program order; serial ~0
-  uint64_t grain = 0;      ///< iterations per chunk; 0: the runtime chooses (chunked)
-  uint32_t block_size[3] = {0, 0, 0};
-  uint32_t shared_bytes = 0;
+  LoopOptions options = {.ordinal = ~0u};  ///< of its parallel loop
+  uint64_t grain = 0;        ///< iterations per chunk; 0: the runtime chooses (chunked)
   Region* domain = nullptr;  ///< null for a serial task
   Region* body = nullptr;
   std::vector<Reduction> reductions;
@@ -237,6 +238,7 @@ enum class Level : uint8_t {
   recorded,    ///< break_, continue_, return_ allowed
   structured,  ///< exits are structured; the interpreter and the text tests start here
   split,       ///< tasks and schedule; body is null
+  opened,      ///< tasks hold their loops; addresses come in beside bindings
   lowered,     ///< loops walk chunks or threads; addresses instead of bindings
 };
 

@@ -9,19 +9,20 @@
 namespace quern::ir {
 
 enum class Op : uint8_t {
-#define QUERN_OP(name, rule, classes, flags, fold, partial, weight) name,
+#define QUERN_OP(name, rule, operands, classes, flags, fold, partial, weight) name,
+#define QUERN_FORM(name, form, kind, names, regions, levels, flags) name,
 #include "quern/ir/ops.def"
-#undef QUERN_OP
 };
 
 inline constexpr int op_count = 0
-#define QUERN_OP(name, rule, classes, flags, fold, partial, weight) +1
+#define QUERN_OP(name, rule, operands, classes, flags, fold, partial, weight) +1
+#define QUERN_FORM(name, form, kind, names, regions, levels, flags) +1
 #include "quern/ir/ops.def"
-#undef QUERN_OP
     ;
 
+/// How the types of an element-wise operation relate.
 enum class OperandRule : uint8_t {
-  special,  ///< the verifier has a rule of its own
+  special,  ///< not element-wise: types follow from the form
   same,     ///< all operands and the result share one type
   compare,  ///< two operands of one type, result b1
   pick,     ///< b1, T, T -> T
@@ -29,16 +30,93 @@ enum class OperandRule : uint8_t {
   bitcast,  ///< one scalar -> another of the same width
 };
 
+/// An operand or result of the other operations, as their forms write them.
+enum class Item : uint8_t {
+  b1,  ///< of this type, as the next three are
+  u32,
+  i64,
+  address,
+  slot,  ///< what a `slot` has made; `[slot]`: if it stands outside of tasks
+  scalar,
+  any,  ///< a scalar or an address
+  integer,
+  elem,     ///< Inst::elem
+  index,    ///< an integer, where the slot has several elements
+  indices,  ///< an integer for each axis of the binding; of the frame: one or none
+  values,   ///< as many of elem as the AtomicOp takes
+  rest,     ///< `any*`: any number of any type
+};
+/// Where Inst::elem stands in a form.
+enum class ElemUse : uint8_t { none, operand, result, own };
+struct Form {
+  Item operands[4] = {}, results[1] = {};
+  uint8_t operand_count = 0, result_count = 0;
+  ElemUse elem = ElemUse::none;
+};
+
+/// What Inst::kind is.
+enum class KindUse : uint8_t {
+  none,
+  arithmetic,  ///< reassociate | uncontracted
+  loop,        ///< parallel_walk or thread_walk
+  branch,      ///< rarely
+  rank,        ///< number of axes
+  atomic,      ///< AtomicOp
+  combine,     ///< AtomicOp with an identity
+  builtin,     ///< Builtin
+};
+
+/// What stands in Inst::imm, or in Inst::part (binding, axis, component) or options.
+enum class NameUse : uint8_t {
+  nothing,
+  bits,       ///< of a constant
+  binding,    ///< a scalar one
+  axis,       ///< of a field
+  component,  ///< of a field, or a cell of the frame
+  elements,   ///< of a slot
+  reduction,  ///< of the task
+  options,    ///< LoopOptions
+  loops,      ///< how many
+  callee,     ///< a function of the kernel
+  entry,      ///< byte offset in the argument block
+  alias_class,
+};
+
 namespace flag {
 enum : uint16_t {
   pure = 1,      ///< no effect; equal operands give equal results; removable
   may_fail = 2,  ///< never run where the program would not have run it
   commutes = 4,  ///< first two operands may be exchanged
-  reads = 8,     ///< result depends on memory or a slot
-  writes = 16,   ///< changes memory, a slot or the host's view
+  reads = 8,     ///< result depends on what `fields` to `host` name
+  writes = 16,   ///< changes it
   control = 32,  ///< owns regions
   ends = 64,     ///< ends a region
   once = 128,    ///< never duplicated or merged
+  fields = 256,  ///< elements of bindings
+  memory = 512,  ///< what lies at an address
+  slots = 1024,  ///< mutable locals
+  host = 2048,   ///< what the host sees: errors and lines
+};
+}
+
+/// Where an operation may stand: Level as bits, and the domains of tasks, which the host evaluates
+/// at every level.
+namespace level {
+enum : uint8_t {
+  recorded = 1,
+  structured = 2,
+  split = 4,
+  opened = 8,
+  lowered = 16,
+  domain = 32,
+
+  recording = recorded,
+  loops = recorded | structured | opened,
+  bodies = recorded | structured | split | opened,
+  bindings = bodies | domain,
+  code = bodies | lowered,
+  addresses = opened | lowered,
+  everywhere = code | domain,
 };
 }
 
@@ -90,12 +168,19 @@ inline constexpr uint8_t uncontracted = 2;
 
 struct OpInfo {
   std::string_view name;
-  OperandRule rule;
-  bool bools, ints, floats;  ///< operand classes accepted
-  int operands;              ///< count for same/compare/pick/convert/bitcast rules; -1: special
   uint16_t flags;
-  int weight;
-  bool library;  ///< has a body in ir/math
+  uint8_t levels = level::everywhere;
+  // element-wise
+  OperandRule rule = OperandRule::special;
+  int operands = -1;                                 ///< how many; -1: see the form
+  bool bools = false, ints = false, floats = false;  ///< operand classes accepted
+  int weight = 0;
+  bool library = false;  ///< has a body in ir/math
+  // others
+  Form form = {};
+  KindUse kind = KindUse::arithmetic;
+  NameUse names = NameUse::nothing;
+  uint8_t regions = 0;
 };
 
 const OpInfo& info(Op op);
@@ -105,8 +190,21 @@ std::optional<AtomicOp> atomic_named(std::string_view name);
 std::string_view name(Builtin b);
 std::optional<Builtin> builtin_named(std::string_view name);
 
+/// Values that it takes besides indices or an address.
+constexpr size_t operand_count(AtomicOp op) {
+  return op == AtomicOp::load ? 0 : op == AtomicOp::cas ? 2 : 1;
+}
+/// Is there an identity, so that contributions may be combined apart?
+constexpr bool has_identity(AtomicOp op) { return op <= AtomicOp::bit_xor; }
+
+/// Any of the flags?
 inline bool has(Op op, uint16_t f) { return (info(op).flags & f) != 0; }
+inline bool has_all(Op op, uint16_t f) { return (info(op).flags & f) == f; }
 inline bool is_pure(Op op) { return has(op, flag::pure); }
+/// Does it read or write an element of a binding, at the indices that are its first operands?
+inline bool accesses_element(Op op) { return info(op).names == NameUse::component; }
+/// Does it read or write what lies at the address that is its first operand?
+inline bool accesses_memory(Op op) { return info(op).names == NameUse::alias_class; }
 
 /// The meaning of an element-wise row on bits, as docs/semantics.md defines it (interpreter rule
 /// and constant folder in one). `operand` is the type of the last operand, `result` of the result.

@@ -49,7 +49,7 @@
 // once the region that defined it has ended. Strings know \" \ \n \t \xHH.
 //
 // Everything an operation has beyond its operands prints in a fixed order:
-//   %results = name.kind<imm> operands : result-types !site @ "file":line {regions}
+//   %results = name.kind<what it names> operands : result-types !site @ "file":line {regions}
 // store/put/write/… without a result print no types. `elem` prints only where it is not the result
 // type (slot). A value's name is % and a number in order of definition; the parser takes any name.
 // `;` starts a comment. Locations print when PrintOptions::locations is set.
