@@ -1,6 +1,6 @@
 #include "ir/passes/add_sites.h"
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 
 namespace quern::ir {
 

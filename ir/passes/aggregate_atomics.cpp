@@ -1,11 +1,10 @@
 #include "ir/passes/aggregate_atomics.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
+#include "ir/analysis/affine.h"
+#include "ir/analysis/uniformity.h"
 #include "ir/passes/atomic_rules.h"
-#include "ir/passes/facts.h"
 #include "ir/passes/open_tasks.h"
 #include "quern/ir/builder.h"
 
@@ -18,19 +17,16 @@ Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
 class Aggregator {
  public:
   Aggregator(Kernel& kernel, Task& task)
-      : kernel_(kernel), task_(task), b_(kernel), loop_(parallel_of(task)) {
-    walk(loop_->region(0), [&](Inst* inst) {
-      for (const Value& v : inst->results) inside_.insert(&v);
-      for (Region* r : inst->regions)
-        for (const Value& v : r->args) inside_.insert(&v);
-    });
-    for (const Value& v : loop_->region(0)->args) inside_.insert(&v);
-  }
+      : kernel_(kernel),
+        task_(task),
+        b_(kernel),
+        loop_(parallel_of(task)),
+        uniform_(kernel, loop_->region(0)) {}
 
   void run() {
     auto one_place = [&](const Inst* inst) {
       for (uint32_t k = 0; k < rank(inst); k++)
-        if (!invariant(inst->operand(k))) return false;
+        if (!uniform_(inst->operand(k))) return false;
       return true;
     };
     for (const std::vector<Inst*>& atomics : combinable_atomics(kernel_, loop_, one_place))
@@ -54,24 +50,10 @@ class Aggregator {
 
   uint32_t rank(const Inst* inst) const { return kernel_.bindings[inst->binding()].rank; }
 
-  /// The same in every iteration, and computed without a failure.
-  bool invariant(const Value* v) {
-    if (!inside_.count(v)) return true;
-    auto [known, is_new] = invariant_.try_emplace(v, false);
-    if (!is_new) return known->second;
-    const Inst* inst = v->inst;
-    bool result = inst && inst->regions.empty() && is_pure(inst->op) && !can_fail(kernel_, inst);
-    for (size_t k = 0; result && k < inst->operand_count(); k++)
-      result = invariant(inst->operand(k));
-    return invariant_[v] = result;
-  }
-
-  bool same_index(const Inst* a, const Inst* b) const {
+  bool same_index(const Inst* a, const Inst* b) {
     for (uint32_t k = 0; k < rank(a); k++) {
-      const Inst *x = constant_of(a->operand(k)), *y = constant_of(b->operand(k));
-      const bool same =
-          x && y ? x->imm == y->imm && x->type() == y->type() : a->operand(k) == b->operand(k);
-      if (!same) return false;
+      const Value *x = a->operand(k), *y = b->operand(k);
+      if (x->type != y->type || forms_.of(x) != forms_.of(y)) return false;
     }
     return true;
   }
@@ -149,9 +131,9 @@ class Aggregator {
     const_cast<Inst*>(p.first)->erase();
   }
 
-  /// An invariant, at the builder's point.
+  /// A uniform value, at the builder's point.
   Value* outside(Value* v, ValueMap& map) {
-    if (!inside_.count(v)) return v;
+    if (!v->inst || !encloses(loop_->region(0), v->inst->parent)) return v;
     if (auto known = map.find(v); known != map.end()) return known->second;
     for (const Use& use : v->inst->operands) map[use.value] = outside(use.value, map);
     clone_inst(b_, v->inst, map);
@@ -162,8 +144,8 @@ class Aggregator {
   Task& task_;
   Builder b_;
   Inst* loop_;
-  std::unordered_set<const Value*> inside_;  ///< values of an iteration
-  std::unordered_map<const Value*, bool> invariant_;
+  Uniformity uniform_;
+  AffineForms forms_;
   std::vector<Place> places_;
 };
 

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 
 namespace quern::ir {
 

@@ -4,34 +4,14 @@
 #include <map>
 #include <utility>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/affine.h"
+#include "ir/analysis/facts.h"
 #include "ir/passes/guarded_access.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {
 
 namespace {
-
-/// v = base + offset, through additions of constants to a signed value.
-struct Sum {
-  const Value* base;
-  int64_t offset = 0;
-};
-
-Sum decompose(const Value* v) {
-  Sum s{v};
-  while (is_signed(v->type) && s.base->inst &&
-         (s.base->inst->is(Op::add) || s.base->inst->is(Op::sub))) {
-    const Inst* inst = s.base->inst;
-    const Inst* c = constant_of(inst->operand(1));
-    if (!c) break;
-    int64_t n = to_signed(c->imm, v->type);
-    if (n > INT32_MAX || n < INT32_MIN + 1ll || s.offset > INT32_MAX || s.offset < INT32_MIN) break;
-    s.offset += inst->is(Op::add) ? n : -n;
-    s.base = inst->operand(0);
-  }
-  return s;
-}
 
 /// The bounds of the loop that `v` is the index of.
 bool loop_bounds(const Value* v, const Value*& lo, const Value*& hi) {
@@ -54,28 +34,20 @@ bool is_first(const Value* v, uint32_t binding, uint32_t axis) {
          v->inst->axis() == axis;
 }
 
-/// first + extent, in either order?
-bool is_end(const Value* v, uint32_t binding, uint32_t axis) {
-  if (!v->inst || !v->inst->is(Op::add)) return false;
-  const Value *a = v->inst->operand(0), *b = v->inst->operand(1);
+/// first + extent, and a constant.
+bool is_end(const Affine& form, uint32_t binding, uint32_t axis) {
+  if (form.terms.size() != 2 || form.terms[0].factor != 1 || form.terms[1].factor != 1)
+    return false;
+  const Value *a = form.terms[0].symbol, *b = form.terms[1].symbol;
   if (is_extent(a, binding, axis)) std::swap(a, b);
   return is_first(a, binding, axis) && is_extent(b, binding, axis);
 }
 
-bool provable(const Value* index, uint32_t binding, uint32_t axis, bool zero_based) {
-  if (bit_width(index->type) < 32) return false;
-  Sum at = decompose(index);
-  const Value *lo = nullptr, *hi = nullptr;
-  if (!loop_bounds(at.base, lo, hi)) return false;
-  Sum begin = decompose(lo), end = decompose(hi);
-  if (end.offset + at.offset > 0) return false;
-  if (!zero_based)
-    return is_first(begin.base, binding, axis) && begin.offset + at.offset >= 0 &&
-           is_end(end.base, binding, axis);
-  if (!constant_of(lo)) return false;
-  int64_t first = to_signed(constant_of(lo)->imm, lo->type);
-  return first >= 0 && first + at.offset >= 0 && is_extent(end.base, binding, axis);
-}
+/// v = base + offset, of a signed value, which no loop's bounds and no extent let wrap.
+struct Sum {
+  const Value* base;
+  int64_t offset = 0;
+};
 
 /// What must hold of a loop for accesses in one region of it to be in range in every round: the
 /// index plus lo … hi lies within an axis.
@@ -109,11 +81,39 @@ class Checker {
   /// Accesses that run together: the region they stand in, and the loop of their index.
   using Place = std::pair<Region*, Inst*>;
 
+  // ---- what an index is made of
+
+  static bool is_small(int64_t n) { return n >= INT32_MIN && n <= INT32_MAX; }
+
+  Sum decompose(const Value* v) {
+    const Affine& form = forms_.of(v);
+    if (!is_signed(v->type) || !form.base() || !is_small(form.constant)) return {v};
+    return {form.base(), form.constant};
+  }
+
+  bool provable(const Value* index, uint32_t binding, uint32_t axis, bool zero_based) {
+    if (bit_width(index->type) < 32) return false;
+    Sum at = decompose(index);
+    const Value *lo = nullptr, *hi = nullptr;
+    if (!loop_bounds(at.base, lo, hi)) return false;
+    const Affine& end = forms_.of(hi);
+    const bool may_wrap = !is_small(end.constant) || (end.constant && !is_signed(hi->type));
+    if (may_wrap || end.constant + at.offset > 0) return false;
+    if (!zero_based) {
+      const Sum begin = decompose(lo);
+      return is_first(begin.base, binding, axis) && begin.offset + at.offset >= 0 &&
+             is_end(end, binding, axis);
+    }
+    if (!constant_of(lo) || !end.base()) return false;
+    int64_t first = to_signed(constant_of(lo)->imm, lo->type);
+    return first >= 0 && first + at.offset >= 0 && is_extent(end.base(), binding, axis);
+  }
+
   // ---- facts about all rounds of a loop, tested once before it
 
   /// The loop whose rounds decide whether this index is in range, where one test before it can
   /// tell: null for other indices.
-  static Inst* deciding_loop(const Value* index, Sum& sum, bool zero_based) {
+  Inst* deciding_loop(const Value* index, Sum& sum, bool zero_based) {
     if (!is_signed(index->type) || bit_width(index->type) < 32) return nullptr;
     sum = decompose(index);
     const Value *lo = nullptr, *hi = nullptr;
@@ -212,6 +212,7 @@ class Checker {
 
   Kernel& kernel_;
   Builder b_;
+  AffineForms forms_;
   std::map<Place, std::vector<Span>> spans_;
   std::map<Place, Value*> holds_;
 };

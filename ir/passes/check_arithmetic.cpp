@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {

@@ -2,7 +2,7 @@
 
 #include <unordered_set>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 #include "ir/passes/reshape.h"
 
 namespace quern::ir {

@@ -1,6 +1,6 @@
 #include "ir/passes/defer_rare_branches.h"
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 #include "ir/passes/walk_blocks.h"
 
 namespace quern::ir {

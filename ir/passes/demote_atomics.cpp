@@ -4,8 +4,9 @@
 #include <optional>
 #include <set>
 
+#include "ir/analysis/affine.h"
+#include "ir/analysis/facts.h"
 #include "ir/passes/atomic_rules.h"
-#include "ir/passes/facts.h"
 
 namespace quern::ir {
 
@@ -48,19 +49,14 @@ class Demoter {
     });
   }
 
-  std::optional<Pattern> pattern(const Inst* inst) const {
+  std::optional<Pattern> pattern(const Inst* inst) {
     Pattern p(task_.body->args.size(), {no_site, 0});
     uint32_t rank = kernel_.bindings[inst->binding()].rank;
     for (uint32_t axis = 0; axis < rank; axis++) {
-      const Value* v = inst->operand(axis);
-      int64_t constant = 0;
-      if (v->inst && (v->inst->is(Op::add) || v->inst->is(Op::sub)) &&
-          constant_of(v->inst->operand(1))) {
-        constant = to_signed(constant_of(v->inst->operand(1))->imm, v->type);
-        if (v->inst->is(Op::sub)) constant = int64_t(0 - Bits(constant));
-        v = v->inst->operand(0);
-      }
-      if (v->region == task_.body && p[v->index].first == no_site) p[v->index] = {axis, constant};
+      const Affine& form = forms_.of(inst->operand(axis));
+      const Value* v = form.base();
+      if (v && v->region == task_.body && p[v->index].first == no_site)
+        p[v->index] = {axis, form.constant};
     }
     for (const auto& [axis, constant] : p)
       if (axis == no_site) return std::nullopt;
@@ -97,6 +93,7 @@ class Demoter {
   Task& task_;
   Builder b_;
   bool calls_ = false;
+  AffineForms forms_;
   std::map<Part, Component> components_;
   std::set<uint32_t> bindings_;
 };

@@ -4,7 +4,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/affine.h"
+#include "ir/analysis/facts.h"
 
 namespace quern::ir {
 
@@ -92,22 +93,11 @@ class Forwarder {
     return true;
   }
 
-  /// v as a value and a constant added to it.
-  static std::pair<const Value*, Bits> sum(const Value* v) {
-    if (const Inst* c = constant_of(v)) return {nullptr, c->imm};
-    if (v->inst && v->inst->is(Op::add))
-      if (const Inst* c = constant_of(v->inst->operand(1))) return {v->inst->operand(0), c->imm};
-    return {v, 0};
-  }
-
   /// Do the indices differ, whatever the values are?
-  static bool apart(const Inst* a, const Inst* b, size_t rank) {
+  bool apart(const Inst* a, const Inst* b, size_t rank) {
     for (size_t k = 0; k < rank; k++) {
-      Value *x = a->operand(k), *y = b->operand(k);
-      if (x->type != y->type) continue;
-      auto [base_x, c] = sum(x);
-      auto [base_y, d] = sum(y);
-      if (base_x == base_y && c != d) return true;
+      const Value *x = a->operand(k), *y = b->operand(k);
+      if (x->type == y->type && forms_.of(x).differs_from(forms_.of(y))) return true;
     }
     return false;
   }
@@ -217,6 +207,7 @@ class Forwarder {
 
   Kernel& kernel_;
   std::unordered_map<const Inst*, Writes> writes_;
+  AffineForms forms_;
   std::map<Part, std::vector<Known>> known_;
   std::map<Part, std::vector<Inst*>> pending_;
 };

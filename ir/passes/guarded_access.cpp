@@ -1,6 +1,6 @@
 #include "ir/passes/guarded_access.h"
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 
 namespace quern::ir {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {

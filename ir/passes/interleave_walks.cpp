@@ -3,7 +3,9 @@
 #include <optional>
 #include <unordered_set>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/affine.h"
+#include "ir/analysis/facts.h"
+#include "ir/analysis/uniformity.h"
 #include "ir/passes/walk_blocks.h"
 
 namespace quern::ir {
@@ -32,7 +34,8 @@ bool has_few_rounds(const Inst* loop) {
 
 class Interleaver : WalkBlocks {
  public:
-  Interleaver(Kernel& kernel, Inst* walk, int64_t lanes) : WalkBlocks(kernel, walk, lanes) {}
+  Interleaver(Kernel& kernel, Inst* walk, int64_t lanes)
+      : WalkBlocks(kernel, walk, lanes), uniform_(kernel, body_) {}
 
   /// Changes the walk where it has the form; it is gone then.
   void run() {
@@ -66,6 +69,7 @@ class Interleaver : WalkBlocks {
   /// Neighbours in the walk must touch the same or neighbouring elements in each round: else a
   /// block would touch as many cache lines as it has iterations, over and over.
   bool pays() {
+    uniform_.assume(inner_->region(0)->arg(0));  // neighbours are compared in one round
     for (Inst* inst : *inner_->region(0)) {
       bool writes = inst->is(Op::write);
       if (!writes && !inst->is(Op::read)) continue;
@@ -77,31 +81,12 @@ class Interleaver : WalkBlocks {
   }
 
   /// By how much the value grows from one iteration of the walk to the next, where that is known.
-  std::optional<int64_t> stride_of(Value* v) {
-    if (v == body_->arg(0)) return 1;
-    if (is_shared(v) || v == inner_->region(0)->arg(0)) return 0;
-    if (!v->inst || !is_pure(v->inst->op)) return std::nullopt;
-    auto found = strides_.find(v);
-    if (found != strides_.end()) return found->second;
-    const Inst* inst = v->inst;
-    std::vector<std::optional<int64_t>> parts;
-    bool none = true;
-    for (const Use& use : inst->operands) {
-      parts.push_back(stride_of(use.value));
-      none &= parts.back() == 0;
+  std::optional<int64_t> stride_of(const Value* v) {
+    const Affine& form = forms_.of(v);
+    for (const Affine::Term& term : form.terms) {
+      if (term.symbol != body_->arg(0) && !uniform_(term.symbol)) return std::nullopt;
     }
-    std::optional<int64_t>& stride = strides_[v];
-    if (none) return stride = 0;
-    for (const auto& part : parts)
-      if (!part) return stride;
-    if (inst->is(Op::offset) || inst->is(Op::add)) stride = *parts[0] + *parts[1];
-    if (inst->is(Op::sub)) stride = *parts[0] - *parts[1];
-    if (inst->is(Op::convert)) stride = parts[0];
-    if (inst->is(Op::mul))
-      for (size_t k : {size_t(0), size_t(1)})
-        if (const Inst* c = constant_of(inst->operand(k)))
-          stride = *parts[1 - k] * to_signed(c->imm, v->type);
-    return stride;
+    return form.factor_of(body_->arg(0));
   }
 
   // ---- what crosses from one part to the next
@@ -176,7 +161,8 @@ class Interleaver : WalkBlocks {
   std::unordered_set<const Inst*> head_;
   std::vector<Inst*> tail_;
   std::vector<Value*> carried_;
-  std::unordered_map<const Value*, std::optional<int64_t>> strides_;
+  AffineForms forms_{AffineForms::through_conversions};
+  Uniformity uniform_;
 };
 
 }  // namespace

@@ -5,7 +5,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/affine.h"
+#include "ir/analysis/facts.h"
 #include "ir/passes/task_args.h"
 
 namespace quern::ir {
@@ -156,19 +157,12 @@ class Lowering {
 
   /// An index in 64 bits.
   Value* wide(Value* index) {
-    const Inst* inst = index->inst;
-    if (index->type == Type::i32 && inst && (inst->is(Op::add) || inst->is(Op::sub))) {
-      Value *x = inst->operand(0), *c = inst->operand(1);
-      if (inst->is(Op::add) && constant_of(x)) std::swap(x, c);
-      if (starts_in_range(x) && constant_of(c)) {
-        int64_t n = to_signed(constant_of(c)->imm, Type::i32);
-        if (std::abs(n) <= 1 << 30) {
-          Value* a = b_.convert(x, Type::i64);
-          return b_.binary(inst->op, a, b_.integer(Type::i64, n));
-        }
-      }
-    }
-    return b_.convert(index, Type::i64);
+    const Affine& form = forms_.of(index);
+    const bool moved = index->type == Type::i32 && form.base() && form.constant != 0;
+    if (!moved || std::abs(form.constant) > 1 << 30 || !starts_in_range(form.base()))
+      return b_.convert(index, Type::i64);
+    Value* base = b_.convert(form.base()->region->arg(form.base()->index), Type::i64);
+    return b_.add(base, b_.integer(Type::i64, form.constant));
   }
 
   /// Is `v` the index of a loop that starts at a constant from 0 on or at a field's first index,
@@ -189,6 +183,7 @@ class Lowering {
   Task& task_;
   Builder b_;
   TaskArgs args_;
+  AffineForms forms_;
   std::unordered_set<const Value*> firsts_;  ///< values that are a field's first index
 };
 

@@ -11,7 +11,6 @@
 #include "ir/passes/defer_rare_branches.h"
 #include "ir/passes/demote_atomics.h"
 #include "ir/passes/drop_unused_snapshots.h"
-#include "ir/passes/footprints.h"
 #include "ir/passes/forward.h"
 #include "ir/passes/hoist.h"
 #include "ir/passes/inline_calls.h"
@@ -108,7 +107,6 @@ void optimise(Kernel& kernel, const PassHook& hook) {
   run.may("promote_slots", promote_slots);
   run.may("simplify", simplify);
   run.may("trim_schedule", trim_schedule);
-  run.may("footprints", footprints);
 }
 
 void lower(Kernel& kernel, const Signature& signature, const TargetTraits& target,

@@ -1,7 +1,7 @@
 #include "ir/passes/poll_loops.h"
 
+#include "ir/analysis/facts.h"
 #include "ir/passes/error_record.h"
-#include "ir/passes/facts.h"
 
 namespace quern::ir {
 

@@ -9,7 +9,6 @@
 #include "ir/passes/defer_rare_branches.h"
 #include "ir/passes/demote_atomics.h"
 #include "ir/passes/drop_unused_snapshots.h"
-#include "ir/passes/footprints.h"
 #include "ir/passes/forward.h"
 #include "ir/passes/hoist.h"
 #include "ir/passes/inline_calls.h"
@@ -124,7 +123,6 @@ constexpr NamedPass all[] = {
     {"hoist", hoist},
     {"split_tasks", split_tasks},
     {"trim_schedule", trim_schedule},
-    {"footprints", footprints},
     {"bind", [](Kernel& k) { bind(k, plain_signature(k)); }},
     {"demote_atomics", demote_atomics},
     {"open_tasks", [](Kernel& k) { open_tasks(k, {}); }},

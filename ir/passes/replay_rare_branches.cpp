@@ -3,7 +3,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 #include "ir/passes/walk_blocks.h"
 
 namespace quern::ir {

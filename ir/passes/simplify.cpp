@@ -3,9 +3,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/analysis/facts.h"
 #include "ir/passes/algebra.h"
 #include "ir/passes/dead_code.h"
-#include "ir/passes/facts.h"
 
 namespace quern::ir {
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 #include "ir/passes/guarded_access.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/text.h"

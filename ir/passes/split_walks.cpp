@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {

@@ -1,6 +1,6 @@
 #include "ir/passes/widen_halves.h"
 
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/math.h"
 

@@ -291,8 +291,6 @@ class Parser {
         t.once = true;
       } else if (accept("reduce")) {
         reduction(t);
-      } else if (accept("footprint")) {
-        footprint(t);
       } else if (lexer_.peek().is("@")) {
         t.loc = location();
       } else if (accept("domain")) {
@@ -314,27 +312,6 @@ class Parser {
     r.cell = integer<uint32_t>("a frame cell");
     expect(")");
     t.reductions.push_back(r);
-  }
-
-  void footprint(Task& t) {
-    Footprint f;
-    expect("(");
-    f.access = named(accesses, "an access");
-    if (f.access == Access::atomic) {
-      expect(".");
-      f.atomic_op = named("an atomic operation", atomic_named);
-    }
-    std::tie(f.binding, f.component) = pair();
-    f.form = named(forms, "a form");
-    for (size_t k = 0; accept("["); k++) {
-      if (k == std::size(f.lo)) lexer_.fail(lexer_.line(), "more than 8 axes in a footprint");
-      f.lo[k] = integer<int64_t>("an offset");
-      expect(",");
-      f.hi[k] = integer<int64_t>("an offset");
-      expect("]");
-    }
-    expect(")");
-    t.footprints.push_back(f);
   }
 
   std::vector<Step> steps(int depth) {

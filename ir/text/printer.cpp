@@ -280,24 +280,9 @@ class Printer {
       out_ += " domain";
       root(t.domain);
     }
-    for (const Footprint& f : t.footprints) footprint(f);
     at(t.loc);
     if (t.body) root(t.body);
     out_ += "\n";
-  }
-
-  void footprint(const Footprint& f) {
-    out_ += " footprint(" + std::string(accesses[f.access]);
-    if (f.access == Access::atomic) out_ += "." + std::string(name(f.atomic_op));
-    out_ += number(" ", f.binding) + number(".", f.component) + " " + std::string(forms[f.form]);
-    size_t axes = f.form == Footprint::offset && f.binding < kernel_.bindings.size()
-                      ? std::min<size_t>(kernel_.bindings[f.binding].rank, std::size(f.lo))
-                      : 0;
-    for (size_t k = axes; k < std::size(f.lo); k++)
-      if (f.lo[k] || f.hi[k]) axes = k + 1;
-    for (size_t k = 0; k < axes; k++)
-      out_ += " [" + std::to_string(f.lo[k]) + "," + std::to_string(f.hi[k]) + "]";
-    out_ += ")";
   }
 
   static std::string steps(std::span<const Step> list) {

@@ -214,15 +214,6 @@ class Verifier {
               what + ": a reduction's cell does not exist or holds another type");
       require(r.op <= AtomicOp::bit_xor, what + ": a reduction by no reduction's operation");
     }
-    for (const Footprint& f : t.footprints)
-      require(f.binding < kernel_.bindings.size() && f.component < components(f.binding),
-              what + ": a footprint's binding or component does not exist");
-  }
-
-  /// The components of the frame are its cells.
-  size_t components(uint32_t binding) const {
-    const Binding& b = kernel_.bindings[binding];
-    return b.kind == Binding::frame ? kernel_.frame.size() : b.components.size();
   }
 
   bool combines(const Step& s) const {

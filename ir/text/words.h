@@ -28,8 +28,6 @@ inline constexpr Words<Site::Kind, 7> sites{
     {"check", "bounds", "division", "conversion", "print", "stop", "other"}};
 inline constexpr Words<Task::Kind, 3> tasks{{"serial", "range", "combine"}};
 inline constexpr Words<Task::Walk, 3> walks{{"unlowered", "chunked", "element"}};
-inline constexpr Words<Access, 4> accesses{{"read", "write", "read_write", "atomic"}};
-inline constexpr Words<Footprint::Form, 3> forms{{"offset", "affine", "unknown"}};
 inline constexpr Words<Step::Kind, 4> steps{{"launch", "if", "repeat", "combine"}};
 
 /// The names of the flag bits of Inst::kind.

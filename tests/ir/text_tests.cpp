@@ -107,7 +107,7 @@ task range rank=2 innermost=1 ordinal=3 grain=1024 deterministic block=8 reduce(
   %0 = constant<0> : i32
   %1 = extent<0.0> : i32
   yield %0, %1, %0, %1
-} footprint(read 0.0 offset [-1,1] [0,0]) footprint(atomic.bit_or 0.0 unknown) footprint(read_write 0.0 affine) {(%0: i32, %1: i32)
+} {(%0: i32, %1: i32)
   %2 = load<0.0> %0, %1 : f32
   reduce.add %2
   %3 = convert %2 : i64
@@ -249,7 +249,6 @@ TEST_CASE("parsing fills in what the text says") {
   CHECK(s->tasks[1].options.block == 8);
   CHECK(s->tasks[1].innermost == 1);
   CHECK(s->bindings[0].alignment == 8);
-  CHECK(s->tasks[1].footprints[0].lo[0] == -1);
   CHECK(s->schedule[2].condition.size() == 1);
   CHECK(s->schedule[2].body.size() == 2);
 }
@@ -368,7 +367,6 @@ TEST_CASE("a parse error names the line, what was found and what was expected") 
       {"body {\n  yield $\n", 4, "found the character '$', which starts nothing"},
       {"task parallel {", 3, "found 'parallel', expected a kind of task"},
       {"task range width=3 {", 3, "found 'width', expected an attribute of the task"},
-      {"task range footprint(load 0.0 unknown)", 3, "found 'load', expected an access"},
       {"schedule { jump 3 }", 3, "found 'jump', expected a step or '}' (launch if repeat combine)"},
       {"schedule { launch many }", 3, "found 'many', expected a task's number"},
   };

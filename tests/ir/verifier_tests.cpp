@@ -261,8 +261,6 @@ frame f32, b1, i32
        "reduction 1 of the task does not exist"},
       {"task range rank=1 reduce(add i32 2) " + domain + " {(%i: i32)\n reduce.max %i\n yield }",
        "the task's reduction is by add"},
-      {"task range rank=1 footprint(read 0.1 unknown) " + domain + " {(%i: i32)\n yield }",
-       "a footprint's binding or component does not exist"},
       {"task serial {\n%c = load<1.3> : f32\nyield }", "frame cell 3 does not exist"},
       {"task serial {\n%c = load<1.2> : f32\nyield }", "moves f32, expected i32"},
       {"task serial {\n%c = constant<0> : i32\nparallel %c, %c {(%i: i32)\n yield }\nyield }",

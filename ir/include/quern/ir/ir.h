@@ -158,19 +158,6 @@ struct Site {
   std::vector<Type> values;  ///< types of the values that come with it
 };
 
-enum class Access : uint8_t { read, write, read_write, atomic };
-
-/// What a task touches of a binding: index axis k lies in [lo[k], hi[k]] around the iteration's
-/// index.
-struct Footprint {
-  enum Form : uint8_t { offset, affine, unknown };
-  uint32_t binding = 0, component = 0;
-  Access access = Access::read;
-  AtomicOp atomic_op = AtomicOp::add;
-  Form form = unknown;
-  int64_t lo[8] = {}, hi[8] = {};
-};
-
 /// A kernel-level variable that a parallel loop reduces into: frame cell, operator, type.
 struct Reduction {
   uint32_t cell = 0;
@@ -202,7 +189,6 @@ struct Task {
   Region* domain = nullptr;  ///< null for a serial task
   Region* body = nullptr;
   std::vector<Reduction> reductions;
-  std::vector<Footprint> footprints;
   Loc loc;
 };
 

@@ -38,7 +38,7 @@
 //   }
 //   task range rank=1 walk=chunked deterministic ordinal=0 grain=1024 reduce(add f32 3) domain {
 //     … yield %lo, %hi
-//   } footprint(read 1.0 offset [0,0]) footprint(atomic.add 2.0 unknown) {(%i: i32)
+//   } {(%i: i32)
 //     …
 //   }
 //   schedule { launch 0 if 2 { launch 1 } repeat 3 { launch 2 } { launch 3 } }

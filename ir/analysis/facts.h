@@ -1,5 +1,5 @@
 #pragma once
-// Small questions about instructions that several passes ask.
+// Small questions about one instruction that passes and analyses ask.
 #include "quern/ir/ir.h"
 
 namespace quern::ir {

@@ -1,4 +1,4 @@
-#include "ir/passes/facts.h"
+#include "ir/analysis/facts.h"
 
 namespace quern::ir {
 
