@@ -3,7 +3,7 @@
 #include <set>
 
 #include "bench/harness.h"
-#include "runtime/variant.h"
+#include "runtime/compile/compile.h"
 
 namespace bench {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/variant.h"
+#include "runtime/loaded.h"
 
 namespace quern::runtime {
 
@@ -30,13 +30,13 @@ struct Ended {};
 
 class Run {
  public:
-  Run(Variant& variant, Block& block, LaunchRecord& record)
-      : variant_(variant), block_(block), record_(record), driver_(variant.device->driver()) {}
+  Run(Loaded& loaded, Block& block, LaunchRecord& record)
+      : loaded_(loaded), block_(block), record_(record), driver_(loaded.device->driver()) {}
 
   /// The frame starts as zeros.
   void clear_frame() {
-    const uint64_t bytes = variant_.block_bytes - variant_.frame_offset;
-    if (bytes) commands_.push_back(Fill{variant_.frame(block_), bytes, 0});
+    const uint64_t bytes = loaded_.block_bytes - loaded_.frame_offset;
+    if (bytes) commands_.push_back(Fill{loaded_.frame(block_), bytes, 0});
   }
 
   void steps(std::span<const Step> list, Address guard = 0) {
@@ -54,14 +54,14 @@ class Run {
 
   /// Throws Ended.
   void flush() {
-    std::optional<Ticket> ticket = variant_.device->submit(record_, commands_);
+    std::optional<Ticket> ticket = loaded_.device->submit(record_, commands_);
     if (!ticket) throw Ended();
     block_.last = *ticket;
     commands_.clear();
   }
 
  private:
-  Address cell(uint32_t k) const { return variant_.frame(block_) + 8 * k; }
+  Address cell(uint32_t k) const { return loaded_.frame(block_) + 8 * k; }
 
   void branch(const Step& step) {
     bool plain = true;
@@ -85,11 +85,11 @@ class Run {
     flush();
     if (block_.host) {
       driver_.wait(block_.last);
-      return block_.host + variant_.frame_offset;
+      return block_.host + loaded_.frame_offset;
     }
     std::span<std::byte> part(block_.staging);
-    part = part.subspan(variant_.frame_offset);
-    driver_.download(part, variant_.frame(block_));
+    part = part.subspan(loaded_.frame_offset);
+    driver_.download(part, loaded_.frame(block_));
     return part.data();
   }
 
@@ -99,13 +99,13 @@ class Run {
     std::array<uint64_t, Placement::max_axes> axes = {};
     bool fits = true;  ///< fewer than 2^63
   };
-  Extent extent_of(const Variant::Plan& plan) {
+  Extent extent_of(const Image::Task& task) {
     Extent e;
-    if (!plan.domain) return e;
+    if (!task.domain) return e;
     int64_t bounds[16];
-    const std::byte* cells = plan.domain->reads_frame() ? frame() : nullptr;
-    plan.domain->evaluate(block_.args(), cells, bounds);
-    size_t axes = plan.domain->results() / 2;
+    const std::byte* cells = task.domain->reads_frame ? frame() : nullptr;
+    task.domain->evaluate(block_.args(), cells, bounds);
+    size_t axes = task.domain->results.size() / 2;
     for (size_t k = 0; k < axes; k++)
       if (bounds[2 * k + 1] <= bounds[2 * k]) return {0, 0, {}, true};
     for (size_t k = 0; k < axes; k++) {
@@ -118,19 +118,19 @@ class Run {
   }
 
   /// Iterations that end soon enough.
-  uint64_t short_grain(const Task& task, uint64_t total, uint64_t operations) const {
-    const uint64_t grain = longest_chunk_cost / std::max<uint64_t>(1, operations) + 1;
-    return task.reductions.empty() ? grain : std::max(grain, total / most_partials + 1);
+  uint64_t short_grain(const Image::Task& task, uint64_t total) const {
+    const uint64_t grain = longest_chunk_cost / std::max<uint64_t>(1, task.operations) + 1;
+    return task.reductions == 0 ? grain : std::max(grain, total / most_partials + 1);
   }
 
-  void plan_chunks(Launch& launch, const Task& task, uint64_t operations, uint64_t row) {
+  void plan_chunks(Launch& launch, const Image::Task& task, uint64_t row) {
     uint64_t total = launch.iterations;
     if (task.walk == Task::element || task.walk == Task::unlowered) {
       launch.grain = 1;
       launch.chunks = total;
       return;
     }
-    if (__builtin_mul_overflow(total, operations, &launch.operations))
+    if (__builtin_mul_overflow(total, task.operations, &launch.operations))
       launch.operations = UINT64_MAX;
     uint64_t grain = task.grain;
     if (grain == 0) {
@@ -138,26 +138,24 @@ class Run {
       uint64_t most = workers > 1 ? workers * most_chunks_per_worker : 1;
       uint64_t wanted = std::clamp<uint64_t>(launch.operations / chunk_cost, 1, most);
       grain = (total + wanted - 1) / wanted;
-      if (driver_.target().traits.stoppable)
-        grain = std::min(grain, short_grain(task, total, operations));
+      if (driver_.target().traits.stoppable) grain = std::min(grain, short_grain(task, total));
       // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
       uint64_t unit = grain >= row ? row : std::min<uint64_t>(grain, 64);
       grain = (grain + unit - 1) / unit * unit;
-      if (uint64_t block = task.options.block) grain = (grain + block - 1) / block * block;
+      if (uint64_t block = task.block_size) grain = (grain + block - 1) / block * block;
     }
     launch.grain = grain;
     launch.chunks = (total + grain - 1) / grain;
   }
 
   void launch(uint32_t index, Address guard) {
-    const Task& task = variant_.kernel->tasks[index];
-    const Variant::Plan& plan = variant_.plans[index];
-    Extent extent = extent_of(plan);
+    const Image::Task& task = loaded_.image->tasks[index];
+    Extent extent = extent_of(task);
     // What does not run may have any size: it wants neither memory nor an error.
     if (guard && extent.total >= read_guard_from && !read_condition(guard)) return;
     if (!extent.fits) throw Error(task.loc, "a parallel loop of more than 2^63 iterations");
     Launch command;
-    command.executable = variant_.executable.get();
+    command.executable = loaded_.executable.get();
     command.task = index;
     command.iterations = extent.total;
     command.args = arguments();
@@ -167,12 +165,12 @@ class Run {
     else if (task.kind == Task::serial)
       command.iterations = command.grain = reduced_;
     else
-      plan_chunks(command, task, plan.operations, extent.row);
+      plan_chunks(command, task, extent.row);
     if (task.walk == Task::element && abi::is_wide(extent.total))
-      command.executable = &variant_.wide();
+      command.executable = &loaded_.wide();
     else if (task.walk == Task::element && extent.total > 0)
-      command.words = abi::reciprocals(task, std::span(extent.axes).first(task.rank));
-    if (!task.reductions.empty() && task.walk == Task::chunked) {
+      command.words = abi::reciprocals(task.innermost, std::span(extent.axes).first(task.rank));
+    if (task.reductions && task.walk == Task::chunked) {
       prepare_scratch(command.chunks, task);
     } else if (task.lanes) {
       reduced_iterations_ = extent.total;
@@ -185,7 +183,7 @@ class Run {
   void combine(const Step& step, Address guard) {
     for (const abi::Combination& c : abi::combinations(reduced_iterations_)) {
       Launch command;
-      command.executable = variant_.executable.get();
+      command.executable = loaded_.executable.get();
       command.task = step.body[c.halves ? 1 : 0].task;
       command.iterations = command.chunks = c.threads;
       command.args = arguments();
@@ -196,30 +194,29 @@ class Run {
   }
 
   Address arguments() const {
-    return variant_.takes_value ? reinterpret_cast<Address>(block_.args()) : block_.memory;
+    return loaded_.image->takes_value ? reinterpret_cast<Address>(block_.args()) : block_.memory;
   }
 
   /// The task's partial values need room, and the task that combines them needs to know how many.
-  void prepare_scratch(uint64_t rows, const Task& task) {
+  void prepare_scratch(uint64_t rows, const Image::Task& task) {
     reduced_ = rows;
     uint64_t bytes = 0;
-    if (__builtin_mul_overflow(rows, task.reductions.size() * 8, &bytes)) bytes = 1ull << 62;
+    if (__builtin_mul_overflow(rows, task.reductions * uint64_t(8), &bytes)) bytes = 1ull << 62;
     if (bytes <= block_.scratch_bytes) return;
     flush();
     driver_.wait(block_.last);
-    if (block_.scratch) variant_.device->release({&block_.scratch, 1});
+    if (block_.scratch) loaded_.device->release({&block_.scratch, 1});
     block_.scratch = 0;
     block_.scratch_bytes = 0;
-    block_.scratch =
-        variant_.device->allocate(bytes, "the partial values of a reduction", task.loc);
+    block_.scratch = loaded_.device->allocate(bytes, "the partial values of a reduction", task.loc);
     block_.scratch_bytes = bytes;
     put(block_.args(), abi::scratch_address, block_.scratch);
-    if (!variant_.takes_value && !block_.host)
+    if (!loaded_.image->takes_value && !block_.host)
       driver_.upload(block_.memory + abi::scratch_address,
                      std::as_bytes(std::span(&block_.scratch, 1)));
   }
 
-  Variant& variant_;
+  Loaded& loaded_;
   Block& block_;
   LaunchRecord& record_;
   Driver& driver_;
@@ -231,22 +228,23 @@ class Run {
 
 }  // namespace
 
-void execute(Variant& variant, Block& block, LaunchRecord& launch) {
-  Device& device = *variant.device;
+void execute(Loaded& kernel, Block& block, LaunchRecord& launch) {
+  Device& device = *kernel.device;
   std::byte* args = block.args();
-  put(args, abi::frame_address, variant.frame(block));
+  put(args, abi::frame_address, kernel.frame(block));
   put(args, abi::scratch_address, block.scratch);
   put(args, abi::error_address, device.error_record());
   put(args, abi::print_address, device.print_ring());
   put(args, abi::launch_number, launch.number);
   put(args, abi::random_seed, launch.seed);
   put(args, abi::random_launch, launch.since_seed);
-  std::memset(args + variant.frame_offset, 0, variant.block_bytes - variant.frame_offset);
-  if (!variant.takes_value && !block.host) device.driver().upload(block.memory, block.staging);
-  Run run(variant, block, launch);
-  if (variant.takes_value) run.clear_frame();
+  std::memset(args + kernel.frame_offset, 0, kernel.block_bytes - kernel.frame_offset);
+  if (!kernel.image->takes_value && !block.host)
+    device.driver().upload(block.memory, block.staging);
+  Run run(kernel, block, launch);
+  if (kernel.image->takes_value) run.clear_frame();
   try {
-    run.steps(variant.kernel->schedule);
+    run.steps(kernel.image->schedule);
     run.flush();
   } catch (const Ended&) {  // a launch does not wait for others, so it throws nothing of theirs
   }

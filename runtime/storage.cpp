@@ -366,30 +366,6 @@ void Storage::settle() {
     placement.fast = uint8_t(k);
     break;
   }
-
-  facts_key_.clear();
-  auto add = [&](char what, uint64_t n) {
-    facts_key_ += what;
-    facts_key_ += std::to_string(n);
-  };
-  if (!facts_.contiguous) facts_key_ += '~';
-  if (!facts_.zero_based) facts_key_ += 'o';
-  if (placement.shifted) facts_key_ += '+';
-  if (placement.fast) add('f', placement.fast);
-  if (placement.step) add('s', placement.step);
-  if (placement.group) {
-    add('g', placement.group);
-    add('b', placement.group_bytes);
-  }
-  for (int32_t n : placement.offsets) {
-    facts_key_ += ',';
-    facts_key_ += std::to_string(n);
-  }
-  for (const ir::Placement::Level& l : placement.levels)
-    for (uint32_t k = 0; k < rank; k++) {
-      add(k ? 'x' : 'l', l.extent[k]);
-      add(':', l.stride[k]);
-    }
 }
 
 uint32_t Storage::width(uint32_t component) const {

@@ -3,9 +3,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "backends/cpu/compiler.h"
 #include "backends/cpu/host.h"
-#include "backends/cpu/jit.h"
+#include "backends/cpu/loader.h"
 #include "backends/cpu/memory.h"
 #include "backends/cpu/parallel.h"
 #include "quern/error.h"
@@ -25,11 +24,11 @@ constexpr uint64_t most_groups = 1 << 16;
 
 class Executable : public runtime::Executable {
  public:
-  explicit Executable(std::unique_ptr<LoadedObject> object) : object_(std::move(object)) {}
-  TaskFunction task(size_t k) const { return object_->tasks.at(k); }
+  explicit Executable(const runtime::Image& image) : object_(image.code, image.tasks.size()) {}
+  TaskFunction task(size_t k) const { return object_.tasks().at(k); }
 
  private:
-  std::unique_ptr<LoadedObject> object_;
+  LoadedObject object_;
 };
 
 template <class T>
@@ -44,16 +43,19 @@ class Driver : public runtime::Driver {
       : target_(target), memory_(target.max_allocation) {}
 
   const runtime::Target& target() const override { return target_; }
-  const runtime::Compiler& compiler() const override { return compiler_; }
 
   Address allocate(uint64_t bytes) override {
     return reinterpret_cast<Address>(memory_.allocate(bytes));
   }
   void release(Address address) override { memory_.release(pointer<void>(address)); }
 
-  std::unique_ptr<runtime::Executable> load(const ir::Kernel& kernel,
-                                            const runtime::Image& image) override {
-    return std::make_unique<Executable>(load_object(image.code, kernel.tasks.size()));
+  std::unique_ptr<runtime::Executable> load(const runtime::Image& image) override {
+    expect_runs(image, target_, runs_on);
+    if (image.one_thread && target_.workers != 1)
+      throw Error(image.loc, "kernel '" + image.kernel +
+                                 "' was compiled for a CPU device of one thread; this one has " +
+                                 std::to_string(target_.workers));
+    return std::make_unique<Executable>(image);
   }
 
   runtime::Ticket submit(std::span<const runtime::Command> commands) override {
@@ -113,7 +115,6 @@ class Driver : public runtime::Driver {
   void run(const runtime::Fill& f) { fill(pointer<void>(f.to), f.bytes, f.pattern); }
 
   runtime::Target target_;
-  Compiler compiler_;
   Memory memory_;
   std::mutex order_;
   runtime::Ticket last_ = 0;

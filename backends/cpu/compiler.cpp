@@ -1,9 +1,17 @@
 #include "backends/cpu/compiler.h"
 
+#include <llvm/ADT/StringMap.h>
+#include <llvm/ADT/StringRef.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
 
+#include <algorithm>
+
+#include "backends/cpu/isa.h"
 #include "backends/llvm/toolchain.h"
+#include "quern/error.h"
 
 namespace quern::cpu {
 
@@ -38,15 +46,54 @@ const codegen::Toolchain tools = {.backend = "cpu",
                                   .assembly = "asm",
                                   .max_local_bytes = max_local_bytes};
 
+/// This CPU in LLVM's words. What LLVM finds in it besides what its isa names is not used: the image
+/// would not say that it needs it.
+const std::string& host_in_llvm() {
+  static const std::string text = [] {
+    const std::string named = host_isa();
+    codegen::Isa isa{llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(), ""};
+    std::vector<std::string> features;
+    for (const auto& f : llvm::sys::getHostCPUFeatures()) {
+      const std::string name = f.first().str();
+      const bool use = f.second && (has_extension(named, name) || !named.starts_with("x86-64 "));
+      features.push_back((use ? "+" : "-") + name);
+    }
+    std::ranges::sort(features, {}, [](const std::string& f) { return f.substr(1); });
+    for (const std::string& f : features) isa.features += (isa.features.empty() ? "" : ",") + f;
+    return isa.text();
+  }();
+  return text;
+}
+
+runtime::Target in_llvm(runtime::Target target) {
+  if (target.isa != host_isa())
+    throw InternalError("code for another CPU than this one: " + target.isa);
+  target.isa = host_in_llvm();
+  return target;
+}
+
 }  // namespace
 
-runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
-  return {codegen::compile(tools, kernel, target)};
+std::vector<std::byte> Compiler::code(const ir::Kernel& kernel,
+                                      const runtime::Target& target) const {
+  return codegen::compile(tools, kernel, in_llvm(target));
 }
 
 std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
                               std::string_view kind) const {
-  return codegen::listing(tools, kernel, target, kind);
+  return codegen::listing(tools, kernel, in_llvm(target), kind);
+}
+
+/// With the CPU that LLVM takes this one for, by which it chooses among instructions.
+std::string Compiler::version() const {
+  static const std::string text =
+      "LLVM " LLVM_VERSION_STRING " " + codegen::Isa::parse(host_in_llvm()).cpu;
+  return text;
+}
+
+const runtime::Compiler& compiler() {
+  static const Compiler one;
+  return one;
 }
 
 }  // namespace quern::cpu

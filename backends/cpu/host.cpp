@@ -1,17 +1,13 @@
 #include "backends/cpu/host.h"
 
-#include <llvm/ADT/StringMap.h>
-#include <llvm/ADT/StringRef.h>
-#include <llvm/Config/llvm-config.h>
-#include <llvm/TargetParser/Host.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
-#include <functional>
+#include <sstream>
 
+#include "backends/cpu/isa.h"
 #include "backends/cpu/parallel.h"
-#include "backends/llvm/toolchain.h"
 
 namespace quern::cpu {
 
@@ -24,17 +20,6 @@ std::string device_name() {
     if (at != std::string::npos && at + 2 < line.size()) return line.substr(at + 2);
   }
   return "CPU";
-}
-
-/// Sorted, so that equal machines have equal texts.
-std::string feature_text() {
-  std::vector<std::string> list;
-  for (const auto& f : llvm::sys::getHostCPUFeatures())
-    list.push_back((f.second ? "+" : "-") + f.first().str());
-  std::ranges::sort(list, {}, [](const std::string& s) { return s.substr(1); });
-  std::string text;
-  for (const std::string& one : list) text += (text.empty() ? "" : ",") + one;
-  return text;
 }
 
 /// What the machine has, or the container's share of it.
@@ -50,18 +35,26 @@ uint64_t memory_bytes() {
 }  // namespace
 
 runtime::Target host_target() {
-  const codegen::Isa isa{llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(),
-                         feature_text()};
-  runtime::Target target = codegen::target("cpu", isa);
+  runtime::Target target;
+  target.backend = "cpu";
+  target.isa = host_isa();
   target.device = device_name();
   target.workers = uint32_t(worker_count());
   target.traits.stoppable = true;
   target.traits.lanes = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
   target.traits.calls = true;
-  target.traits.half_conversions = target.isa.find("+f16c") != std::string::npos;
+  target.traits.half_conversions = has_extension(target.isa, "f16c");
   target.max_allocation = memory_bytes();
   target.host_addresses = true;
   return target;
+}
+
+bool runs_on(const std::string& code, const std::string& machine) {
+  if (!code.starts_with("x86-64")) return code == machine;
+  std::istringstream words(code);
+  for (std::string word; words >> word;)
+    if ((machine + " ").find(word + " ") == std::string::npos) return false;
+  return true;
 }
 
 }  // namespace quern::cpu

@@ -86,8 +86,9 @@ const codegen::Toolchain tools = {.backend = "cuda",
 
 }  // namespace
 
-runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
-  return {codegen::compile(tools, kernel, target)};
+std::vector<std::byte> Compiler::code(const ir::Kernel& kernel,
+                                      const runtime::Target& target) const {
+  return codegen::compile(tools, kernel, target);
 }
 
 std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
@@ -95,27 +96,11 @@ std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& t
   return codegen::listing(tools, kernel, target, kind);
 }
 
-namespace {
+std::string Compiler::version() const { return "LLVM " LLVM_VERSION_STRING; }
 
-/// An architecture, and the oldest PTX from 7.0 on (CUDA 11.0) that knows it (PTX ISA, release
-/// notes).
-struct Row {
-  int architecture, ptx;
-};
-constexpr Row rows[] = {{70, 70}, {75, 70}, {80, 70}, {86, 71}, {89, 78}, {90, 78}};
-
-}  // namespace
-
-runtime::Target target_for(int architecture, int newest_ptx) {
-  const Row* best = nullptr;
-  for (const Row& row : rows)
-    if (row.architecture <= architecture && row.ptx <= newest_ptx) best = &row;
-  if (!best)
-    throw Error("compute capability " + std::to_string(architecture / 10) + "." +
-                std::to_string(architecture % 10) + " is below 7.0, the oldest that Quern serves");
-  return codegen::gpu_target("cuda",
-                             {"nvptx64-nvidia-cuda", "sm_" + std::to_string(best->architecture),
-                              "+ptx" + std::to_string(best->ptx)});
+const runtime::Compiler& compiler() {
+  static const Compiler one;
+  return one;
 }
 
 }  // namespace quern::cuda

@@ -61,10 +61,8 @@ std::vector<uint64_t> spell_out(std::span<const Command> commands) {
 
 }  // namespace
 
-Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
-               const runtime::Compiler& compiler)
+Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target)
     : target_(std::move(target)),
-      compiler_(compiler),
       gpu_(std::make_shared<Gpu>(std::move(api), device)),
       queue_(gpu_),
       memory_(gpu_, queue_),
@@ -72,9 +70,8 @@ Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime
       graphs_(gpu_, queue_.stream()) {}
 
 Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
-               const runtime::Compiler& compiler, const Handles& on)
+               const Handles& on)
     : target_(std::move(target)),
-      compiler_(compiler),
       gpu_(std::make_shared<Gpu>(std::move(api), device, static_cast<Context>(on.context))),
       queue_(gpu_, static_cast<StreamHandle>(on.stream)),
       memory_(gpu_, queue_),
@@ -92,12 +89,13 @@ void Driver::release(runtime::Address address) {
   queue_.call([&] { memory_.release(address, queue_.current()); });
 }
 
-std::unique_ptr<runtime::Executable> Driver::load(const ir::Kernel& kernel,
-                                                  const runtime::Image& image) {
+std::unique_ptr<runtime::Executable> Driver::load(const runtime::Image& image) {
+  runtime::expect_runs(image, target_, [](const std::string& code, const std::string& machine) {
+    return code == machine;
+  });
   std::shared_ptr<const Program> program;
   queue_.aside([&] {
-    program = std::make_shared<const Program>(gpu_, kernel, target_.traits,
-                                              modules_.load(gpu_, image.code));
+    program = std::make_shared<const Program>(gpu_, image, modules_.load(gpu_, image.code));
   });
   return std::make_unique<Executable>(std::move(program));
 }

@@ -7,21 +7,18 @@
 
 namespace quern::gpu {
 
-/// One device through one stream. `compiler` must outlive it.
+/// One device through one stream.
 class Driver : public runtime::Driver, public runtime::Native {
  public:
-  Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
-         const runtime::Compiler& compiler);
+  Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target);
   /// In a stream of somebody else's, and a context (null: the primary one).
   Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
-         const runtime::Compiler& compiler, const Handles& on);
+         const Handles& on);
 
   const runtime::Target& target() const override { return target_; }
-  const runtime::Compiler& compiler() const override { return compiler_; }
   runtime::Address allocate(uint64_t bytes) override;
   void release(runtime::Address address) override;
-  std::unique_ptr<runtime::Executable> load(const ir::Kernel& kernel,
-                                            const runtime::Image& image) override;
+  std::unique_ptr<runtime::Executable> load(const runtime::Image& image) override;
   Ticket submit(std::span<const runtime::Command> commands) override;
   bool done(Ticket ticket) override { return queue_.done(ticket); }
   void wait(Ticket ticket) override { queue_.wait(ticket); }
@@ -55,7 +52,6 @@ class Driver : public runtime::Driver, public runtime::Native {
   void order(StreamHandle first, StreamHandle second);
 
   runtime::Target target_;
-  const runtime::Compiler& compiler_;
   std::shared_ptr<Gpu> gpu_;
   Queue queue_;
   Memory memory_;

@@ -61,17 +61,15 @@ std::shared_ptr<const Module> Modules::load(const std::shared_ptr<Gpu>& gpu,
 
 // ---- programs
 
-Program::Program(std::shared_ptr<Gpu> gpu, const ir::Kernel& kernel, const ir::TargetTraits& traits,
+Program::Program(std::shared_ptr<Gpu> gpu, const runtime::Image& image,
                  std::shared_ptr<const Module> module)
-    : takes_value(ir::takes_value(kernel, traits)),
-      gpu_(std::move(gpu)),
-      module_(std::move(module)) {
-  kernels = {kernel.name};
-  for (size_t k = 0; k < kernel.tasks.size(); k++)
-    tasks_.push_back(prepare(kernel.tasks[k], module_->function("task_" + std::to_string(k))));
+    : takes_value(image.takes_value), gpu_(std::move(gpu)), module_(std::move(module)) {
+  kernels = {image.kernel};
+  for (size_t k = 0; k < image.tasks.size(); k++)
+    tasks_.push_back(prepare(image.tasks[k], module_->function(runtime::task_symbol(k))));
 }
 
-Program::Task Program::prepare(const ir::Task& task, FunctionHandle function) const {
+Program::Task Program::prepare(const runtime::Image::Task& task, FunctionHandle function) const {
   Task t{function, task.kind, task.walk};
   if (t.kind == ir::Task::serial) return t;
   const Api& api = *gpu_->api;
@@ -85,9 +83,9 @@ Program::Task Program::prepare(const ir::Task& task, FunctionHandle function) co
   }
   t.lanes = task.lanes;
   t.once = task.once;
-  t.fixed = task.options.block != 0;
+  t.fixed = task.block_size != 0;
   if (t.fixed) {
-    t.block = task.options.block;
+    t.block = task.block_size;
     if (t.block > uint32_t(most))
       throw Error(task.loc, "a block of " + std::to_string(t.block) + " iterations; " +
                                 gpu_->properties.name + " runs at most " + std::to_string(most) +
@@ -102,9 +100,7 @@ Program::Task Program::prepare(const ir::Task& task, FunctionHandle function) co
   gpu_->expect(api.resident_blocks(&resident, function, int(t.block), 0),
                "asking how many blocks run at once");
   t.resident = uint64_t(std::max(resident, 1)) * gpu_->properties.multiprocessors;
-  if (task.body)
-    ir::walk(task.body,
-             [&](const ir::Inst* inst) { t.combines |= inst->is(ir::Op::block_reduce); });
+  t.combines = task.combines;
   return t;
 }
 

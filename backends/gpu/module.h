@@ -43,11 +43,11 @@ struct Geometry {
 
 /// The tasks of a kernel. Function `task_<k>` takes the five words of a launch: args, guard with
 /// Launch::asks in abi::asks_bit, iterations, and grain and chunks, or Launch::words of an element
-/// task. Where ir::takes_value holds, the argument block itself stands in place of the first.
+/// task. Where Image::takes_value is set, the argument block itself stands in place of the first.
 class Program : public Used {
  public:
   /// Throws Error at a task's line where a block of the user's size cannot run.
-  Program(std::shared_ptr<Gpu> gpu, const ir::Kernel& kernel, const ir::TargetTraits& traits,
+  Program(std::shared_ptr<Gpu> gpu, const runtime::Image& image,
           std::shared_ptr<const Module> module);
 
   const bool takes_value;
@@ -68,13 +68,13 @@ class Program : public Used {
     ir::Task::Kind kind{};
     ir::Task::Walk walk{};
     uint32_t block = 1;         ///< threads of a block
-    bool lanes = false;         ///< ir::Task::lanes
+    bool lanes = false;         ///< Image::Task::lanes
     bool fixed = false;         ///< by the user
     bool combines = false;      ///< the threads of a block, at its end
-    bool once = false;          ///< ir::Task::once
+    bool once = false;          ///< Image::Task::once
     uint64_t resident = ~0ull;  ///< blocks that run at once on the whole device
   };
-  Task prepare(const ir::Task& task, FunctionHandle function) const;
+  Task prepare(const runtime::Image::Task& task, FunctionHandle function) const;
 
   std::shared_ptr<Gpu> gpu_;
   std::shared_ptr<const Module> module_;

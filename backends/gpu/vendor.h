@@ -21,12 +21,13 @@ struct Vendor {
 /// throws.
 std::vector<runtime::Target> devices(const Vendor& vendor, std::string& why_absent);
 
-/// Throws Error where the device is not there any more. `compiler` must outlive the driver, and so
-/// must what it works `on` (null: a stream of its own).
+/// Throws Error where the device is not there any more. What it works `on` (null: a stream of its
+/// own) must outlive the driver.
 std::unique_ptr<runtime::Driver> open(const Vendor& vendor, const runtime::Target& target,
-                                      const runtime::Compiler& compiler,
                                       const runtime::Native::Handles* on);
 
+/// What code for GPUs of this architecture, "triple cpu features", is made for.
+runtime::Target target_of(const std::string& backend, const std::string& isa);
 /// `code`, what is compiled for it, with what the device has.
 runtime::Target target_of(runtime::Target code, const Properties& device);
 

@@ -7,6 +7,7 @@
 
 #include "backends/interpreter/interpreter.h"
 #include "quern/ir/text.h"
+#include "quern/ir/verify.h"
 #include "quern/runtime/backend.h"
 
 namespace quern::interpreter {
@@ -24,20 +25,17 @@ class Executable : public runtime::Executable {
   mutable Tasks tasks_;
 };
 
-class Compiler : public runtime::Compiler {
- public:
-  runtime::Image compile(const ir::Kernel& kernel, const runtime::Target&) const override {
-    std::string text = ir::print(kernel, {.locations = true});
-    auto* first = reinterpret_cast<const std::byte*>(text.data());
-    return {std::vector<std::byte>(first, first + text.size())};
+/// The image's code is the kernel's text.
+std::unique_ptr<ir::Kernel> kernel_of(const runtime::Image& image) {
+  try {
+    auto kernel = ir::parse({reinterpret_cast<const char*>(image.code.data()), image.code.size()});
+    ir::expect_valid(*kernel, "an image");
+    if (kernel->tasks.size() != image.tasks.size()) throw Error("other tasks than its image has");
+    return kernel;
+  } catch (const Error& e) {
+    throw InternalError("damaged code of the interpreter: " + e.message());
   }
-  std::string listing(const ir::Kernel& kernel, const runtime::Target&,
-                      std::string_view kind) const override {
-    if (kind != "ir")
-      throw Error("the interpreter has no listing of kind '" + std::string(kind) + "'; it has: ir");
-    return ir::print(kernel, {.locations = true});
-  }
-};
+}
 
 template <class T>
 T* pointer(Address address) {
@@ -50,7 +48,6 @@ class Driver : public runtime::Driver {
   explicit Driver(const runtime::Target& target) : target_(target) {}
 
   const runtime::Target& target() const override { return target_; }
-  const runtime::Compiler& compiler() const override { return compiler_; }
 
   Address allocate(uint64_t bytes) override {
     void* memory =
@@ -60,10 +57,11 @@ class Driver : public runtime::Driver {
   }
   void release(Address address) override { std::free(pointer<void>(address)); }
 
-  /// The image is text for people; what runs is a copy of the kernel.
-  std::unique_ptr<runtime::Executable> load(const ir::Kernel& kernel,
-                                            const runtime::Image&) override {
-    return std::make_unique<Executable>(kernel);
+  std::unique_ptr<runtime::Executable> load(const runtime::Image& image) override {
+    runtime::expect_runs(image, target_, [](const std::string& code, const std::string& machine) {
+      return code == machine;
+    });
+    return std::make_unique<Executable>(*kernel_of(image));
   }
 
   runtime::Ticket submit(std::span<const runtime::Command> commands) override {
@@ -98,7 +96,6 @@ class Driver : public runtime::Driver {
   void run(const runtime::Fill& f) { std::fill_n(pointer<uint32_t>(f.to), f.bytes / 4, f.pattern); }
 
   runtime::Target target_;
-  Compiler compiler_;
   std::mutex order_;
   runtime::Ticket last_ = 0;
 };
@@ -109,7 +106,6 @@ std::vector<runtime::Target> probe(std::string&) {
   target.isa = "ir";
   target.device = "reference interpreter";
   target.host_addresses = true;
-  target.key = 1;
   target.traits.walk = ir::Task::unlowered;
   target.traits.stoppable = true;
   target.optimise = false;

@@ -51,7 +51,7 @@ class Schedule {
       lanes(number, *code.body, domain);
     } else {
       if (task.lanes) prepare_scratch(abi::total_rows(domain.total), task);
-      elements(number, domain, domain.total, abi::reciprocals(task, domain.extent));
+      elements(number, domain, domain.total, abi::reciprocals(task.innermost, domain.extent));
     }
     reduced_iterations_ = domain.total;
     machine_.finish_reductions(task, domain.total);

@@ -10,10 +10,9 @@
 #include "backends/llvm/scalar.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
+#include "quern/runtime/image.h"
 
 namespace quern::codegen {
-
-std::string task_symbol(size_t task) { return "task_" + std::to_string(task); }
 
 namespace {
 
@@ -31,8 +30,8 @@ llvm::Function* declare_task(llvm::Module& module, const Machine& machine, size_
   if (machine.grid) params.push_back(llvm::PointerType::get(context, machine.global_space));
   params.resize(machine.grid ? 5 : 4, word);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), params, false);
-  auto* f =
-      llvm::Function::Create(type, llvm::Function::ExternalLinkage, task_symbol(index), module);
+  auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
+                                   runtime::task_symbol(index), module);
   attributes(f, machine);
   if (takes_value)
     f->addParamAttr(0, machine.by_value(context, llvm::ArrayType::get(word, args_bytes / 8)));

@@ -64,9 +64,6 @@ struct Machine {
   std::function<void(llvm::Function&, const ir::Task&)> finish;
 };
 
-/// Name of the function of task `task`.
-std::string task_symbol(size_t task);
-
 /// The module of a kernel, verified by LLVM. Each task is `void task_N(ptr args, i64 chunk,
 /// i64 begin, i64 end)`; where Machine::grid is set, `void task_N(ptr args, ptr guard,
 /// i64 iterations, i64 grain, i64 chunks)` with the meaning of runtime::Launch (an element task has

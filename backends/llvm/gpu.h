@@ -8,8 +8,6 @@ namespace quern::codegen {
 /// thread that may be resident.
 inline constexpr uint64_t max_gpu_local_bytes = 64 << 10;
 
-/// The target of a GPU of this architecture.
-runtime::Target gpu_target(const std::string& backend, const Isa& isa);
 /// The part of its description that the vendors share.
 Machine gpu_machine(const Isa& isa, const llvm::TargetMachine& machine);
 

@@ -23,29 +23,12 @@
 
 namespace quern::codegen {
 
-namespace {
-/// FNV-1a: the same in every process.
-uint64_t hash(const std::string& text) {
-  uint64_t h = 0xcbf29ce484222325;
-  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
-  return h;
-}
-}  // namespace
-
 Isa Isa::parse(const std::string& text) {
   size_t first = text.find(' '), second = text.find(' ', first + 1);
   if (first == std::string::npos || second == std::string::npos)
     throw InternalError("'" + text + "' is not a target of LLVM's (triple cpu features)");
   return {text.substr(0, first), text.substr(first + 1, second - first - 1),
           text.substr(second + 1)};
-}
-
-runtime::Target target(const std::string& backend, const Isa& isa) {
-  runtime::Target t;
-  t.backend = backend;
-  t.isa = isa.text();
-  t.key = hash(t.isa + " llvm " LLVM_VERSION_STRING);
-  return t;
 }
 
 Machine machine_of(const Isa& isa, const llvm::TargetMachine& machine) {

@@ -15,15 +15,13 @@ class TargetMachine;
 
 namespace quern::codegen {
 
-/// What an LLVM target is named by: Target::isa of these back ends is "triple cpu features".
+/// What an LLVM target is named by: "triple cpu features", Target::isa on GPUs.
 struct Isa {
   std::string triple, cpu, features;
   static Isa parse(const std::string& text);  ///< throws InternalError
   std::string text() const { return triple + " " + cpu + " " + features; }
 };
 
-/// The start of a target that runs code for `isa`.
-runtime::Target target(const std::string& backend, const Isa& isa);
 /// The start of its description for the generator.
 Machine machine_of(const Isa& isa, const llvm::TargetMachine& machine);
 

@@ -15,14 +15,18 @@ std::shared_ptr<const gpu::Api> api(std::string& why_absent);
 std::shared_ptr<const gpu::Api> load_api(std::initializer_list<std::string> libraries,
                                          std::string& why_absent);
 
+/// The target of a device whose architecture is `name`: "gfx90a", or as HIP tells it,
+/// "gfx90a:sramecc+:xnack-". Throws Error where it is no name of AMD's, or the wave is not one of its
+/// own.
+enum class Wave { usual, lanes_32, lanes_64 };
+runtime::Target target_for(const std::string& name, Wave wave = Wave::usual);
 /// What a device with such properties runs.
 runtime::Target target_of(const gpu::Properties& device);
 
 /// Devices present, in the driver's order; none and a reason otherwise. Never throws.
 std::vector<runtime::Target> devices(std::string& why_absent);
-/// Throws Error where the device is not there any more. `compiler` must outlive the driver.
+/// Throws Error where the device is not there any more.
 std::unique_ptr<runtime::Driver> open(const runtime::Target& target,
-                                      const runtime::Compiler& compiler,
                                       const runtime::Native::Handles* on = nullptr);
 
 }  // namespace quern::rocm

@@ -1,19 +1,12 @@
 #include "backends/rocm/api.h"
-#include "backends/rocm/compiler.h"
 
 namespace quern::rocm {
 
 namespace {
-const Compiler& compiler() {
-  static const Compiler c;  // outlives every driver: it has no destructor to run
-  return c;
-}
-std::unique_ptr<runtime::Driver> open_device(const runtime::Target& target) {
-  return open(target, compiler());
-}
+std::unique_ptr<runtime::Driver> open_device(const runtime::Target& target) { return open(target); }
 std::unique_ptr<runtime::Driver> join_device(const runtime::Target& target,
                                              const runtime::Native::Handles& on) {
-  return open(target, compiler(), &on);
+  return open(target, &on);
 }
 }  // namespace
 

@@ -165,26 +165,31 @@ const codegen::Toolchain tools = {.backend = "rocm",
 
 }  // namespace
 
-runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
-  return {link(codegen::compile(tools, kernel, target), kernel.name)};
+namespace {
+void expect_known(const runtime::Target& target) {
+  const std::string name = codegen::Isa::parse(target.isa).cpu;
+  if (llvm::AMDGPU::parseArchAMDGCN(name) == llvm::AMDGPU::GK_NONE)
+    throw Error("LLVM " LLVM_VERSION_STRING " does not know the architecture '" + name + "'");
+}
+}  // namespace
+
+std::vector<std::byte> Compiler::code(const ir::Kernel& kernel,
+                                      const runtime::Target& target) const {
+  expect_known(target);
+  return link(codegen::compile(tools, kernel, target), kernel.name);
 }
 
 std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
                               std::string_view kind) const {
+  expect_known(target);
   return codegen::listing(tools, kernel, target, kind);
 }
 
-runtime::Target target_for(const std::string& architecture, Wave wave) {
-  const std::string name = architecture.substr(0, architecture.find(':'));
-  llvm::AMDGPU::GPUKind kind = llvm::AMDGPU::parseArchAMDGCN(name);
-  if (kind == llvm::AMDGPU::GK_NONE)
-    throw Error("LLVM " LLVM_VERSION_STRING " does not know the architecture '" + name + "'");
-  bool either = llvm::AMDGPU::getArchAttrAMDGCN(kind) & llvm::AMDGPU::FEATURE_WAVE32;
-  if (!either && wave == Wave::lanes_32)
-    throw Error("the architecture '" + name + "' has waves of 64 lanes only");
-  std::string features;
-  if (either && wave == Wave::lanes_64) features = "+wavefrontsize64";
-  return codegen::gpu_target("rocm", {"amdgcn-amd-amdhsa", name, features});
+std::string Compiler::version() const { return "LLVM " LLVM_VERSION_STRING; }
+
+const runtime::Compiler& compiler() {
+  static const Compiler one;
+  return one;
 }
 
 }  // namespace quern::rocm

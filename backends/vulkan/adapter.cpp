@@ -149,7 +149,6 @@ runtime::Target Adapter::target() const {
   t.backend = "vulkan";
   t.isa = "spirv-1.6" + abilities.text();
   t.device = name;
-  t.key = std::hash<std::string>()(t.isa);
   t.traits.walk = ir::Task::element;
   t.traits.told_of_failures = true;
   t.traits.fma_exact[0] = t.traits.fma_exact[1] = false;

@@ -1,7 +1,7 @@
 #pragma once
 // The physical devices: which of them can run Quern, and what they can do.
 #include "backends/vulkan/api.h"
-#include "backends/vulkan/codegen.h"
+#include "backends/vulkan/interface.h"
 #include "quern/runtime/backend.h"
 
 namespace quern::vulkan {

@@ -17,17 +17,6 @@ using Spv = spv::Op;
 
 namespace {
 
-struct Flag {
-  const char* name;
-  bool Abilities::* field;
-};
-constexpr Flag flags[] = {{" +int64-atomics", &Abilities::int64_atomics},
-                          {" +f32-atomic-add", &Abilities::f32_atomic_add},
-                          {" +keep-nan", &Abilities::keep_nan},
-                          {" +round-even", &Abilities::round_even},
-                          {" +keep-denorm", &Abilities::keep_denorm},
-                          {" +mesa-software", &Abilities::mesa_software}};
-
 /// An array of so many elements is cleared by a loop.
 constexpr uint64_t long_array = 132;
 
@@ -35,6 +24,10 @@ constexpr uint64_t long_array = 132;
 uint64_t cleared_at_once(uint64_t elements) { return std::clamp<uint64_t>(elements / 33, 4, 64); }
 
 bool is_long_array(const ir::Inst* inst) { return inst->is(Op::slot) && inst->imm >= long_array; }
+
+uint32_t group_of(const ir::Task& task) {
+  return group_size(task.kind == ir::Task::serial, task.options.block);
+}
 
 using Ids = std::vector<Id>;
 
@@ -46,7 +39,7 @@ class Emitter {
         task_(kernel.tasks.at(task)),
         abilities_(abilities),
         scalar_(w, kernel.modes),
-        block_(w, scalar_, group_size(task_)) {
+        block_(w, scalar_, group_of(task_)) {
     for (const ir::Inst* loop : loops_of(task_)) loop_numbers_[loop] = loop_numbers_.size();
   }
 
@@ -56,7 +49,7 @@ class Emitter {
                    spv::Capability::PhysicalStorageBufferAddresses})
       w.capability(c);
     float_modes();
-    w.execution_mode(spv::ExecutionMode::LocalSize, {group_size(task_), 1, 1});
+    w.execution_mode(spv::ExecutionMode::LocalSize, {group_of(task_), 1, 1});
     w.begin_main();
     constants_ = w.global(spv::StorageClass::PushConstant, constants_type());
     if (abilities_.mesa_software)
@@ -127,7 +120,7 @@ class Emitter {
     Id place = built_in(spv::BuiltIn::GlobalInvocationId);
     Id groups = built_in(spv::BuiltIn::NumWorkgroups);
     Id row =
-        w.op(Spv::OpIMul, word, {part(groups, 0), scalar_.constant(Type::u64, group_size(task_))});
+        w.op(Spv::OpIMul, word, {part(groups, 0), scalar_.constant(Type::u64, group_of(task_))});
     threads_ = w.op(Spv::OpIMul, word, {row, part(groups, 1)});
     Id before = w.op(Spv::OpIMul, word, {row, part(place, 1)});
     thread_ = w.op(Spv::OpIAdd, word, {before, part(place, 0)});
@@ -552,19 +545,6 @@ std::vector<const ir::Inst*> loops_of(const ir::Task& task) {
     if (inst->is(Op::loop) || inst->is(Op::while_) || is_long_array(inst)) loops.push_back(inst);
   });
   return loops;
-}
-
-std::string Abilities::text() const {
-  std::string all;
-  for (const Flag& f : flags)
-    if (this->*f.field) all += f.name;
-  return all;
-}
-
-Abilities Abilities::parse(std::string_view isa) {
-  Abilities a;
-  for (const Flag& f : flags) a.*f.field = isa.find(f.name) != std::string_view::npos;
-  return a;
 }
 
 std::vector<uint32_t> generate(const ir::Kernel& kernel, size_t task, const Abilities& abilities) {

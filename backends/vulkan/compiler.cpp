@@ -4,6 +4,8 @@
 #include <cstring>
 #include <spirv-tools/libspirv.hpp>
 
+#include "backends/vulkan/codegen.h"
+#include "backends/vulkan/rounding.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
 #include "quern/ir/text.h"
@@ -11,8 +13,6 @@
 namespace quern::vulkan {
 
 namespace {
-
-constexpr uint32_t magic = 0x56535151;  ///< "QQSV": first word of an image
 
 /// Debug builds check every module.
 bool checks_modules() {
@@ -81,34 +81,21 @@ std::string disassemble(std::span<const uint32_t> module) {
   return text;
 }
 
-runtime::Image Compiler::compile(const ir::Kernel& kernel, const runtime::Target& target) const {
-  std::vector<uint32_t> words = {magic, uint32_t(kernel.tasks.size())};
-  for (size_t k = 0; k < kernel.tasks.size(); k++) {
-    std::vector<uint32_t> module = module_of(kernel, k, target);
-    words.push_back(uint32_t(module.size()));
-    words.insert(words.end(), module.begin(), module.end());
-  }
-  runtime::Image image;
-  auto bytes = std::as_bytes(std::span(words));
-  image.code.assign(bytes.begin(), bytes.end());
-  return image;
+runtime::Target Compiler::target_on(runtime::Driver& driver) const {
+  runtime::Target target = driver.target();
+  measure_rounding(driver, *this, target);
+  return target;
 }
 
-std::vector<std::vector<uint32_t>> unpack(const runtime::Image& image) {
-  std::vector<uint32_t> words(image.code.size() / 4);
-  if (!words.empty()) std::memcpy(words.data(), image.code.data(), words.size() * 4);
-  std::vector<std::vector<uint32_t>> modules;
-  bool good = words.size() >= 2 && words[0] == magic && image.code.size() % 4 == 0;
-  size_t at = 2;
-  for (uint32_t k = 0; good && k < words[1]; k++) {
-    good = at < words.size() && words[at] <= words.size() - at - 1;
-    if (!good) break;
-    auto first = words.begin() + ptrdiff_t(at) + 1;
-    modules.emplace_back(first, first + words[at]);
-    at += words[at] + 1;
+std::vector<std::byte> Compiler::code(const ir::Kernel& kernel,
+                                      const runtime::Target& target) const {
+  std::vector<Module> modules;
+  for (size_t k = 0; k < kernel.tasks.size(); k++) {
+    Module module{module_of(kernel, k, target), {}};
+    for (const ir::Inst* loop : loops_of(kernel.tasks[k])) module.loops.push_back(loop->loc);
+    modules.push_back(std::move(module));
   }
-  if (!good || at != words.size()) throw InternalError("a damaged image of the vulkan back end");
-  return modules;
+  return pack(std::move(modules));
 }
 
 std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
@@ -122,6 +109,11 @@ std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& t
     text += disassemble(module_of(kernel, k, target));
   }
   return text;
+}
+
+const runtime::Compiler& compiler() {
+  static const Compiler one;
+  return one;
 }
 
 }  // namespace quern::vulkan

@@ -1,19 +1,22 @@
 #pragma once
-#include "backends/vulkan/codegen.h"
-#include "quern/runtime/backend.h"
+#include "quern/runtime/compiler.h"
 
 namespace quern::vulkan {
 
-/// Image: one SPIR-V module for each task.
+/// Kernels to SPIR-V, a module for each task.
 class Compiler : public runtime::Compiler {
  public:
-  runtime::Image compile(const ir::Kernel& kernel, const runtime::Target& target) const override;
+  /// With what the device rounds as it should.
+  runtime::Target target_on(runtime::Driver& driver) const override;
   std::string listing(const ir::Kernel& kernel, const runtime::Target& target,
                       std::string_view kind) const override;
+
+ protected:
+  std::vector<std::byte> code(const ir::Kernel& kernel,
+                              const runtime::Target& target) const override;
 };
 
-/// The modules of an image. Throws InternalError where it is damaged.
-std::vector<std::vector<uint32_t>> unpack(const runtime::Image& image);
+const runtime::Compiler& compiler();
 
 /// What SPIRV-Tools has against a module; empty: nothing.
 std::string invalidity(std::span<const uint32_t> module);

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "backends/vulkan/grid.h"
-#include "backends/vulkan/rounding.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
 
@@ -45,17 +44,9 @@ Driver::Driver(std::shared_ptr<Instance> instance, const Adapter& adapter)
     fault_ = staging_.allocate(sizeof(CutLoop));
     std::memset(staging_.find(fault_, sizeof(CutLoop)).host, 0, sizeof(CutLoop));
   }
-  try {
-    measure_rounding(*this, target_);
-  } catch (...) {
-    close();
-    throw;
-  }
 }
 
-Driver::~Driver() { close(); }
-
-void Driver::close() {
+Driver::~Driver() {
   gpu_->DeviceWaitIdle(gpu_->handle);
   running_.clear();
   gpu_->DestroyCommandPool(gpu_->handle, pool_, nullptr);
@@ -81,9 +72,11 @@ void Driver::release(Address address) {
     running_.back().released.push_back(address);
 }
 
-std::unique_ptr<runtime::Executable> Driver::load(const ir::Kernel& kernel,
-                                                  const runtime::Image& image) {
-  auto pipelines = std::make_shared<Pipelines>(gpu_, kernel, image);
+std::unique_ptr<runtime::Executable> Driver::load(const runtime::Image& image) {
+  runtime::expect_runs(image, target_, [](const std::string& code, const std::string& machine) {
+    return code == machine;
+  });
+  auto pipelines = std::make_shared<Pipelines>(gpu_, image);
   {
     std::lock_guard lock(mutex_);
     std::erase_if(ids_, [](auto& known) { return known.second.expired(); });
@@ -342,28 +335,25 @@ std::byte* Driver::host_pointer(Address address) { return fields_.find(address, 
 
 // ---- pipelines
 
-Pipelines::Pipelines(std::shared_ptr<Gpu> on, const ir::Kernel& kernel, const runtime::Image& image)
-    : gpu(std::move(on)), name(kernel.name) {
-  for (const ir::Task& task : kernel.tasks) {
-    loops.emplace_back();
-    for (const ir::Inst* loop : loops_of(task)) loops.back().push_back(loop->loc);
-  }
-  std::vector<std::vector<uint32_t>> modules = unpack(image);
-  if (modules.size() != kernel.tasks.size())
-    throw InternalError("an image of the vulkan back end has " + std::to_string(modules.size()) +
-                        " tasks, its kernel " + std::to_string(kernel.tasks.size()));
+Pipelines::Pipelines(std::shared_ptr<Gpu> on, const runtime::Image& image)
+    : gpu(std::move(on)), name(image.kernel) {
+  std::vector<Module> modules = unpack(image.code);
+  if (modules.size() != image.tasks.size())
+    throw InternalError("the code of a kernel of the vulkan back end has " +
+                        std::to_string(modules.size()) + " tasks, its image " +
+                        std::to_string(image.tasks.size()));
   for (size_t k = 0; k < modules.size(); k++) {
-    const ir::Task& task = kernel.tasks[k];
-    uint32_t group = group_size(task), most = gpu->adapter.max_group_threads;
+    const runtime::Image::Task& task = image.tasks[k];
+    loops.push_back(std::move(modules[k].loops));
+    const uint32_t group = group_size(task.kind == ir::Task::serial, task.block_size);
+    const uint32_t most = gpu->adapter.max_group_threads;
     if (group > most)
       throw Error(task.loc, "a block of " + std::to_string(group) + " iterations; " +
                                 gpu->adapter.name + " runs at most " + std::to_string(most));
-    bool combines = false;
-    ir::walk(task.body, [&](const ir::Inst* inst) { combines |= inst->is(ir::Op::block_reduce); });
-    tasks.push_back({nullptr, task.kind, task.walk, task.lanes, group, combines});
+    tasks.push_back({nullptr, task.kind, task.walk, task.lanes, group, task.combines});
   }
   try {
-    for (size_t k = 0; k < modules.size(); k++) tasks[k].pipeline = make(modules[k]);
+    for (size_t k = 0; k < modules.size(); k++) tasks[k].pipeline = make(modules[k].words);
   } catch (...) {
     destroy();
     throw;

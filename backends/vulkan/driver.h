@@ -2,14 +2,13 @@
 #include <deque>
 #include <unordered_map>
 
-#include "backends/vulkan/compiler.h"
 #include "backends/vulkan/memory.h"
 
 namespace quern::vulkan {
 
 /// The pipelines of a kernel's tasks; kept by what was submitted until that is done.
 struct Pipelines {
-  Pipelines(std::shared_ptr<Gpu> gpu, const ir::Kernel& kernel, const runtime::Image& image);
+  Pipelines(std::shared_ptr<Gpu> gpu, const runtime::Image& image);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
 
@@ -39,11 +38,9 @@ class Driver : public runtime::Driver {
   ~Driver() override;
 
   const runtime::Target& target() const override { return target_; }
-  const runtime::Compiler& compiler() const override { return compiler_; }
   runtime::Address allocate(uint64_t bytes) override;
   void release(runtime::Address address) override;
-  std::unique_ptr<runtime::Executable> load(const ir::Kernel& kernel,
-                                            const runtime::Image& image) override;
+  std::unique_ptr<runtime::Executable> load(const runtime::Image& image) override;
   runtime::Ticket submit(std::span<const runtime::Command> commands) override;
   bool done(runtime::Ticket ticket) override;
   void wait(runtime::Ticket ticket) override;
@@ -59,7 +56,6 @@ class Driver : public runtime::Driver {
     std::vector<runtime::Address> released;  ///< go back when it is done
   };
 
-  void close();
   VkCommandBuffer take_buffer();
   void record(Submission& s, const runtime::Launch& launch);
   void record(Submission& s, const runtime::Copy& copy);
@@ -80,7 +76,6 @@ class Driver : public runtime::Driver {
 
   std::shared_ptr<Gpu> gpu_;
   runtime::Target target_;
-  Compiler compiler_;
   Memory fields_, staging_;
   VkSemaphore semaphore_ = nullptr;
   VkCommandPool pool_ = nullptr;

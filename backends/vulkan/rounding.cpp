@@ -120,7 +120,8 @@ bool same(Type type, Bits a, Bits b) {
 }
 
 /// For each row: is every case right?
-std::vector<bool> run(runtime::Driver& driver, const runtime::Target& target) {
+std::vector<bool> run(runtime::Driver& driver, const runtime::Compiler& compiler,
+                      const runtime::Target& target) {
   constexpr size_t count = std::size(rows);
   std::vector<Bits> in(3 * count * cases), out(count * cases);
   std::mt19937_64 random(1);
@@ -133,7 +134,7 @@ std::vector<bool> run(runtime::Driver& driver, const runtime::Target& target) {
     }
   Kernel kernel;
   build(kernel);
-  auto executable = driver.load(kernel, driver.compiler().compile(kernel, target));
+  auto executable = driver.load(compiler.compile(kernel, target));
   uint64_t in_bytes = in.size() * 8, out_bytes = out.size() * 8;
   runtime::Address memory = driver.allocate(in_bytes + out_bytes + 128);
   runtime::Launch launch;
@@ -191,13 +192,14 @@ Finding judge(const std::vector<bool>& good, const std::string& device) {
 
 }  // namespace
 
-void measure_rounding(runtime::Driver& driver, runtime::Target& target) {
+void measure_rounding(runtime::Driver& driver, const runtime::Compiler& compiler,
+                      runtime::Target& target) {
   static std::mutex mutex;
   static std::map<std::string, Finding> known;
   std::lock_guard lock(mutex);
   auto it = known.find(target.device);
   if (it == known.end())
-    it = known.emplace(target.device, judge(run(driver, target), target.device)).first;
+    it = known.emplace(target.device, judge(run(driver, compiler, target), target.device)).first;
   const Finding& f = it->second;
   std::ranges::copy(f.fma_exact, target.traits.fma_exact);
   target.traits.div_exact = f.div_exact;

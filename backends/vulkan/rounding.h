@@ -1,11 +1,12 @@
 #pragma once
-#include "quern/runtime/backend.h"
+#include "quern/runtime/compiler.h"
 
 namespace quern::vulkan {
 
 /// Runs + − × ÷ √ fma and conversions on hard cases on the device, since Vulkan does not promise
 /// how they round: sets the traits fma_exact, div_exact and sqrt_exact, and strict_refusal, of
 /// `target`. Measured once per device name in a process.
-void measure_rounding(runtime::Driver& driver, runtime::Target& target);
+void measure_rounding(runtime::Driver& driver, const runtime::Compiler& compiler,
+                      runtime::Target& target);
 
 }  // namespace quern::vulkan

@@ -35,13 +35,12 @@ Layout layout(const Kernel& kernel) {
   return out;
 }
 
-std::array<uint64_t, 2> reciprocals(const Task& task, std::span<const uint64_t> extents) {
+std::array<uint64_t, 2> reciprocals(uint32_t innermost, std::span<const uint64_t> extents) {
   uint64_t total = 1;
   for (uint64_t extent : extents) total *= extent;
   if (extents.size() < 2 || is_wide(total)) return {0, 0};
-  const size_t next =
-      task.innermost + 1u == extents.size() ? extents.size() - 2 : extents.size() - 1;
-  return {reciprocal(extents[task.innermost]), reciprocal(extents[next])};
+  const size_t next = innermost + 1 == extents.size() ? extents.size() - 2 : extents.size() - 1;
+  return {reciprocal(extents[innermost]), reciprocal(extents[next])};
 }
 
 std::vector<Combination> combinations(uint64_t iterations) {

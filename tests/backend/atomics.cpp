@@ -36,7 +36,7 @@ struct OnEachWithAtomics : test::OnDriver {
 
 Program legalised(runtime::Driver& driver, const std::string& text) {
   auto kernel = parse(text);
-  legalise_atomics(*kernel, driver.target().traits);
+  legalise_atomics(*kernel, test::target(driver).traits);
   return Program(driver, *kernel);
 }
 

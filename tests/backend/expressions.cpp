@@ -33,10 +33,10 @@ class Expressions {
     b_.at_end(task_.body);
     in_ = b_.arg(abi::head_bytes, Type::address);
     out_ = b_.arg(abi::head_bytes + 8, Type::address);
-    Value* index = test::open_iterations(b_, task_, driver.target().traits.walk);
+    Value* index = test::open_iterations(b_, task_, test::target(driver).traits.walk);
     bytes_ = b_.mul(index, b_.integer(Type::i64, 8));
     for (Type t : test::scalar_types()) {
-      for (const Row& row : test::rows_of(t, driver.target().traits)) rows_.push_back(row);
+      for (const Row& row : test::rows_of(t, test::target(driver).traits)) rows_.push_back(row);
       std::vector<Bits> edges = test::interesting(t);
       for (size_t k = 0; k < width; k++) {
         Known v{b_.read(place(in_, input_.size() / lanes), t, 1), {}};
@@ -63,7 +63,7 @@ class Expressions {
     }
     b_.yield();
     kernel_.tasks.push_back(task_);
-    widen_halves(kernel_, driver_.target().traits);
+    widen_halves(kernel_, test::target(driver_).traits);
     Buffer in(driver_, input_), out(driver_, results_.size() * lanes * 8);
     Program(driver_, kernel_).entry(0, in).entry(1, out).run(0, lanes);
     std::vector<Bits> got = out.read<Bits>();
@@ -158,7 +158,7 @@ std::string with_constants(runtime::Driver& driver, Type from, Type t) {
   b.at_end(task.body);
   Value* in = b.arg(abi::head_bytes, Type::address);
   Value* out = b.arg(abi::head_bytes + 8, Type::address);
-  Value* index = test::open_iterations(b, task, driver.target().traits.walk);
+  Value* index = test::open_iterations(b, task, test::target(driver).traits.walk);
   Value* bytes = b.mul(index, b.integer(Type::i64, 8));
   auto place = [&](Value* base, size_t column) {
     return b.offset(b.offset(base, bytes), b.integer(Type::i64, int64_t(8 * column * count)));
@@ -170,7 +170,7 @@ std::string with_constants(runtime::Driver& driver, Type from, Type t) {
     bool first;
   };
   std::vector<Case> cases;
-  for (const Row& row : test::rows_of(t, driver.target().traits)) {
+  for (const Row& row : test::rows_of(t, test::target(driver).traits)) {
     if (row.operands.size() != 2) continue;
     for (Bits c : constants)
       for (bool first : {false, true}) {
@@ -182,7 +182,7 @@ std::string with_constants(runtime::Driver& driver, Type from, Type t) {
   }
   b.yield();
   kernel.tasks.push_back(task);
-  widen_halves(kernel, driver.target().traits);
+  widen_halves(kernel, test::target(driver).traits);
   Buffer values(driver, inputs), results(driver, cases.size() * count * 8);
   Program(driver, kernel).entry(0, values).entry(1, results).run(0, count);
   std::vector<Bits> got = results.read<Bits>();

@@ -130,7 +130,7 @@ std::unique_ptr<Kernel> kernel_of(Type t, const std::vector<Row>& rows, size_t t
 
 TEST_CASE_METHOD(OnEachLowering,
                  "every element-wise operation at every type equals its definition") {
-  const TargetTraits& target = driver.target().traits;
+  const TargetTraits& target = test::target(driver).traits;
   size_t tested = 0;
   for (Type t : scalar_types()) {
     std::vector<Row> rows = rows_of(t, target);
@@ -183,7 +183,7 @@ TEST_CASE_METHOD(OnEachLowering, "constants fold to the same values") {
     b.at_end(task.body);
     Value* out = b.arg(abi::head_bytes, Type::address);
     std::vector<Folded> all;
-    for (const Row& row : rows_of(t, driver.target().traits))
+    for (const Row& row : rows_of(t, test::target(driver).traits))
       for (int repeat = 0; repeat < 6; repeat++) {
         Folded f{row, {}};
         std::vector<Value*> operands;
@@ -198,7 +198,7 @@ TEST_CASE_METHOD(OnEachLowering, "constants fold to the same values") {
       }
     b.yield();
     kernel.tasks.push_back(task);
-    widen_halves(kernel, driver.target().traits);
+    widen_halves(kernel, test::target(driver).traits);
     Buffer results(driver, std::vector<Bits>(all.size()));
     Program(driver, kernel).entry(0, results).run();
     std::vector<Bits> got = results.read<Bits>();

@@ -16,7 +16,7 @@ std::string assembly(const std::string& op, const std::string& type, uint32_t wo
   auto kernel =
       ir::parse(test::each(driver, "%at = arg<64> : address\n%v = arg<72> : " + type,
                            "%old = rmw." + op + "<1> %at, %v : " + type, " modes=contract"));
-  return driver.compiler().listing(*kernel, target, "asm");
+  return test::compiler(driver).listing(*kernel, target, "asm");
 }
 
 int locks(const std::string& code) {

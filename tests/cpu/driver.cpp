@@ -52,7 +52,7 @@ TEST_CASE("large local arrays work, too large ones are refused") {
 TEST_CASE("listings of LLVM and of machine code") {
   auto kernel = ir::parse(test::add_one);
   auto text = [&](const char* kind) {
-    return driver("cpu").compiler().listing(*kernel, driver("cpu").target(), kind);
+    return test::compiler(driver("cpu")).listing(*kernel, driver("cpu").target(), kind);
   };
   CHECK_THAT(text("llvm"), contains("define void @task_0"));
   CHECK_THAT(text("llvm-optimised"), contains("define void @task_0"));

@@ -28,7 +28,7 @@ std::string chains(int alive, int operations) {
 int pieces(const std::string& text) {
   auto kernel = ir::parse(text);
   runtime::Driver& driver = test::driver("cpu");
-  const std::string code = driver.compiler().listing(*kernel, driver.target(), "llvm");
+  const std::string code = test::compiler(driver).listing(*kernel, driver.target(), "llvm");
   int count = 0;
   for (size_t at = code.find("define internal"); at != std::string::npos;
        at = code.find("define internal", at + 1))

@@ -15,7 +15,7 @@ runtime::Driver& driver() { return test::driver("cpu"); }
 /// How many instructions of the optimised code match `pattern`.
 int count(const std::string& text, const std::string& pattern) {
   auto kernel = ir::parse(text);
-  std::string code = driver().compiler().listing(*kernel, driver().target(), "asm");
+  std::string code = test::compiler(driver()).listing(*kernel, driver().target(), "asm");
   std::regex expression(pattern);
   return int(std::distance(std::sregex_iterator(code.begin(), code.end(), expression), {}));
 }
@@ -147,7 +147,7 @@ TEST_CASE("a parallel loop over memory that may overlap needs no check of it") {
   for (const char* x : {"0", "1"}) CHECK(count(saxpy(x, "1"), "vfmadd\\w+ps[^\n]*[yz]mm") >= 1);
   // one compare of pointers would be a `cmp` of two addresses read from the arguments
   auto kernel = ir::parse(saxpy("1", "1"));
-  std::string code = driver().compiler().listing(*kernel, driver().target(), "llvm-optimised");
+  std::string code = test::compiler(driver()).listing(*kernel, driver().target(), "llvm-optimised");
   CHECK(code.find("vector.memcheck") == std::string::npos);
 }
 

@@ -74,19 +74,17 @@ TEST_CASE_METHOD(OnEachVendor, "devices of the library that the environment name
   CHECK(targets[0].device == "Recorder");
   CHECK(targets[1].device == "Recorder (2)");
   for (const runtime::Target& t : targets) {
-    CHECK(t.key != 0);
     CHECK(t.traits.walk == ir::Task::element);
     CHECK(!t.traits.narrow_atomics);
     CHECK((t.traits.fma_exact[0] && t.traits.float_atomic_add[1] && t.traits.half_conversions));
     CHECK(t.max_allocation == recorder.memory);
-    auto driver = vendor.open(t, namer(), nullptr);
+    auto driver = vendor.open(t, nullptr);
     CHECK(driver->target().device == t.device);
-    CHECK(&driver->compiler() == &namer());
     CHECK(driver->host_pointer(64) == nullptr);
   }
   runtime::Target absent = targets[0];
   absent.device = "another";
-  CHECK_THAT(message_of([&] { vendor.open(absent, namer(), nullptr); }),
+  CHECK_THAT(message_of([&] { vendor.open(absent, nullptr); }),
              contains("'another' is not present"));
   unsetenv(vendor.environment);
 }
@@ -135,7 +133,7 @@ TEST_CASE_METHOD(OnEachVendor, "several threads share a driver") {
   std::atomic<int> right = 0;
   for (int t = 0; t < 8; t++)
     threads.emplace_back([&, t] {
-      auto executable = driver->load(code.kernel, code.image);
+      auto executable = driver->load(code.on(*driver));
       for (int round = 0; round < 20; round++) {
         size_t bytes = size_t(4096 + 700'000 * (t % 4));
         Address at = driver->allocate(bytes);

@@ -72,41 +72,44 @@ TEST_CASE_METHOD(OnEachVendor, "memory left over goes with the driver") {
 TEST_CASE_METHOD(OnEachVendor, "an image that the driver does not take is an error in its words") {
   auto driver = open();
   Code code{serial(), element()};
-  runtime::Image bad = code.image;
+  runtime::Image bad = code.on(*driver);
   std::memcpy(bad.code.data(), "bad", 3);
-  CHECK_THROWS_AS(driver->load(code.kernel, bad), InternalError);
-  std::string text = message_of([&] { driver->load(code.kernel, bad); });
+  CHECK_THROWS_AS(driver->load(bad), InternalError);
+  std::string text = message_of([&] { driver->load(bad); });
   if (std::string(vendor.name) == "CUDA") {
     CHECK_THAT(text, contains("CUDA_ERROR_INVALID_PTX") && contains("line 1: no such instruction"));
   } else {
     CHECK_THAT(text, contains("hipErrorInvalidKernelFile"));
   }
-  CHECK_THROWS_AS(driver->load(code.kernel, {}), InternalError);
+  runtime::Image none = code.on(*driver);
+  none.code.clear();
+  CHECK_THROWS_AS(driver->load(none), InternalError);
   if (std::string(vendor.name) == "HIP") {
-    runtime::Image cut;  // the beginning of a code object whose sections would follow
+    runtime::Image cut = none;  // the beginning of a code object whose sections would follow
     cut.code.resize(64);
     const unsigned char beginning[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
     std::memcpy(cut.code.data(), beginning, sizeof beginning);
     cut.code[40] = std::byte(200);
     int asked = recorder.calls["load_module"];
-    CHECK_THROWS_AS(driver->load(code.kernel, cut), InternalError);
+    CHECK_THROWS_AS(driver->load(cut), InternalError);
     cut.code.resize(63);
-    CHECK_THROWS_AS(driver->load(code.kernel, cut), InternalError);
+    CHECK_THROWS_AS(driver->load(cut), InternalError);
     CHECK(recorder.calls["load_module"] == asked);
   }
-  Code one{serial()};
-  CHECK_THROWS_AS(driver->load(code.kernel, one.image), InternalError);
-  CHECK_THAT(message_of([&] { driver->load(code.kernel, one.image); }), contains("task_1"));
+  runtime::Image one = code.on(*driver);
+  one.code = Code{serial()}.on(*driver).code;
+  CHECK_THROWS_AS(driver->load(one), InternalError);
+  CHECK_THAT(message_of([&] { driver->load(one); }), contains("task_1"));
   recorder.failures["load_module"] = {recorder.calls["load_module"] + 1, 209};
-  CHECK_THROWS_AS(driver->load(code.kernel, code.image), Error);
-  driver->load(code.kernel, code.image);
+  CHECK_THROWS_AS(driver->load(code.on(*driver)), Error);
+  driver->load(code.on(*driver));
 }
 
 TEST_CASE_METHOD(OnEachVendor, "a block that is too large is an error at its loop") {
   recorder.max_threads = 512;
   auto driver = open();
   Code code{element(1024)};
-  CHECK_THAT(message_of([&] { driver->load(code.kernel, code.image); }),
+  CHECK_THAT(message_of([&] { driver->load(code.on(*driver)); }),
              contains("loop.cpp:7: a block of 1024 iterations") && contains("at most 512"));
 }
 
@@ -116,8 +119,8 @@ TEST_CASE_METHOD(OnEachVendor,
   recorder.faulty_launch = 2;
   auto driver = open();
   Code good{{serial()}, "good"}, wild{{serial()}, "wild"};
-  auto first = driver->load(good.kernel, good.image);
-  auto second = driver->load(wild.kernel, wild.image);
+  auto first = driver->load(good.on(*driver));
+  auto second = driver->load(wild.on(*driver));
   Address at = driver->allocate(64), other = driver->allocate(64);
   Command commands[] = {launch(*first, 0, 1, at), launch(*second, 0, 1, at)};
   driver->wait(driver->submit({&commands[0], 1}));
@@ -139,7 +142,7 @@ TEST_CASE_METHOD(OnEachVendor,
   says_so([&] { driver->allocate(64); });
   says_so([&] { driver->upload(at, data); });
   says_so([&] { driver->download(data, at); });
-  says_so([&] { driver->load(good.kernel, good.image); });
+  says_so([&] { driver->load(good.on(*driver)); });
   CHECK_NOTHROW(driver->release(at));
 }
 
@@ -147,7 +150,7 @@ TEST_CASE_METHOD(OnEachVendor, "where several kernels may have broken the device
   recorder.faulty_launch = 1;
   auto driver = open();
   Code a{{serial()}, "a"}, b{{serial()}, "b"};
-  auto first = driver->load(a.kernel, a.image), second = driver->load(b.kernel, b.image);
+  auto first = driver->load(a.on(*driver)), second = driver->load(b.on(*driver));
   Address at = driver->allocate(64);
   Command commands[] = {launch(*first, 0, 1), launch(*second, 0, 1), launch(*first, 0, 1)};
   driver->submit(commands);
@@ -163,7 +166,7 @@ TEST_CASE_METHOD(OnEachVendor, "any call of the library's may fail, and all is g
   std::vector<std::byte> data = numbers(1 << 16);
   auto use = [&] {
     auto driver = open();
-    auto executable = driver->load(code.kernel, code.image);
+    auto executable = driver->load(code.on(*driver));
     Address at = driver->allocate(1 << 16), other = driver->allocate(100);
     driver->upload(at, data);
     std::vector<Command> batch(10, launch(*executable, 1, 100, other));

@@ -24,7 +24,7 @@ class Batches : public OnEachVendor {
 
   Code code{serial(), element()};
   std::unique_ptr<gpu::Driver> driver = open();
-  std::unique_ptr<runtime::Executable> executable = driver->load(code.kernel, code.image);
+  std::unique_ptr<runtime::Executable> executable = driver->load(code.on(*driver));
   Address x = driver->allocate(64), y = driver->allocate(64);
   ~Batches() {
     driver->release(x);

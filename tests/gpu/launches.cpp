@@ -26,7 +26,7 @@ void run(gpu::Driver& driver, const Launch& launch) {
 TEST_CASE_METHOD(OnEachVendor, "loops are spread over the device") {
   auto driver = open();  // 10 multiprocessors of 8 blocks of 256 threads
   Code code{serial(), element(), element(96), chunked(), once(), once(96)};
-  auto executable = driver->load(code.kernel, code.image);
+  auto executable = driver->load(code.on(*driver));
   struct Case {
     uint32_t task;
     uint64_t iterations, grain;
@@ -56,7 +56,7 @@ TEST_CASE_METHOD(OnEachVendor, "a grid stays within the device's limits") {
   recorder.resident = 1 << 24;
   auto driver = open();
   Code code{element(), chunked()};
-  auto executable = driver->load(code.kernel, code.image);
+  auto executable = driver->load(code.on(*driver));
   run(*driver, launch(*executable, 0, 1ull << 50));
   // 10 * 2^24 * 4 blocks would fill this device.
   CHECK(recorder.launches.at(0).grid[0] == ir::abi::max_threads / 256);
@@ -70,7 +70,7 @@ TEST_CASE_METHOD(OnEachVendor, "a grid stays within the device's limits") {
 TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
   auto driver = open();
   Code code{chunked()}, other{{element()}, "other"};
-  auto executable = driver->load(code.kernel, code.image);
+  auto executable = driver->load(code.on(*driver));
   Address args = driver->allocate(64), guard = driver->allocate(8);
   Command zero[] = {Fill{args, 64, 0}, Fill{guard, 8, 0}, Fill{guard + 4, 4, 3}};
   driver->submit(zero);
@@ -92,7 +92,7 @@ TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
   run(*driver, l);
   CHECK(recorder.calls["launch"] == 2);
 
-  auto elements = driver->load(other.kernel, other.image);
+  auto elements = driver->load(other.on(*driver));
   Launch e = launch(*elements, 0, 35, args, 1);
   e.words = {123, 456};
   e.asks = false;
@@ -109,7 +109,7 @@ TEST_CASE_METHOD(OnEachVendor, "an argument block by value is read when it is su
   Code code{serial(), element()};
   REQUIRE(ir::takes_value(code.kernel, driver->target().traits));
   recorder.first_bytes = ir::abi::layout(code.kernel).bytes;
-  auto executable = driver->load(code.kernel, code.image);
+  auto executable = driver->load(code.on(*driver));
   std::vector<std::byte> block = numbers(recorder.first_bytes), before = block;
   Launch l = launch(*executable, 1, 1000, reinterpret_cast<Address>(block.data()));
   std::vector<Command> commands(20, l);  // enough for a graph, which would keep the first block
@@ -165,7 +165,7 @@ TEST_CASE_METHOD(OnEachVendor, "blocks that are large, or of many tasks, lie in 
   CHECK(!ir::takes_value(large.kernel, traits));
   large.kernel.bindings.resize(500);
   CHECK(ir::takes_value(large.kernel, traits));
-  auto executable = driver->load(many.kernel, many.image);
+  auto executable = driver->load(many.on(*driver));
   Address args = driver->allocate(64);
   Command zero = Fill{args, 64, 0};
   driver->submit({&zero, 1});
@@ -178,7 +178,7 @@ TEST_CASE_METHOD(OnEachVendor, "blocks that are large, or of many tasks, lie in 
 TEST_CASE_METHOD(OnEachVendor, "commands and batches run in order") {
   auto driver = open();
   Code code{serial()};
-  auto executable = driver->load(code.kernel, code.image);
+  auto executable = driver->load(code.on(*driver));
   Address x = driver->allocate(4), y = driver->allocate(4);
   std::vector<Command> commands = {Fill{x, 4, 7}, launch(*executable, 0, 1, x), Copy{y, x, 4},
                                    launch(*executable, 0, 1, x)};
@@ -202,7 +202,7 @@ TEST_CASE_METHOD(OnEachVendor, "commands and batches run in order") {
 TEST_CASE_METHOD(OnEachVendor, "done comes true by asking alone") {
   auto driver = open();
   Code code{serial()};
-  auto executable = driver->load(code.kernel, code.image);
+  auto executable = driver->load(code.on(*driver));
   Ticket last = 0;
   for (int k = 0; k < 200; k++) {
     Command command = launch(*executable, 0, 1);
@@ -220,8 +220,8 @@ TEST_CASE_METHOD(OnEachVendor,
                  "equal images are loaded once, and unloaded when nothing runs them") {
   auto driver = open();
   Code code{serial()}, other{{serial()}, "other"};
-  auto a = driver->load(code.kernel, code.image), b = driver->load(code.kernel, code.image);
-  auto c = driver->load(other.kernel, other.image);
+  auto a = driver->load(code.on(*driver)), b = driver->load(code.on(*driver));
+  auto c = driver->load(other.on(*driver));
   CHECK(recorder.calls["load_module"] == 2);
   Command command = launch(*a, 0, 1);
   Ticket ticket = driver->submit({&command, 1});
@@ -231,7 +231,7 @@ TEST_CASE_METHOD(OnEachVendor,
   driver->wait(ticket);
   CHECK(recorder.launches.size() == 1);
   CHECK(recorder.live["modules"] == 1);
-  a = driver->load(code.kernel, code.image);
+  a = driver->load(code.on(*driver));
   CHECK(recorder.calls["load_module"] == 3);
   driver.reset();  // programs may outlive their driver
   CHECK(recorder.live["modules"] == 2);
@@ -242,7 +242,7 @@ TEST_CASE_METHOD(OnEachVendor, "memory is given back when the work before is don
   auto driver = open();
   CHECK(recorder.calls["pool_set"] == recorder.pools);  // so that the pool keeps memory
   Code code{serial()};
-  auto executable = driver->load(code.kernel, code.image);
+  auto executable = driver->load(code.on(*driver));
   Address x = driver->allocate(4), y = driver->allocate(4);
   Command commands[] = {Fill{x, 4, 0}, launch(*executable, 0, 1, x), Copy{y, x, 4}};
   driver->submit(commands);

@@ -17,14 +17,16 @@ recording::Recorder& fresh_recorder(const Vendor& vendor) {
 
 class Namer : public runtime::Compiler {
  public:
-  runtime::Image compile(const ir::Kernel& kernel, const runtime::Target&) const override {
-    std::string text = "module of " + kernel.name;
-    for (size_t k = 0; k < kernel.tasks.size(); k++) text += " task_" + std::to_string(k);
-    auto bytes = std::as_bytes(std::span(text.c_str(), text.size() + 1));
-    return {std::vector<std::byte>(bytes.begin(), bytes.end())};
-  }
   std::string listing(const ir::Kernel&, const runtime::Target&, std::string_view) const override {
     return {};
+  }
+
+ protected:
+  std::vector<std::byte> code(const ir::Kernel& kernel, const runtime::Target&) const override {
+    std::string text = "module of " + kernel.name;
+    for (size_t k = 0; k < kernel.tasks.size(); k++) text += " " + runtime::task_symbol(k);
+    auto bytes = std::as_bytes(std::span(text.c_str(), text.size() + 1));
+    return {bytes.begin(), bytes.end()};
   }
 };
 
@@ -40,11 +42,6 @@ const std::vector<Vendor>& vendors() {
        [](const std::string& name, std::string& why) { return rocm::load_api({name}, why); },
        rocm::target_of, rocm::devices, rocm::open}};
   return all;
-}
-
-const runtime::Compiler& namer() {
-  static const Namer compiler;
-  return compiler;
 }
 
 OnEachVendor::OnEachVendor()
@@ -71,13 +68,16 @@ std::unique_ptr<gpu::Driver> OnEachVendor::open(size_t device, bool by_value) {
   gpu::Properties p = gpu::describe_all(*api(), why).at(device);
   runtime::Target target = vendor.target(p);
   if (!by_value) target.traits.value_bytes = 0;
-  return std::make_unique<gpu::Driver>(api(), p, target, namer());
+  return std::make_unique<gpu::Driver>(api(), p, target);
 }
 
 Code::Code(std::initializer_list<ir::Task> tasks, const std::string& name) {
   kernel.name = name;
   kernel.tasks = tasks;
-  image = namer().compile(kernel, {});
+}
+
+runtime::Image Code::on(const runtime::Driver& driver) const {
+  return Namer().compile(kernel, driver.target());
 }
 
 namespace {

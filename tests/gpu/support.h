@@ -1,6 +1,7 @@
 #pragma once
 // Drivers on the stand-ins for the vendors' libraries.
 #include "backends/gpu/driver.h"
+#include "quern/runtime/compiler.h"
 #include "tests/catch.h"
 #include "tests/gpu/recording/recording.h"
 #include "tests/message_of.h"
@@ -14,13 +15,9 @@ struct Vendor {
   std::shared_ptr<const gpu::Api> (*load)(const std::string& library, std::string& why);
   runtime::Target (*target)(const gpu::Properties&);
   std::vector<runtime::Target> (*devices)(std::string& why);
-  std::unique_ptr<runtime::Driver> (*open)(const runtime::Target&, const runtime::Compiler&,
-                                           const runtime::Native::Handles*);
+  std::unique_ptr<runtime::Driver> (*open)(const runtime::Target&, const runtime::Native::Handles*);
 };
 const std::vector<Vendor>& vendors();
-
-/// Its images have the functions of a kernel's tasks, as far as the stand-ins ask.
-const runtime::Compiler& namer();
 
 /// Each test runs on each vendor's stand-in, from a new beginning. Afterwards nothing may live in
 /// it any more, and nothing may have happened that a real library forbids.
@@ -41,11 +38,12 @@ class OnEachVendor {
   std::shared_ptr<const gpu::Api> api_;
 };
 
-/// A lowered kernel with tasks of these kinds, and an image that has their functions.
+/// A lowered kernel with tasks of these kinds.
 struct Code {
   explicit Code(std::initializer_list<ir::Task> tasks, const std::string& name = "k");
+  /// An image for a driver, whose code has the tasks' functions, as far as the stand-ins ask.
+  runtime::Image on(const runtime::Driver& driver) const;
   ir::Kernel kernel;
-  runtime::Image image;
 };
 /// A launch of `iterations` in chunks of `grain`.
 runtime::Launch launch(const runtime::Executable& executable, uint32_t task, uint64_t iterations,

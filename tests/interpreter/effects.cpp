@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/interpreter/compiler.h"
 #include "backends/interpreter/random.h"
 #include "quern/ir/text.h"
-#include "quern/runtime/backend.h"
 #include "tests/catch.h"
 #include "tests/interpreter/launch.h"
 #include "tests/interpreter/stages.h"
@@ -195,10 +195,11 @@ TEST_CASE("the interpreter as a device") {
       yield
     })");
   split(*k);
-  runtime::Image image = driver->compiler().compile(*k, targets[0]);
-  CHECK(driver->compiler().listing(*k, targets[0], "ir").find("kernel @k") != std::string::npos);
-  CHECK_THROWS_AS(driver->compiler().listing(*k, targets[0], "ptx"), Error);
-  auto executable = driver->load(*k, image);
+  runtime::Image image = interpreter::compiler().compile(*k, targets[0]);
+  CHECK(interpreter::compiler().listing(*k, targets[0], "ir").find("kernel @k") !=
+        std::string::npos);
+  CHECK_THROWS_AS(interpreter::compiler().listing(*k, targets[0], "ptx"), Error);
+  auto executable = driver->load(image);
 
   runtime::Address memory = driver->allocate(4 * 6);
   CHECK(memory % 64 == 0);

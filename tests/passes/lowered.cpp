@@ -130,7 +130,7 @@ class Machine {
         run(task.body);
       }
     } else if (total > 0) {
-      const auto [reciprocal, next] = abi::reciprocals(task, extents);
+      const auto [reciprocal, next] = abi::reciprocals(task.innermost, extents);
       builtin_ = {};
       builtin(Builtin::reciprocal) = reciprocal;
       builtin(Builtin::next_reciprocal) = next;

@@ -18,7 +18,6 @@ class Noting : public Driver {
   explicit Noting(std::vector<bool>& asked) : asked_(asked) {}
 
   const Target& target() const override { return target_; }
-  const Compiler& compiler() const override { throw InternalError("compiles nothing"); }
   Address allocate(uint64_t bytes) override {
     auto memory = std::make_unique<std::byte[]>(bytes);
     const Address address = reinterpret_cast<Address>(memory.get());
@@ -26,7 +25,7 @@ class Noting : public Driver {
     return address;
   }
   void release(Address address) override { memory_.erase(address); }
-  std::unique_ptr<Executable> load(const ir::Kernel&, const Image&) override { return nullptr; }
+  std::unique_ptr<Executable> load(const Image&) override { return nullptr; }
   Ticket submit(std::span<const Command> commands) override {
     for (const Command& command : commands) {
       if (auto* l = std::get_if<Launch>(&command)) asked_.push_back(l->asks);

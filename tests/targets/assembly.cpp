@@ -4,7 +4,7 @@
 
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
-#include "runtime/variant.h"
+#include "runtime/compile/compile.h"
 #include "tools/gpus/gpus.h"
 
 namespace quern::test {

@@ -1,6 +1,5 @@
 #include "tests/targets/code_object.h"
 
-#include "backends/llvm/codegen.h"
 #include "backends/llvm/toolchain.h"
 #include "quern/ir/abi.h"
 #include "tools/gpus/code_object.h"
@@ -39,7 +38,7 @@ std::string fault_of_code_object(const std::vector<std::byte>& code, const ir::K
   if (!object.undefined.empty()) return "it leaves " + object.undefined[0] + " undefined";
   const uint64_t first = ir::takes_value(kernel, target.traits) ? ir::abi::layout(kernel).bytes : 8;
   for (size_t k = 0; k < kernel.tasks.size(); k++) {
-    std::string fault = fault_of_kernel(object.kernels[k], codegen::task_symbol(k), first);
+    std::string fault = fault_of_kernel(object.kernels[k], runtime::task_symbol(k), first);
     if (!fault.empty()) return fault;
   }
   return "";

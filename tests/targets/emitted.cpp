@@ -6,7 +6,7 @@
 #include "backends/rocm/compiler.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
-#include "runtime/variant.h"
+#include "runtime/compile/compile.h"
 #include "tests/catch.h"
 #include "tests/targets/assembly.h"
 #include "tools/gpus/gpus.h"

@@ -4,7 +4,7 @@
 
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
-#include "runtime/variant.h"
+#include "runtime/compile/compile.h"
 #include "tests/catch.h"
 #include "tools/gpus/ptxas.h"
 #include "tools/gpus/record.h"

@@ -11,7 +11,7 @@
 #include "quern/error.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
-#include "runtime/variant.h"
+#include "runtime/compile/compile.h"
 #include "tests/catch.h"
 #include "tests/targets/toolbox.h"
 

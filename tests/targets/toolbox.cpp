@@ -5,7 +5,7 @@
 #include <map>
 #include <string_view>
 
-#include "runtime/variant.h"
+#include "runtime/compile/compile.h"
 #include "tests/targets/code_object.h"
 #include "tools/gpus/gpus.h"
 #include "tools/gpus/ptxas.h"

@@ -3,6 +3,8 @@
 #include <cstdlib>
 
 #include "backends/vulkan/api.h"
+#include "backends/vulkan/codegen.h"
+#include "backends/vulkan/compiler.h"
 #include "backends/vulkan/grid.h"
 #include "quern/error.h"
 #include "tests/catch.h"
@@ -110,8 +112,8 @@ TEST_CASE("atomics that lowering should have replaced are internal errors") {
   auto refused = [](const std::string& body) {
     auto kernel = ir::parse(test::serial("%p = arg<64> : address\n" + body));
     Driver& d = driver();
-    CHECK_THROWS_AS(d.compiler().compile(*kernel, d.target()), InternalError);
-    return message_of([&] { d.compiler().compile(*kernel, d.target()); });
+    CHECK_THROWS_AS(test::compiler(d).compile(*kernel, d.target()), InternalError);
+    return message_of([&] { test::compiler(d).compile(*kernel, d.target()); });
   };
   CHECK_THAT(refused("%v = constant<1> : u8\n%o = rmw.add<1> %p, %v : u8"),
              contains("add of type u8"));
@@ -127,18 +129,18 @@ TEST_CASE("what the device lacks is an error") {
     %p = arg<64> : address
     %v = constant<1> : u64
     %o = rmw.add<1> %p, %v : u64)"));
-  CHECK_THAT(message_of([&] { driver().compiler().compile(*kernel, poor); }),
+  CHECK_THAT(message_of([&] { test::compiler(driver()).compile(*kernel, poor); }),
              contains("no 64-bit atomics"));
 }
 
 TEST_CASE("an image that is a little too short or too long is an internal error") {
   auto kernel = ir::parse(test::add_one);
   Driver& d = driver();
-  const Image image = d.compiler().compile(*kernel, d.target());
+  const Image image = test::compiler(d).compile(*kernel, d.target());
   for (size_t bytes : {image.code.size() - 1, image.code.size() + 4}) {
     Image damaged = image;
     damaged.code.resize(bytes);
-    CHECK_THROWS_AS(d.load(*kernel, damaged), InternalError);
+    CHECK_THROWS_AS(d.load(damaged), InternalError);
   }
   expect_usable(d);
 }
@@ -157,7 +159,7 @@ TEST_CASE("addresses outside device memory are refused where the host can see th
 TEST_CASE("listings") {
   auto kernel = ir::parse(test::add_one);
   auto text = [&](const char* kind) {
-    return driver().compiler().listing(*kernel, driver().target(), kind);
+    return test::compiler(driver()).listing(*kernel, driver().target(), kind);
   };
   CHECK_THAT(text("spirv"), contains("OpEntryPoint GLCompute"));
   CHECK_THAT(text("spirv"), contains("OpConvertUToPtr"));

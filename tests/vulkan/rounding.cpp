@@ -26,17 +26,17 @@ TEST_CASE("the rounding probe says of fma what fma does") {
     p.entry(0, out).entry(1, bits_of_real(a, t)).entry(2, bits_of_real(-product, t)).run();
     Bits got = truncate(out.first<uint64_t>(), t);
     bool fused = (t == Type::f32 ? f32_of(got) : f64_of(got)) == std::ldexp(1.0, -2 * bits);
-    const auto& exact = driver.target().traits.fma_exact;
+    const auto& exact = test::target(driver).traits.fma_exact;
     CHECK(exact[t == Type::f64] == fused);
   }
 }
 
 TEST_CASE("strict mode is refused only for a stated reason") {
   runtime::Driver& driver = test::driver("vulkan");
-  runtime::Target t = driver.target();
+  runtime::Target t = test::target(driver);
   std::string found = t.strict_refusal;
   t.strict_refusal = "not measured";
-  vulkan::measure_rounding(driver, t);
+  vulkan::measure_rounding(driver, test::compiler(driver), t);
   CHECK(t.strict_refusal == found);
   if (!found.empty()) CHECK(found.find(t.device) != std::string::npos);
 }

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/runtime/backend.h"
+#include "quern/runtime/compiler.h"
 
 namespace quern::gpus {
 

@@ -4,7 +4,6 @@
 
 #include <regex>
 
-#include "backends/llvm/codegen.h"
 #include "quern/error.h"
 #include "tools/gpus/code_object.h"
 #include "tools/gpus/ptxas.h"
@@ -43,7 +42,7 @@ std::vector<Resources> of_ptx(const runtime::Image& image, const ir::Kernel& ker
   std::map<std::string, int64_t> sizes = code_sizes(assembled.cubin);
   std::vector<Resources> all;
   for (size_t k = 0; k < kernel.tasks.size(); k++) {
-    std::string name = codegen::task_symbol(k);
+    std::string name = runtime::task_symbol(k);
     size_t from = assembled.log.find("entry function '" + name + "'");
     if (from == std::string::npos) throw Error("ptxas says nothing of " + name);
     size_t to = assembled.log.find("entry function '", from + 1);

@@ -67,6 +67,12 @@ const std::vector<runtime::Driver*>& drivers() {
   return all;
 }
 
+const runtime::Compiler& compiler(const runtime::Driver& driver) {
+  return runtime::compiler_of(driver.target().backend);
+}
+
+runtime::Target target(runtime::Driver& driver) { return compiler(driver).target_on(driver); }
+
 std::vector<runtime::Driver*> lowering_drivers() {
   std::vector<runtime::Driver*> all = drivers();
   std::erase_if(all, [](auto* d) { return d->target().traits.walk == ir::Task::unlowered; });
@@ -84,8 +90,9 @@ Program::Program(runtime::Driver& driver, const ir::Kernel& kernel) : driver_(dr
   ir::Binding entry;
   entry.components = {{Type::u64, Type::u64}};
   while (ir::abi::layout(*whole).bytes < args_.size() * 8) whole->bindings.push_back(entry);
-  takes_value_ = ir::takes_value(*whole, driver.target().traits);
-  executable_ = driver.load(*whole, driver.compiler().compile(*whole, driver.target()));
+  const runtime::Image image = compiler(driver).compile(*whole, target(driver));
+  takes_value_ = image.takes_value;
+  executable_ = driver.load(image);
   block_ = driver.allocate(args_.size() * 8);
 }
 

@@ -10,7 +10,7 @@
 
 #include "quern/ir/builder.h"
 #include "quern/ir/text.h"
-#include "quern/runtime/backend.h"
+#include "quern/runtime/compiler.h"
 #include "tests/catch.h"
 #include "tests/message_of.h"
 
@@ -25,6 +25,10 @@ const std::vector<runtime::Driver*>& drivers();
 std::vector<runtime::Driver*> lowering_drivers();
 /// Throws where the back end is not present.
 runtime::Driver& driver(std::string_view backend);
+
+/// The compiler for a driver, and what it compiles for there.
+const runtime::Compiler& compiler(const runtime::Driver& driver);
+runtime::Target target(runtime::Driver& driver);
 
 struct OnDriver {
   explicit OnDriver(runtime::Driver& d)

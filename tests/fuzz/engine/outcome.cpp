@@ -6,7 +6,8 @@
 #include <deque>
 #include <limits>
 
-#include "runtime/variant.h"
+#include "runtime/compile/compile.h"
+#include "runtime/loaded.h"
 
 namespace quern::fuzz {
 
@@ -217,25 +218,26 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   runtime::Driver& driver = device->driver();
   std::shared_ptr<Kernel> kernel = clone(*program.kernel);
   if (kernel->level == Level::recorded) finish_recording(*kernel);
-  auto variant = std::make_shared<runtime::Variant>(device, kernel, signature(program));
+  const runtime::Target target = runtime::compiler_of(device->target().backend).target_on(driver);
+  auto loaded = std::make_shared<runtime::Loaded>(
+      device, runtime::compile(*kernel, signature(program), target), runtime::WideImage());
   std::deque<Memory> memory;
   Bases bases = place(program, *kernel, [&](const Storage& s, const std::vector<std::byte>& bytes) {
     return memory.emplace_back(driver, s, bytes).address();
   });
-  std::shared_ptr<runtime::Block> block = runtime::Variant::take_block(variant);
-  block->variant = variant.get();
-  fill(program, *variant->kernel, block->args(), bases);
+  std::shared_ptr<runtime::Block> block = runtime::Loaded::take_block(loaded);
+  fill(program, *kernel, block->args(), bases);
   runtime::LaunchRecord launch;
   launch.number = launch.since_seed = launch_number;
   launch.seed = seed;
-  runtime::execute(*variant, *block, launch);
+  runtime::execute(*loaded, *block, launch);
   driver.wait(block->last);
 
   Outcome out;
   for (const Memory& m : memory) out.fields.push_back(m.elements());
   std::vector<Bits> results(std::max<size_t>(kernel->results.size(), 1));
   if (!kernel->results.empty())
-    driver.download(std::as_writable_bytes(std::span(results)), variant->frame(*block));
+    driver.download(std::as_writable_bytes(std::span(results)), loaded->frame(*block));
   add_results(out, *kernel, results);
 
   abi::ErrorRecord error;
@@ -247,7 +249,7 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   if (!entries.empty())
     driver.download(std::as_writable_bytes(std::span(entries)),
                     device->print_ring() + offsetof(abi::PrintRing, entries));
-  add_lines(out, variant->kernel->sites, entries);
+  add_lines(out, loaded->image->sites, entries);
   write(driver, device->print_ring(), uint64_t(0));
   return out;
 }

@@ -12,6 +12,10 @@
 
 namespace quern::ir::abi {
 
+/// Counts the changes of what launches and code agree on: whatever this file says, and the words
+/// that a driver passes to a task.
+inline constexpr uint32_t version = 1;
+
 // Fixed head, byte offsets.
 inline constexpr uint32_t frame_address = 0;    ///< address: frame cells, 8 bytes each
 inline constexpr uint32_t scratch_address = 8;  ///< address: partial values of reductions
@@ -69,9 +73,10 @@ constexpr bool is_wide(uint64_t iterations) { return iterations >> 31; }
 /// Of a launch of an element or combine task: numbers below 2^31 leave room in 32 bits for one
 /// stride.
 inline constexpr uint64_t max_threads = uint64_t(1) << 31;
-/// Builtins `reciprocal` and `next_reciprocal` of an element task, whose domain has these extents;
+/// Builtins `reciprocal` and `next_reciprocal` of an element task, whose domain has these extents
+/// and whose innermost axis (Task::innermost) is this one;
 /// 0 for those of a wide launch.
-std::array<uint64_t, 2> reciprocals(const Task& task, std::span<const uint64_t> extents);
+std::array<uint64_t, 2> reciprocals(uint32_t innermost, std::span<const uint64_t> extents);
 
 /// Partial values lie in scratch in rows: row k at byte 8·R·k, R the reductions of the task. A
 /// chunk of 1,024 iterations leaves 32 rows, one a lane.

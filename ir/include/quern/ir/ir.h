@@ -218,6 +218,7 @@ struct Modes {
   bool checked = false;
   bool strict = false;
   bool contract = true;  ///< a*b+c may become an fma (never in strict)
+  bool operator==(const Modes&) const = default;
 };
 
 enum class Level : uint8_t {

@@ -58,6 +58,7 @@ struct Signature {
   std::vector<Field> fields;  ///< one per binding (scalars: defaults)
   Modes modes;
   bool wide = false;  ///< element tasks may be launched with 2^31 iterations or more
+  bool operator==(const Signature&) const = default;
 };
 
 /// Called after each pass with its name; the fuzzer runs the interpreter here.

@@ -30,6 +30,7 @@ struct LaunchRecord {
   /// Key of its random numbers: the device's seed, and the launches since it was set.
   uint32_t seed = 0, since_seed = 0;
   std::shared_ptr<const Reporter> reporter;
+
  private:
   friend class Device;
   uint64_t begun = 0, submitted = 0;          ///< when, counted by the device; 0: not yet

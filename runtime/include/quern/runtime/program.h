@@ -1,40 +1,13 @@
 #pragma once
 #include <map>
 
-#include "quern/runtime/storage.h"
+#include "quern/runtime/compiler.h"
+#include "quern/runtime/launch.h"
 
 namespace quern::runtime {
 
-/// What is passed for one binding: the bits of a scalar, or a field's storage.
-struct Argument {
-  uint64_t bits = 0;
-  std::shared_ptr<Storage> storage;
-};
-
-struct Variant;
-struct Block;
-
-/// The results of a launch; reading waits for it. May be read from several threads.
-class Outcome {
- public:
-  Outcome(std::shared_ptr<Device> device, std::shared_ptr<const LaunchRecord> launch,
-          std::shared_ptr<Block> block, size_t count);
-  ~Outcome();
-  /// Bits of result `k`. Where a check ended the launch, or one before it so that it did nothing,
-  /// every call throws what the check found.
-  uint64_t result(size_t k);
-
- private:
-  std::shared_ptr<Device> device_;
-  std::shared_ptr<const LaunchRecord> launch_;
-  std::mutex mutex_;
-  std::shared_ptr<Block> block_;
-  std::vector<uint64_t> values_;
-  bool read_ = false;
-};
-
-/// A recorded kernel and what was compiled from it: one variant for each device, mode and pattern
-/// of overlapping arguments, whatever the sizes. May be launched from several threads.
+/// A recorded kernel and what was compiled from it: an image for each signature, loaded once on each
+/// device, whatever the sizes. May be launched from several threads.
 class Program {
  public:
   /// Takes a kernel at level `recorded` or `structured`.
@@ -48,27 +21,27 @@ class Program {
   /// results.
   std::shared_ptr<Outcome> launch(std::span<const Argument> arguments, ir::Modes modes, Loc loc,
                                   const std::shared_ptr<Device>& fallback = nullptr);
+  /// The image that such a launch would run.
+  std::shared_ptr<const Image> image(std::span<const Argument> arguments, ir::Modes modes, Loc loc,
+                                     const std::shared_ptr<Device>& fallback = nullptr);
   /// Compiles for a device and distinct arguments; the text of `kind` (see Compiler::listing).
   std::string listing(Device& device, ir::Modes modes, std::string_view kind);
-  /// Variants compiled so far.
+  /// Images loaded so far, on all devices.
   size_t variants() const;
 
  private:
-  void check_arguments(std::span<const Argument> arguments, Loc loc) const;
+  struct OnDevice;
   std::shared_ptr<Device> device_of(std::span<const Argument> arguments, Loc loc,
                                     const std::shared_ptr<Device>& fallback) const;
-  std::shared_ptr<Variant> variant(const std::shared_ptr<Device>& device,
-                                   const ir::Signature& signature,
-                                   std::span<const Argument> arguments);
+  OnDevice& on(const std::shared_ptr<Device>& device);
+  std::shared_ptr<Loaded> variant(const std::shared_ptr<Device>& device,
+                                  const ir::Signature& signature);
 
-  struct NarrowExtent {
-    uint32_t binding, axis;
-    Loc loc;
-  };
   std::shared_ptr<const ir::Kernel> kernel_;
-  std::vector<NarrowExtent> narrow_;  ///< extents the kernel reads as 32-bit integers
+  std::vector<Image::Parameter> parameters_;
   mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Variant>> variants_;
+  std::vector<std::unique_ptr<OnDevice>> devices_;
+  std::map<std::string, std::shared_ptr<const Image>> images_;  ///< by Image::signature
 };
 
 }  // namespace quern::runtime

@@ -65,8 +65,6 @@ class Storage {
   const ir::Signature::Field& facts() const { return facts_; }
   /// Binding::alignment of the memory that the field has now.
   uint32_t alignment() const;
-  /// Equal for equal facts; empty for the usual layout.
-  const std::string& facts_key() const { return facts_key_; }
   /// The entries of quern/ir/abi.h.
   Address base(uint32_t component) const;
   int64_t stride(uint32_t component, uint32_t axis) const;
@@ -162,7 +160,6 @@ class Storage {
   std::vector<Component> places_;
   std::shared_ptr<Memory> memory_;
   ir::Signature::Field facts_;
-  std::string facts_key_;
   uint64_t steps_ = 0;  ///< components side by side: offset and strides, joined by bitwise or
   Loc loc_;
 };

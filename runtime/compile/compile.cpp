@@ -1,0 +1,77 @@
+#include "runtime/compile/compile.h"
+
+#include <atomic>
+
+namespace quern::runtime {
+
+using namespace ir;
+
+namespace {
+/// Of one run of a region; a loop counts as eight rounds.
+uint64_t operations_of(const Region* region) {
+  uint64_t sum = 0;
+  for (const Inst* inst = region->first; inst && sum < 1u << 20; inst = inst->next) {
+    const bool repeats = inst->op == Op::loop || inst->op == Op::while_;
+    sum += info(inst->op).library ? 16 : 1;
+    for (const Region* r : inst->regions) sum += operations_of(r) * (repeats ? 8 : 1);
+  }
+  return sum;
+}
+
+std::atomic<VariantHook> variant_hook = nullptr;
+}  // namespace
+
+void set_variant_hook(VariantHook hook) { variant_hook = hook; }
+
+void tell_variant_hook(const Kernel& source, const Signature& signature) {
+  if (VariantHook hook = variant_hook) hook(source, signature);
+}
+
+Prepared prepare(const Kernel& kernel, const Signature& signature, const Target& target) {
+  if (signature.modes.strict) expect_ordered(kernel, signature);
+  std::unique_ptr<Kernel> copy = clone(kernel);
+  copy->modes = signature.modes;
+  if (target.optimise)
+    optimise(*copy);
+  else
+    split(*copy);
+  std::vector<uint64_t> operations;
+  for (const Task& task : copy->tasks) operations.push_back(operations_of(task.body));
+  if (target.traits.walk != Task::unlowered)
+    lower(*copy, signature, target.traits);
+  else
+    bind(*copy, signature);
+  if (target.traits.walk == Task::unlowered && target.traits.stoppable) add_stop_sites(*copy);
+  operations.resize(copy->tasks.size());  // lowering adds tasks that combine
+  return {std::move(copy), std::move(operations)};
+}
+
+std::vector<Image::Parameter> parameters_of(const Kernel& source) {
+  std::vector<Image::Parameter> all;
+  for (const Binding& b : source.bindings)
+    all.push_back({b.kind == Binding::field, b.rank, b.components, b.name, {}});
+  for (const Region* root : roots(source))
+    walk(const_cast<Region*>(root), [&](const Inst* inst) {
+      if (inst->op == Op::extent && bit_width(inst->type()) < 64)
+        all[inst->binding()].narrow.push_back({inst->axis(), inst->loc});
+    });
+  return all;
+}
+
+std::shared_ptr<const Image> compile(const Kernel& source, const Signature& signature,
+                                     const Target& target) {
+  if (signature.modes.strict && !target.strict_refusal.empty())
+    throw Error(source.loc, "strict mode cannot be kept on device " + target.backend + ": " +
+                                target.strict_refusal);
+  Prepared prepared = prepare(source, signature, target);
+  auto image =
+      std::make_shared<Image>(compiler_of(target.backend).compile(*prepared.kernel, target));
+  image->signature = signature_text(signature, target);
+  image->made_for = signature;
+  image->parameters = parameters_of(source);
+  for (size_t k = 0; k < image->tasks.size(); k++)
+    image->tasks[k].operations = prepared.operations[k];
+  return image;
+}
+
+}  // namespace quern::runtime

@@ -1,0 +1,109 @@
+// What an image says of a lowered kernel.
+#include <algorithm>
+#include <unordered_map>
+
+#include "quern/ir/text.h"
+#include "quern/runtime/compiler.h"
+
+namespace quern::runtime {
+
+using namespace ir;
+
+namespace {
+
+/// Throws InternalError for an instruction that the host cannot evaluate.
+HostExpression expression_of(const Kernel& kernel, const Region* region,
+                             const abi::Layout& layout) {
+  HostExpression out;
+  std::unordered_map<const Value*, uint32_t> number;
+  for (const Inst* inst = region->first; inst && inst != region->last; inst = inst->next) {
+    HostExpression::Step step;
+    step.op = inst->op;
+    step.result = inst->type();
+    const auto argument = [&](uint32_t offset) {
+      step.source = HostExpression::argument;
+      step.imm = offset;
+    };
+    switch (inst->op) {
+      case Op::constant:
+        step.source = HostExpression::constant;
+        step.imm = inst->imm;
+        break;
+      case Op::param: argument(layout.places[inst->binding()].value()); break;
+      case Op::extent: argument(layout.places[inst->binding()].extent(inst->axis())); break;
+      case Op::first: argument(layout.places[inst->binding()].first(inst->axis())); break;
+      case Op::load:
+        if (kernel.bindings[inst->binding()].kind != Binding::frame || inst->operand_count() != 0)
+          throw InternalError("a task's domain reads a field: " + print(inst));
+        step.source = HostExpression::cell;
+        step.imm = inst->component() * 8;
+        out.reads_frame = true;
+        break;
+      default:
+        if (!is_pure(inst->op) || info(inst->op).library || inst->operand_count() > 3)
+          throw InternalError("a task's domain holds what the host cannot evaluate: " +
+                              print(inst));
+        step.count = uint8_t(inst->operand_count());
+        for (size_t k = 0; k < inst->operand_count(); k++)
+          step.operands[k] = number.at(inst->operand(k));
+        step.operand = inst->operand(inst->operand_count() - 1)->type;
+    }
+    number[inst->result()] = uint32_t(out.steps.size());
+    out.steps.push_back(step);
+  }
+  for (const Use& use : region->last->operands) out.results.push_back(number.at(use.value));
+  return out;
+}
+
+bool combines(const Region* body) {
+  bool found = false;
+  walk(const_cast<Region*>(body), [&](const Inst* inst) { found |= inst->is(Op::block_reduce); });
+  return found;
+}
+
+}  // namespace
+
+Image Compiler::compile(const Kernel& kernel, const Target& target) const {
+  Image image;
+  image.kernel = kernel.name;
+  image.loc = kernel.loc;
+  image.backend = target.backend;
+  image.isa = target.isa;
+  image.one_thread = target.workers == 1 && target.traits.walk == Task::chunked;
+  image.made_for.modes = kernel.modes;
+  for (const Binding& b : kernel.bindings)
+    if (b.kind != Binding::frame)
+      image.parameters.push_back({b.kind == Binding::field, b.rank, b.components, b.name, {}});
+  image.layout = abi::layout(kernel);
+  image.takes_value = takes_value(kernel, target.traits);
+  image.frame_bytes = kernel.frame_bytes();
+  image.results = kernel.results;
+  image.schedule = kernel.schedule;
+  image.sites = kernel.sites;
+  for (const Task& task : kernel.tasks) {
+    Image::Task t;
+    t.kind = task.kind;
+    t.walk = task.walk;
+    t.rank = task.rank;
+    t.innermost = task.innermost;
+    t.once = task.once;
+    t.lanes = task.lanes;
+    t.combines = task.body && combines(task.body);
+    t.block_size = task.options.block;
+    t.reductions = uint32_t(task.reductions.size());
+    t.grain = task.grain;
+    if (task.domain) t.domain = expression_of(kernel, task.domain, image.layout);
+    t.loc = task.loc;
+    image.tasks.push_back(std::move(t));
+  }
+  image.code = code(kernel, target);
+  return image;
+}
+
+const Compiler& compiler_of(const std::string& backend) {
+  for (const CompilerEntry& entry : compilers())
+    if (entry.backend == backend) return *entry.compiler;
+  throw InternalError("no compiler for the back end " + backend);
+}
+
+}  // namespace quern::runtime

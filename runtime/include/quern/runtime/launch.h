@@ -1,0 +1,56 @@
+#pragma once
+// Launches of kernels that were compiled before.
+#include <functional>
+
+#include "quern/runtime/storage.h"
+
+namespace quern::runtime {
+
+/// What is passed for one parameter: the bits of a scalar, or a field's storage.
+struct Argument {
+  uint64_t bits = 0;
+  std::shared_ptr<Storage> storage;
+};
+
+struct Loaded;
+struct Block;
+
+/// The results of a launch; reading waits for it. May be read from several threads.
+class Outcome {
+ public:
+  Outcome(std::shared_ptr<Device> device, std::shared_ptr<const LaunchRecord> launch,
+          std::shared_ptr<Block> block, size_t count);
+  ~Outcome();
+  /// Bits of result `k`. Where a check ended the launch, or one before it so that it did nothing,
+  /// every call throws what the check found.
+  uint64_t result(size_t k);
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<const LaunchRecord> launch_;
+  std::mutex mutex_;
+  std::shared_ptr<Block> block_;
+  std::vector<uint64_t> values_;
+  bool read_ = false;
+};
+
+/// Makes the image for launches of 2^31 iterations and more, when the first of them comes.
+using WideImage = std::function<std::shared_ptr<const Image>()>;
+
+/// An image on a device, ready to be launched. May be launched from several threads.
+class LoadedKernel {
+ public:
+  /// Throws Error with `loc` where the device does not run the image. Without a `wide` image, which
+  /// some kernels want on some devices, such launches are errors.
+  LoadedKernel(std::shared_ptr<Device> device, std::shared_ptr<const Image> image, Loc loc = {},
+               WideImage wide = {});
+  const Image& image() const;
+  /// Throws Error with `loc` for arguments that do not fit, or are laid out or overlap otherwise
+  /// than the image was made for; may return before the kernel ends. Null where it has no results.
+  std::shared_ptr<Outcome> launch(std::span<const Argument> arguments, Loc loc = {}) const;
+
+ private:
+  std::shared_ptr<Loaded> loaded_;
+};
+
+}  // namespace quern::runtime

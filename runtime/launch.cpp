@@ -1,0 +1,190 @@
+#include "quern/runtime/launch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/loaded.h"
+
+namespace quern::runtime {
+
+using namespace ir;
+
+std::string describe(const Image::Parameter& parameter, size_t index) {
+  return parameter.name.empty() ? "argument " + std::to_string(index + 1) : parameter.name;
+}
+
+Signature signature_of(std::span<const Argument> arguments, Modes modes) {
+  Signature s;
+  s.modes = modes;
+  s.fields.resize(arguments.size());
+  auto root = [&](uint32_t k) {
+    while (s.fields[k].alias_class != k) k = s.fields[k].alias_class;
+    return k;
+  };
+  for (uint32_t k = 0; k < arguments.size(); k++) {
+    const Storage* storage = arguments[k].storage.get();
+    if (storage) {
+      s.fields[k] = storage->facts();
+      s.fields[k].alignment = storage->alignment();
+    }
+    s.fields[k].alias_class = k;
+    if (!storage) continue;
+    for (uint32_t other = 0; other < k; other++) {
+      if (!arguments[other].storage || !storage->overlaps(*arguments[other].storage)) continue;
+      uint32_t a = root(other), b = root(k);
+      s.fields[std::max(a, b)].alias_class = std::min(a, b);
+    }
+  }
+  for (uint32_t k = 0; k < s.fields.size(); k++) s.fields[k].alias_class = root(k);
+  return s;
+}
+
+void check_arguments(const std::string& kernel, std::span<const Image::Parameter> parameters,
+                     std::span<const Argument> arguments, Loc loc) {
+  if (arguments.size() != parameters.size())
+    throw Error(loc, "kernel '" + kernel + "' has " + std::to_string(parameters.size()) +
+                         " parameters, launched with " + std::to_string(arguments.size()));
+  for (size_t k = 0; k < arguments.size(); k++) {
+    const Image::Parameter& p = parameters[k];
+    const Storage* s = arguments[k].storage.get();
+    if (!p.is_field) continue;
+    if (!s) throw Error(loc, describe(p, k) + " is a field without memory");
+    s->expect_alive(loc);
+    if (s->shape().size() != p.rank)
+      throw Error(loc, describe(p, k) + " has " + std::to_string(s->shape().size()) +
+                           " axes, the kernel wants " + std::to_string(p.rank));
+    for (const Image::Parameter::Narrow& n : p.narrow) {
+      const int64_t extent = s->shape()[n.axis], first = s->first(n.axis);
+      if (first > 0 && extent <= INT32_MAX && first + extent > INT32_MAX)
+        throw Error(n.loc, "the indices of axis " + std::to_string(n.axis) + " of " +
+                               describe(p, k) + " go from " + std::to_string(first) + " to " +
+                               std::to_string(first + extent - 1) +
+                               ", farther than a 32-bit index reaches; loop over x.wide()");
+      if (extent > INT32_MAX)
+        throw Error(n.loc, "axis " + std::to_string(n.axis) + " of " + describe(p, k) + " has " +
+                               std::to_string(extent) +
+                               " elements, more than a 32-bit index reaches; loop over x.wide()");
+    }
+  }
+}
+
+namespace {
+
+void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, std::byte* args) {
+  auto put = [&](uint32_t offset, uint64_t v) { std::memcpy(args + offset, &v, 8); };
+  for (size_t k = 0; k < arguments.size(); k++) {
+    const abi::Place& place = kernel.image->layout.places[k];
+    const Storage* s = arguments[k].storage.get();
+    if (!s) {
+      put(place.value(), arguments[k].bits);
+      continue;
+    }
+    for (uint32_t c = 0; c < s->components().size(); c++) {
+      put(place.base(c), s->base(c));
+      for (uint32_t axis = 0; axis < place.rank; axis++)
+        put(place.stride(c, axis), uint64_t(s->stride(c, axis)));
+    }
+    for (uint32_t axis = 0; axis < place.rank; axis++) {
+      put(place.extent(axis), uint64_t(s->shape()[axis]));
+      put(place.first(axis), uint64_t(s->first(axis)));
+      put(place.origin(axis), uint64_t(s->origin(axis)));
+    }
+  }
+}
+
+/// Code made for `made` runs on such a field: an alignment of more is one.
+bool runs_on(Signature::Field made, const Signature::Field& given) {
+  if (made.alignment == 0 || given.alignment % made.alignment != 0) return false;
+  made.alignment = given.alignment;
+  return made == given;
+}
+
+bool same(const std::vector<ir::Storage>& a, const std::vector<ir::Storage>& b) {
+  return std::ranges::equal(a, b, [](const ir::Storage& x, const ir::Storage& y) {
+    return x.value == y.value && x.storage == y.storage;
+  });
+}
+
+void expect_fit(const Image& image, std::span<const Argument> arguments, Loc loc) {
+  check_arguments(image.kernel, image.parameters, arguments, loc);
+  for (size_t k = 0; k < arguments.size(); k++) {
+    const Image::Parameter& p = image.parameters[k];
+    if (!p.is_field && arguments[k].storage)
+      throw Error(loc, describe(p, k) + " is a field, the kernel wants a scalar");
+    if (p.is_field && !same(p.components, arguments[k].storage->components()))
+      throw Error(loc, describe(p, k) + " has elements of another type than the kernel wants");
+  }
+  const Signature given = signature_of(arguments, image.made_for.modes);
+  for (size_t k = 0; k < arguments.size(); k++) {
+    const Signature::Field& made =
+        k < image.made_for.fields.size() ? image.made_for.fields[k] : Signature::Field();
+    if (made.alias_class != given.fields[k].alias_class)
+      throw Error(loc, describe(image.parameters[k], k) +
+                           " shares elements with other arguments than the kernel '" +
+                           image.kernel + "' was compiled for");
+    if (!runs_on(made, given.fields[k]))
+      throw Error(loc, describe(image.parameters[k], k) +
+                           " lies in memory otherwise than the kernel '" + image.kernel +
+                           "' was compiled for");
+  }
+}
+
+}  // namespace
+
+Outcome::Outcome(std::shared_ptr<Device> device, std::shared_ptr<const LaunchRecord> launch,
+                 std::shared_ptr<Block> block, size_t count)
+    : device_(std::move(device)),
+      launch_(std::move(launch)),
+      block_(std::move(block)),
+      values_(count) {}
+Outcome::~Outcome() = default;
+
+uint64_t Outcome::result(size_t k) {
+  std::lock_guard lock(mutex_);
+  if (!read_) {
+    device_->download(std::as_writable_bytes(std::span(values_)), block_->loaded->frame(*block_));
+    read_ = true;
+    block_.reset();
+  }
+  device_->expect_success(*launch_);
+  return values_.at(k);
+}
+
+std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
+                                std::span<const Argument> arguments) {
+  const std::shared_ptr<Device>& device = kernel->device;
+  std::shared_ptr<Block> block = Loaded::take_block(kernel);
+  fill_arguments(*kernel, arguments, block->args());
+  struct Launched {
+    Device& device;
+    std::shared_ptr<LaunchRecord> record;
+    ~Launched() { device.end_launch(*record); }
+  } launched{*device, device->begin_launch(kernel->reporter)};
+  execute(*kernel, *block, *launched.record);
+  const size_t results = kernel->image->results.size();
+  if (results == 0) return nullptr;
+  return std::make_shared<Outcome>(device, launched.record, std::move(block), results);
+}
+
+LoadedKernel::LoadedKernel(std::shared_ptr<Device> device, std::shared_ptr<const Image> image,
+                           Loc loc, WideImage wide) {
+  try {
+    loaded_ = std::make_shared<Loaded>(std::move(device), std::move(image), std::move(wide));
+  } catch (const Error& e) {
+    throw Error(e.loc().line ? e.loc() : loc, e.message());
+  }
+}
+
+const Image& LoadedKernel::image() const { return *loaded_->image; }
+
+std::shared_ptr<Outcome> LoadedKernel::launch(std::span<const Argument> arguments, Loc loc) const {
+  expect_fit(*loaded_->image, arguments, loc);
+  for (const Argument& a : arguments)
+    if (a.storage && a.storage->shared_device() != loaded_->device)
+      throw Error(loc, "kernel '" + loaded_->image->kernel + "' is loaded on device " +
+                           loaded_->device->name() + ", and a field is on " +
+                           a.storage->device().name());
+  return runtime::launch(loaded_, arguments);
+}
+
+}  // namespace quern::runtime

@@ -1,0 +1,70 @@
+#pragma once
+#include <mutex>
+
+#include "quern/runtime/launch.h"
+
+namespace quern::runtime {
+
+/// Memory of one launch: argument block and frame (one allocation; where tasks take the
+/// block by value only the frame), and scratch that grows.
+struct Block {
+  Loaded* loaded = nullptr;
+  Address memory = 0;              ///< 0 where there is nothing to hold
+  std::byte* host = nullptr;       ///< the host's view of `memory`, or null
+  std::vector<std::byte> staging;  ///< argument block and frame where the host has no view
+  Address scratch = 0;
+  uint64_t scratch_bytes = 0;
+  Ticket last = 0;
+
+  std::byte* args() { return host ? host : staging.data(); }
+};
+
+/// An image on a device, and the memory of its launches.
+struct Loaded {
+  Loaded(std::shared_ptr<Device> device, std::shared_ptr<const Image> image, WideImage wide);
+  ~Loaded();
+  Loaded(const Loaded&) = delete;
+
+  /// A block that the host may fill in: no launch is being submitted with it, no result of it is
+  /// still to be read, and where the host writes to the device's memory no launch runs on it. It
+  /// comes back when the last reference goes.
+  static std::shared_ptr<Block> take_block(const std::shared_ptr<Loaded>& self);
+  /// The code of the kernel's element tasks for 2^31 iterations and more, made and loaded at the
+  /// first such launch. Throws Error where there is none.
+  const Executable& wide();
+  /// Where the frame of a launch is on the device.
+  Address frame(const Block& block) const {
+    return image->takes_value ? block.memory : block.memory + frame_offset;
+  }
+
+  const std::shared_ptr<Device> device;
+  const std::shared_ptr<const Image> image;
+  const std::shared_ptr<const Reporter> reporter;
+  const uint32_t frame_offset, block_bytes;  ///< of argument block and frame on the host
+  const std::unique_ptr<Executable> executable;
+
+ private:
+  void give_back(std::unique_ptr<Block> block);
+  WideImage make_wide_;
+  std::once_flag load_wide_;
+  std::unique_ptr<Executable> wide_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Block>> free_;
+};
+
+/// The signature of a launch with these arguments. Fields that may share elements get the class of
+/// the first of them.
+ir::Signature signature_of(std::span<const Argument> arguments, ir::Modes modes);
+/// Throws Error with `loc` for arguments that the kernel's code, however specialised, cannot take.
+void check_arguments(const std::string& kernel, std::span<const Image::Parameter> parameters,
+                     std::span<const Argument> arguments, Loc loc);
+/// What messages call parameter `index`.
+std::string describe(const Image::Parameter& parameter, size_t index);
+
+/// Runs the kernel; the arguments fit its image. Null where it has no results.
+std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
+                                std::span<const Argument> arguments);
+/// Fills in the block's head and runs the schedule. Returns when everything is submitted.
+void execute(Loaded& kernel, Block& block, LaunchRecord& launch);
+
+}  // namespace quern::runtime
