@@ -1,9 +1,8 @@
 // Memory, slots and what reaches the host.
 #include <algorithm>
 
-#include "backends/interpreter/machine.h"
 #include "backends/interpreter/memory.h"
-#include "backends/interpreter/random.h"
+#include "backends/interpreter/thread.h"
 
 namespace quern::interpreter {
 
@@ -20,10 +19,6 @@ Bits convert(Bits v, Type from, Type to) {
 uint64_t position(Bits bits, Type t) { return is_signed(t) ? uint64_t(to_signed(bits, t)) : bits; }
 }  // namespace
 
-Bits Machine::cell_address(uint64_t cell) const {
-  return read_at<Bits>(args_, abi::frame_address) + 8 * cell;
-}
-
 namespace {
 /// Bytes from the start of the innermost block to a position on an axis; the position becomes the
 /// number of the outermost block.
@@ -38,25 +33,25 @@ uint64_t within_block(const Placement& layout, uint32_t axis, uint32_t width, ui
 }
 }  // namespace
 
-bool Machine::locate_cell(const Step& s, size_t indices, Location& to) {
+bool Thread::locate_cell(const Step& s, size_t indices, Location& to) {
   uint64_t cell = s.inst->component();
   if (indices) cell += position(operand(s, 0), s.inst->operand(0)->type);
   if (cell >= kernel_.frame.size()) return false;
-  to = {cell_address(cell), s.elem, stored(s.elem)};
+  to = {launch_.cell_address(cell), s.elem, stored(s.elem)};
   return true;
 }
 
-bool Machine::locate(const Step& s, size_t indices, Location& to) {
+bool Thread::locate(const Step& s, size_t indices, Location& to) {
   const Binding& binding = kernel_.bindings[s.inst->binding()];
   if (binding.kind == Binding::frame) return locate_cell(s, indices, to);
   const abi::Place& place = code_.layout.places[s.inst->binding()];
   uint32_t component = s.inst->component();
   const Storage& storage = binding.components[component];
-  Bits address = read_at<Bits>(args_, place.base(component));
+  Bits address = read_at<Bits>(launch_.args, place.base(component));
   for (uint32_t axis = 0; axis < place.rank; axis++) {
     uint64_t at = position(operand(s, axis), s.inst->operand(axis)->type);
-    uint64_t extent = read_at<uint64_t>(args_, place.extent(axis));
-    uint64_t first = read_at<uint64_t>(args_, place.first(axis));
+    uint64_t extent = read_at<uint64_t>(launch_.args, place.extent(axis));
+    uint64_t first = read_at<uint64_t>(launch_.args, place.first(axis));
     if (at - first >= extent) {
       const Bits values[] = {at, axis, extent, first};
       std::string what = "index " + std::to_string(int64_t(at)) + " on axis " +
@@ -67,9 +62,9 @@ bool Machine::locate(const Step& s, size_t indices, Location& to) {
       out_of_range(s, std::span(values).first(binding.zero_based ? 3 : 4), what);
       return false;
     }
-    uint64_t stride = read_at<uint64_t>(args_, place.stride(component, axis));
+    uint64_t stride = read_at<uint64_t>(launch_.args, place.stride(component, axis));
     if (binding.layout.has_blocks(axis)) {
-      at += read_at<uint64_t>(args_, place.origin(axis));
+      at += read_at<uint64_t>(launch_.args, place.origin(axis));
       address += within_block(binding.layout, axis, byte_size(stored(storage.storage)), at);
     }
     address += at * stride;
@@ -78,7 +73,7 @@ bool Machine::locate(const Step& s, size_t indices, Location& to) {
   return true;
 }
 
-Bits* Machine::element(const Step& s, bool indexed) {
+Bits* Thread::element(const Step& s, bool indexed) {
   Bits first = operand(s, 0);
   if (!indexed) return &slots_[first];
   uint64_t count = s.inst->operand(0)->inst->imm;
@@ -91,41 +86,48 @@ Bits* Machine::element(const Step& s, bool indexed) {
   return nullptr;
 }
 
-void Machine::load(const Step& s) {
+void Thread::load(const Step& s) {
   Location at;
   if (!locate(s, s.count, at)) return set(s, 0);
-  if (watches_races()) race(s, races_.read(at.address, {iteration_, s.inst}));
+  if (watches_races()) race(s, launch_.races.read(at.address, {iteration_, s.inst}));
   set(s, convert(read_memory(at.storage, at.address), at.storage, at.value));
 }
 
-void Machine::store(const Step& s) {
+void Thread::store(const Step& s) {
   Location at;
   if (!locate(s, s.count - 1, at)) return;
   Bits bits = convert(operand(s, s.count - 1), at.value, at.storage);
-  if (watches_races()) race(s, races_.write(at.address, {iteration_, s.inst, bits}));
+  if (watches_races()) race(s, launch_.races.write(at.address, {iteration_, s.inst, bits}));
   write_memory(at.storage, at.address, bits);
 }
 
-void Machine::atomic(const Step& s) {
+void Thread::atomic(const Step& s) {
   AtomicOp op = s.inst->atomic();
   size_t values = op == AtomicOp::cas ? 2 : op == AtomicOp::load ? 0 : 1;
   Location at;
   if (!locate(s, s.count - values, at)) return set(s, 0);
   if (watches_races())
-    race(s, races_.atomic(at.address, {iteration_, s.inst}, op != AtomicOp::load));
+    race(s, launch_.races.atomic(at.address, {iteration_, s.inst}, op != AtomicOp::load));
   Bits in[2] = {};
   for (size_t k = 0; k < values; k++)
     in[k] = convert(operand(s, s.count - values + k), at.value, at.storage);
   set(s, convert(update(op, at.storage, at.address, in), at.storage, at.value));
 }
 
-void Machine::rmw(const Step& s) {
+void Thread::rmw(const Step& s) {
   Bits in[2] = {};
   for (size_t k = 1; k < s.count; k++) in[k - 1] = operand(s, k);
-  set(s, update(s.inst->atomic(), s.elem, operand(s, 0), in));
+  set(s, update(s.inst->atomic(), s.elem, aligned_address(s), in));
 }
 
-Bits Machine::update(AtomicOp op, Type type, Bits address, const Bits (&in)[2]) {
+/// Of an access below access lowering: at its natural alignment.
+Bits Thread::aligned_address(const Step& s) const {
+  const Bits at = operand(s, 0);
+  if (at & (stored_bytes(s.elem) - 1)) throw InternalError("an address is not aligned");
+  return at;
+}
+
+Bits Thread::update(AtomicOp op, Type type, Bits address, const Bits (&in)[2]) {
   Bits old = read_memory(type, address);
   if (op == AtomicOp::cas) {
     if (old == in[0]) write_memory(type, address, in[1]);
@@ -135,19 +137,19 @@ Bits Machine::update(AtomicOp op, Type type, Bits address, const Bits (&in)[2]) 
   return old;
 }
 
-Bits Machine::arg(const Step& s) const {
-  Bits word = read_at<Bits>(args_, s.imm);
+Bits Thread::arg(const Step& s) const {
+  Bits word = read_at<Bits>(launch_.args, s.imm);
   return s.type == Type::address ? word : truncate(word, s.type);
 }
 
-Bits Machine::builtin(const Step& s) const {
+Bits Thread::builtin(const Step& s) const {
   switch (s.inst->builtin()) {
     case Builtin::chunk: return part_.chunk;
     case Builtin::begin: return part_.begin;
     case Builtin::end: return part_.end;
     case Builtin::thread: return part_.thread;
     case Builtin::threads: return part_.threads;
-    case Builtin::block_thread: return 0;
+    case Builtin::block_thread: return part_.block_thread;
     case Builtin::first_row:
     case Builtin::reciprocal: return part_.words[0];
     case Builtin::rows:
@@ -160,96 +162,68 @@ Bits Machine::builtin(const Step& s) const {
 
 // ---- what reaches the host
 
-bool Machine::failed() const { return state().load() != 0; }
-
-/// A task of several chunks or threads runs to its end when one of them has failed.
-bool Machine::may_start(const Task& task) const {
-  if (task.kind == Task::serial || !failed()) return !failed();
-  return state().load() == abi::claim(read_at<uint32_t>(args_, abi::launch_number), task_);
-}
-
-std::atomic_ref<uint32_t> Machine::state() const {
-  return std::atomic_ref(
-      reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(args_, abi::error_address))->state);
-}
-
-bool Machine::stops(Loc loc) const {
-  if (!polls_ || !(state().load() & abi::stop_bit)) return false;
-  const uint32_t launch = read_at<uint32_t>(args_, abi::launch_number);
-  uint32_t asked = abi::stop_bit;
-  if (!state().compare_exchange_strong(asked, abi::stop_bit | abi::claim(launch, task_)))
-    return true;
-  auto* record = reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(args_, abi::error_address));
-  auto here = std::ranges::find_if(kernel_.sites, [&](const Site& s) {
-    return s.kind == Site::stop && s.loc.line == loc.line &&
-           std::string_view(s.loc.file) == loc.file;
-  });
-  record->site = uint32_t(here - kernel_.sites.begin());
-  record->task = task_;
-  record->launch = launch;
-  return true;
-}
-
-void Machine::fail(const Step& s, std::span<const Bits> values) {
-  const uint32_t claim = abi::claim(read_at<uint32_t>(args_, abi::launch_number), task_);
+void Thread::fail(const Step& s, std::span<const Bits> values) {
+  const uint32_t claim =
+      abi::claim(read_at<uint32_t>(launch_.args, abi::launch_number), launch_.task);
   uint32_t clear = 0, asked = abi::stop_bit;
-  if (!state().compare_exchange_strong(clear, claim) &&
-      !state().compare_exchange_strong(asked, abi::stop_bit | claim))
+  if (!launch_.state().compare_exchange_strong(clear, claim) &&
+      !launch_.state().compare_exchange_strong(asked, abi::stop_bit | claim))
     return;
-  auto* record = reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(args_, abi::error_address));
+  auto* record =
+      reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(launch_.args, abi::error_address));
   record->site = s.inst->site;
-  record->task = task_;
+  record->task = launch_.task;
   record->iteration = int64_t(iteration_);
   record->count = uint32_t(std::min<size_t>(values.size(), abi::reported_values));
   for (uint32_t k = 0; k < record->count; k++) record->values[k] = values[k];
-  record->launch = read_at<uint32_t>(args_, abi::launch_number);
+  record->launch = read_at<uint32_t>(launch_.args, abi::launch_number);
 }
 
-void Machine::check(const Step& s) {
+void Thread::check(const Step& s) {
   if (operand(s, 0)) return;
   std::vector<Bits> values;
   for (size_t k = 1; k < s.count; k++) values.push_back(operand(s, k));
   fail(s, values);
 }
 
-void Machine::print(const Step& s) {
-  auto* ring = reinterpret_cast<abi::PrintRing*>(read_at<Bits>(args_, abi::print_address));
+void Thread::print(const Step& s) {
+  auto* ring = reinterpret_cast<abi::PrintRing*>(read_at<Bits>(launch_.args, abi::print_address));
   uint32_t number = ring->next++;
   if (number >= abi::print_capacity) return;
   abi::PrintEntry& entry = ring->entries[number];
   entry.site = s.inst->site;
   entry.count = std::min(s.count, abi::reported_values);
   for (uint32_t k = 0; k < entry.count; k++) entry.values[k] = operand(s, k);
-  entry.launch = read_at<uint32_t>(args_, abi::launch_number);
+  entry.launch = read_at<uint32_t>(launch_.args, abi::launch_number);
 }
 
-Bits Machine::random() {
-  uint32_t& calls = in_iteration_ ? calls_ : serial_calls;
+Bits Thread::random() {
+  uint32_t& calls = in_iteration_ ? calls_ : launch_.serial_calls;
   const uint32_t counter[4] = {uint32_t(iteration_), uint32_t(iteration_ >> 32), calls++, ordinal_};
-  const uint32_t key[2] = {read_at<uint32_t>(args_, abi::random_seed),
-                           read_at<uint32_t>(args_, abi::random_launch)};
+  const uint32_t key[2] = {read_at<uint32_t>(launch_.args, abi::random_seed),
+                           read_at<uint32_t>(launch_.args, abi::random_launch)};
   return philox(counter, key);
 }
 
 // ---- checks
 
-void Machine::find(Finding::Kind kind, const Step& s, const std::string& message, Loc other) {
-  if (report_ && report_->findings.size() < 100)
-    report_->findings.push_back({kind, s.inst->loc, other, message});
+void Thread::find(Finding::Kind kind, const Step& s, const std::string& message, Loc other) {
+  if (launch_.report && launch_.report->findings.size() < 100)
+    launch_.report->findings.push_back({kind, s.inst->loc, other, message});
 }
 
 /// Is a failure of `s` an error here? From `split` on failing operations have a site until their
 /// check stands in the code.
-bool Machine::claims(const Step& s) const {
-  return checked_ && (kernel_.level < Level::split || s.inst->site != no_site);
+bool Thread::claims(const Step& s) const {
+  return launch_.checked && (kernel_.level < Level::split || s.inst->site != no_site);
 }
 
-void Machine::out_of_range(const Step& s, std::span<const Bits> values, const std::string& what) {
-  if (options_.check_bounds) find(Finding::bounds, s, what);
+void Thread::out_of_range(const Step& s, std::span<const Bits> values, const std::string& what) {
+  if (launch_.options.check_bounds) find(Finding::bounds, s, what);
   if (claims(s)) fail(s, values);
 }
 
-void Machine::race(const Step& s, std::optional<Touch> before) {
+void Thread::race(const Step& s, std::optional<Touch> before) {
   if (!before) return;
   const Binding& binding = kernel_.bindings[s.inst->binding()];
   if (binding.kind == Binding::frame) return;
@@ -297,18 +271,18 @@ bool is_nan(Type t, Bits v) {
 
 }  // namespace
 
-void Machine::check_arithmetic(const Step& s, std::span<const Bits> args, Bits out) {
+void Thread::check_arithmetic(const Step& s, std::span<const Bits> args, Bits out) {
   std::string what(info(s.op).name);
   if (fails(s.op, s.operand, s.type, args)) {
     if (claims(s)) fail(s, s.op == Op::convert ? args : std::span<const Bits>());
-    if (options_.check_overflow)
+    if (launch_.options.check_overflow)
       find(Finding::overflow, s,
            s.op == Op::convert ? "a conversion does not fit into " + std::string(name(s.type))
                                : "integer division by zero");
-  } else if (options_.check_overflow && wraps(s.op, s.operand, args)) {
+  } else if (launch_.options.check_overflow && wraps(s.op, s.operand, args)) {
     find(Finding::overflow, s, what + " overflows " + std::string(name(s.type)));
   }
-  if (!options_.check_nan || !is_nan(s.type, out)) return;
+  if (!launch_.options.check_nan || !is_nan(s.type, out)) return;
   for (Bits a : args)
     if (is_nan(s.operand, a)) return;
   if (s.op != Op::bitcast) find(Finding::nan, s, what + " makes a NaN of numbers");

@@ -15,8 +15,8 @@ namespace {
 /// Runs the schedule of a kernel that has one.
 class Schedule {
  public:
-  Schedule(const Code& code, const Options& options, Machine& machine, std::byte* args)
-      : code_(code), kernel_(code.kernel), options_(options), machine_(machine), args_(args) {}
+  Schedule(const Kernel& kernel, const Options& options, Machine& machine, std::byte* args)
+      : kernel_(kernel), options_(options), machine_(machine), args_(args) {}
 
   void run(const std::vector<ir::Step>& steps) {
     for (const ir::Step& s : steps) {
@@ -33,58 +33,61 @@ class Schedule {
   }
 
  private:
-  bool cell(uint32_t k) const { return read_memory(Type::b1, machine_.cell_address(k)) != 0; }
+  bool cell(uint32_t k) const {
+    return read_memory(Type::b1, machine_.launch().cell_address(k)) != 0;
+  }
 
   void launch(uint32_t number) {
     const Task& task = kernel_.tasks[number];
-    const Code::Task& code = code_.tasks[number];
-    machine_.begin_task();
-    Domain domain;
-    if (code.domain) domain = machine_.domain(*code.domain);
+    const Domain domain = machine_.begin_task(number);
     if (task.kind == Task::serial || task.walk == Task::unlowered) {
       Part whole;
       whole.end = reduced_;
-      machine_.task(number, *code.body, domain, whole);
+      machine_.run(domain, whole);
     } else if (task.walk == Task::chunked) {
-      chunks(number, *code.body, domain);
+      chunks(task, domain);
     } else if (task.lanes && kernel_.level < Level::lowered) {
-      lanes(number, *code.body, domain);
+      lanes(task, domain);
     } else {
       if (task.lanes) prepare_scratch(abi::total_rows(domain.total), task);
-      elements(number, domain, domain.total, abi::reciprocals(task.innermost, domain.extent));
+      elements(task, domain.total, abi::reciprocals(task.innermost, domain.extent));
     }
     reduced_iterations_ = domain.total;
-    machine_.finish_reductions(task, domain.total);
+    machine_.finish_reductions(domain.total);
   }
 
-  void elements(uint32_t number, const Domain& domain, uint64_t total,
-                const std::array<uint64_t, 2>& words) {
+  void elements(const Task& task, uint64_t total, const std::array<uint64_t, 2>& words) {
+    const uint64_t size = options_.block_threads;
+    Part part;
+    part.walk = Task::element;
+    part.end = total;
+    part.words = words;
     // Devices, too, start some threads more than there are iterations.
-    const uint64_t threads = kernel_.tasks[number].once ? total + 1 : options_.threads;
-    Order order(threads, options_.seed);
-    for (uint64_t t = 0; t < threads; t++)
-      machine_.task(number, *code_.tasks[number].body, domain,
-                    {Task::element, 0, 0, total, order(t), threads, words});
+    machine_.run_blocks(task.once ? total / size + 1 : options_.blocks, size, part);
   }
 
   /// Before lower_loops the body of a task with lanes is that of one lane.
-  void lanes(uint32_t number, const Block& body, const Domain& domain) {
-    prepare_scratch(abi::total_rows(domain.total), kernel_.tasks[number]);
+  void lanes(const Task& task, const Domain& domain) {
+    prepare_scratch(abi::total_rows(domain.total), task);
     const uint64_t count = abi::lanes(domain.total);
     Order order(count, options_.seed);
     for (uint64_t k = 0; k < count; k++) {
-      const uint64_t lane = order(k), begin = lane / abi::chunk_lanes * abi::chunk_iterations;
-      const uint64_t end = std::min(begin + abi::chunk_iterations, domain.total);
-      machine_.task(
-          number, body, domain,
-          {Task::element, lane, begin, end, begin + lane % abi::chunk_lanes, abi::chunk_lanes, {}});
+      Part part;
+      part.walk = Task::element;
+      part.chunk = order(k);
+      part.begin = part.chunk / abi::chunk_lanes * abi::chunk_iterations;
+      part.end = std::min(part.begin + abi::chunk_iterations, domain.total);
+      part.thread = part.begin + part.chunk % abi::chunk_lanes;
+      part.threads = abi::chunk_lanes;
+      machine_.run(domain, part);
     }
   }
 
   void combine(const ir::Step& step) {
     for (const abi::Combination& c : abi::combinations(reduced_iterations_)) {
-      machine_.begin_task();
-      elements(step.body[c.halves ? 1 : 0].task, {}, c.threads, {c.first_row, c.rows});
+      const uint32_t number = step.body[c.halves ? 1 : 0].task;
+      machine_.begin_task(number);
+      elements(kernel_.tasks[number], c.threads, {c.first_row, c.rows});
     }
   }
 
@@ -94,20 +97,21 @@ class Schedule {
     write_at<uint64_t>(args_, abi::scratch_address, reinterpret_cast<Bits>(scratch_.data()));
   }
 
-  void chunks(uint32_t number, const Block& body, const Domain& domain) {
-    const Task& task = kernel_.tasks[number];
+  void chunks(const Task& task, const Domain& domain) {
     uint64_t grain = task.grain ? task.grain : options_.grain;
     uint64_t count = (domain.total + grain - 1) / grain;
     if (!task.reductions.empty()) prepare_scratch(count, task);
     Order order(count, options_.seed);
     for (uint64_t k = 0; k < count; k++) {
-      uint64_t c = order(k), begin = c * grain;
-      machine_.task(number, body, domain,
-                    {Task::chunked, c, begin, std::min(begin + grain, domain.total), 0, 1, {}});
+      Part part;
+      part.walk = Task::chunked;
+      part.chunk = order(k);
+      part.begin = part.chunk * grain;
+      part.end = std::min(part.begin + grain, domain.total);
+      machine_.run(domain, part);
     }
   }
 
-  const Code& code_;
   const Kernel& kernel_;
   const Options& options_;
   Machine& machine_;
@@ -130,18 +134,19 @@ void run(const Kernel& kernel, std::byte* args, const Options& options, Report& 
   write_at(args, abi::scratch_address, Bits(0));
   write_at(args, abi::error_address, reinterpret_cast<Bits>(&report.error));
   write_at(args, abi::print_address, reinterpret_cast<Bits>(ring.get()));
-  Machine machine(code, options, &report, args);
+  Machine machine(code, options);
+  machine.begin(args, &report);
   try {
     if (kernel.level < Level::split)
       report.results = machine.body();
     else
-      Schedule(code, options, machine, args).run(kernel.schedule);
+      Schedule(kernel, options, machine, args).run(kernel.schedule);
   } catch (const OutOfSteps&) {
     report.ended = false;
   } catch (const Stopped&) {
     report.results.clear();
   }
-  report.steps = options.max_steps - machine.steps_left();
+  report.steps = options.max_steps - machine.launch().steps_left;
   report.results.resize(kernel.results.size());
   if (kernel.level >= Level::split)
     std::copy_n(frame.begin(), kernel.results.size(), report.results.begin());
@@ -150,10 +155,11 @@ void run(const Kernel& kernel, std::byte* args, const Options& options, Report& 
 }
 
 struct Tasks::State {
-  explicit State(const Kernel& of) : kernel(clone(of)), code(*kernel) {}
+  explicit State(const Kernel& of) : kernel(clone(of)), code(*kernel), machine(code, options) {}
   std::unique_ptr<Kernel> kernel;
   Code code;
   Options options;
+  Machine machine;
   struct Serial {
     uint32_t launch = 0;
     uint32_t calls = 0;
@@ -169,17 +175,16 @@ Tasks::Tasks(const Kernel& kernel) : state_(std::make_unique<State>(kernel)) {
 Tasks::~Tasks() = default;
 
 void Tasks::run(uint32_t number, std::byte* args) {
-  Machine machine(state_->code, state_->options, nullptr, args);
+  Machine& machine = state_->machine;
+  machine.begin(args, nullptr);
   State::Serial& serial = state_->serial[args];
   uint32_t launch = read_at<uint32_t>(args, abi::launch_number);
   if (serial.launch != launch) serial = {launch, 0};
-  machine.serial_calls = serial.calls;
-  const Code::Task& code = state_->code.tasks.at(number);
-  Domain domain;
-  if (code.domain) domain = machine.domain(*code.domain);
-  machine.task(number, *code.body, domain, {});
-  machine.finish_reductions(state_->kernel->tasks[number], domain.total);
-  serial.calls = machine.serial_calls;
+  machine.launch().serial_calls = serial.calls;
+  const Domain domain = machine.begin_task(number);
+  machine.run(domain, {});
+  machine.finish_reductions(domain.total);
+  serial.calls = machine.launch().serial_calls;
 }
 
 }  // namespace quern::interpreter

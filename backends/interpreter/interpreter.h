@@ -1,5 +1,7 @@
 #pragma once
-// The oracle: runs a kernel as docs/semantics.md says, one iteration after another.
+// The oracle: runs a kernel as docs/semantics.md says, one thread after another. Element tasks run
+// in blocks of threads: each thread until it ends or waits for its block, and where all of them
+// wait, on from there. An Error with the user's line says where only some reach such a place.
 //
 // Runs any level and every stage between two passes: a body with parallel loops (recorded or
 // structured), or tasks and a schedule (split, lowered, and whatever lies between). Addresses are
@@ -15,12 +17,13 @@
 namespace quern::interpreter {
 
 struct Options {
-  uint64_t seed = 0;          ///< 0: iterations in their natural order; else a permutation of them
-  uint64_t grain = 7;         ///< iterations per chunk of a chunked task that leaves the choice
-  uint32_t threads = 3;       ///< of an element task
-  uint64_t max_steps = 0;     ///< instructions after which a run gives up; 0: never
-  bool check_bounds = false;  ///< field and array indices out of range, in every mode
-  bool check_races = false;   ///< conflicting accesses of iterations of one task; not lowered
+  uint64_t seed = 0;           ///< 0: iterations in their natural order; else a permutation of them
+  uint64_t grain = 7;          ///< iterations per chunk of a chunked task that leaves the choice
+  uint32_t blocks = 2;         ///< of an element task that leaves the choice
+  uint32_t block_threads = 2;  ///< of each
+  uint64_t max_steps = 0;      ///< instructions after which a run gives up; 0: never
+  bool check_bounds = false;   ///< field and array indices out of range, in every mode
+  bool check_races = false;    ///< conflicting accesses of iterations of one task; not lowered
   bool check_overflow = false;  ///< signed integers that wrap, conversions that saturate, ÷ 0
   bool check_nan = false;       ///< a NaN from operands that are none
 };

@@ -12,10 +12,14 @@ using ir::Type;
 /// How a type lies in memory: a bool is a byte.
 constexpr Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
 
+constexpr uint64_t stored_bytes(Type t) {
+  return t == Type::address ? 8 : ir::byte_size(stored(t));
+}
+
 inline Bits read_memory(Type t, Bits address) {
   Bits bits = 0;
   const void* from = reinterpret_cast<const void*>(address);
-  switch (t == Type::address ? 8 : ir::byte_size(t)) {
+  switch (stored_bytes(t)) {
     case 1: std::memcpy(&bits, from, 1); break;
     case 2: std::memcpy(&bits, from, 2); break;
     case 4: std::memcpy(&bits, from, 4); break;
@@ -26,7 +30,7 @@ inline Bits read_memory(Type t, Bits address) {
 
 inline void write_memory(Type t, Bits address, Bits bits) {
   void* to = reinterpret_cast<void*>(address);
-  switch (t == Type::address ? 8 : ir::byte_size(t)) {
+  switch (stored_bytes(t)) {
     case 1: std::memcpy(to, &bits, 1); break;
     case 2: std::memcpy(to, &bits, 2); break;
     case 4: std::memcpy(to, &bits, 4); break;

@@ -33,6 +33,7 @@ Order::Order(uint64_t count, uint64_t seed) : count_(count) {
 }
 
 uint64_t Order::operator()(uint64_t k) const {
+  if (factor_ == 1 && shift_ == 0) return k;
   __extension__ using Wide = unsigned __int128;
   return uint64_t((Wide(k) * factor_ + shift_) % count_);
 }
