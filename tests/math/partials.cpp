@@ -13,20 +13,6 @@ using namespace quern::ir;
 using namespace quern::test;
 
 namespace {
-/// Runs library rows of the row or of its derivative by their bodies.
-void inline_library(Arena& arena, Region* region) {
-  for (Inst* inst : *region) {
-    if (!info(inst->op).library) continue;
-    Builder b(arena);
-    b.before(inst);
-    const Function& f = math_function(inst->op, inst->type());
-    ValueMap map;
-    for (size_t k = 0; k < inst->operand_count(); k++) map[&f.body->args[k]] = inst->operand(k);
-    inst->result()->replace_with(inline_region(b, f.body, map)[0]);
-    inst->erase();
-  }
-}
-
 struct Row {
   Arena arena;
   Function value, derivative;
@@ -46,7 +32,6 @@ struct Row {
         if (zero) r = b.real(Type::f64, 0);
       }
       b.yield({r});
-      inline_library(arena, f->body);
     }
   }
 };

@@ -6,25 +6,17 @@
 #include <random>
 
 #include "ir/passes/inline_calls.h"
+#include "quern/ir/lower.h"
 #include "quern/ir/text.h"
-#include "tests/passes/lowered.h"
 #include "tests/passes/programs.h"
+#include "tests/passes/run.h"
 
 using namespace quern;
 using namespace quern::ir;
 
 namespace {
 
-constexpr size_t step_limit = 50'000;
-
-/// A failed check ends the launch, which the reference does not know: checks become prints.
-void without_checks(Kernel& kernel) {
-  kernel.sites[0].kind = Site::print;
-  kernel.sites[0].values = {Type::b1, Type::i32};
-  walk(kernel, [](Inst* inst) {
-    if (inst->is(Op::check)) inst->op = Op::print;
-  });
-}
+constexpr uint64_t step_limit = 50'000;
 
 Signature signature_of(const Kernel& kernel) {
   Signature s;
@@ -37,11 +29,12 @@ struct Way {
   bool optimised = true;
   Task::Walk walk = Task::chunked;
   bool checked = false, strict = false;
-  test::Cut cut;
+  uint64_t grain = 1;
+  uint32_t blocks = 1, block_threads = 1;
 };
 
-void check_way(const Kernel& source, const Way& way, uint64_t seed,
-               const std::vector<std::vector<Bits>>& in, const test::Outcome& expected) {
+void check_way(const Kernel& source, const Way& way, uint64_t seed, const test::Fields& in,
+               const test::Outcome& expected) {
   auto kernel = clone(source);
   kernel->modes.strict = way.strict;
   kernel->modes.checked = way.checked;
@@ -62,10 +55,13 @@ void check_way(const Kernel& source, const Way& way, uint64_t seed,
   traits.calls = seed % 4 < 2;
   traits.most_copied = 0;
   lower(*kernel, signature_of(*kernel), traits);
-  test::Report report;
-  test::Outcome out = test::run_lowered(*kernel, in, 40 * step_limit, way.cut, &report);
+  test::Outcome out = test::run(*kernel, in,
+                                {.grain = way.grain,
+                                 .blocks = way.blocks,
+                                 .block_threads = way.block_threads,
+                                 .max_steps = 40 * step_limit});
   // Checked mode stops at what the unchecked meaning defines: ÷ 0, conversions that overflow.
-  if (report.failed && way.checked) return;
+  if (out.failed && way.checked) return;
   if (out != expected) FAIL(print(source) << print(*kernel));
 }
 
@@ -73,16 +69,16 @@ void check_way(const Kernel& source, const Way& way, uint64_t seed,
 
 TEST_CASE("lowering keeps the meaning of random programs") {
   const Way ways[] = {
-      {true, Task::chunked, false, false, {3, 1}}, {false, Task::chunked, false, false, {100, 1}},
-      {true, Task::element, false, false, {1, 1}}, {false, Task::element, false, false, {1, 8}},
-      {true, Task::chunked, true, false, {2, 1}},  {true, Task::chunked, false, true, {2, 1}}};
+      {true, Task::chunked, false, false, 3},       {false, Task::chunked, false, false, 100},
+      {true, Task::element, false, false, 1, 1, 1}, {false, Task::element, false, false, 1, 2, 4},
+      {true, Task::chunked, true, false, 2},        {true, Task::chunked, false, true, 2}};
   const char* one = std::getenv("QUERN_SEED");
   uint64_t first = one ? std::strtoull(one, nullptr, 10) : 10'000;
   for (uint64_t seed = first; seed < first + (one ? 1 : 400); seed++) {
     auto kernel = test::random_program(seed);
-    without_checks(*kernel);
+    test::without_checks(*kernel);
     auto in = test::random_inputs(seed);
-    test::Outcome expected = test::evaluate(*kernel, in, step_limit);
+    test::Outcome expected = test::run(*kernel, in, {.max_steps = step_limit});
     if (!expected.ended) continue;
     finish_recording(*kernel);
     for (const Way& way : ways) check_way(*kernel, way, seed, in, expected);

@@ -8,17 +8,16 @@
 #include "ir/passes/demote_atomics.h"
 #include "ir/passes/open_tasks.h"
 #include "ir/passes/split_tasks.h"
+#include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "tests/catch.h"
-#include "tests/passes/lowered.h"
+#include "tests/passes/run.h"
 
 using namespace quern;
 using namespace quern::ir;
-using Fields = std::vector<std::vector<Bits>>;
+using test::Fields;
 
 namespace {
-
-constexpr size_t no_limit = ~size_t(0);
 
 std::unique_ptr<Kernel> from_text(const std::string& text) { return parse("quern 1\n" + text); }
 
@@ -72,10 +71,9 @@ std::unique_ptr<Kernel> while_zero(const std::string& condition, const std::stri
 /// Both conditions end a repeat where a check failed.
 test::Outcome expect_ended(Kernel& kernel) {
   prepare(kernel);
-  test::Report report;
-  auto out = test::run_lowered(kernel, Fields{{0, 0}}, 10'000, {}, &report);
+  auto out = test::run(kernel, Fields{{0, 0}}, {.max_steps = 10'000});
   CHECK(out.ended);
-  CHECK(report.failed);
+  CHECK(out.failed);
   return out;
 }
 
@@ -148,7 +146,7 @@ TEST_CASE("random numbers depend on iteration, call and loop; serial calls are c
     TargetTraits traits;
     traits.walk = way;
     prepare(*copy, traits);
-    auto out = test::run_lowered(*copy, Fields{std::vector<Bits>(7)}, no_limit, {2, 3});
+    auto out = test::run(*copy, Fields{std::vector<Bits>(7)}, {.grain = 2});
     for (uint32_t k = 1; k < 7; k++)
       CHECK(out.fields[0][k] ==
             (philox({k - 1, 0, 0, 1}, {7, 2})[0] ^ philox({k - 1, 0, 1, 1}, {7, 2})[0]));
@@ -188,7 +186,7 @@ TEST_CASE("a deterministic sum adds in the stated order, level by level") {
     values.push_back(float(int32_t(state)) * 1e-7f);
     in[0].push_back(bits_of(values.back()));
   }
-  auto out = test::run_lowered(*kernel, in, no_limit, {});
+  auto out = test::run(*kernel, in);
   float expected = 0.1f;
   if (n) {
     std::vector<float> level = chunk_values(values);
@@ -226,8 +224,9 @@ TEST_CASE("a walk visits each index of its domain once, in row-major order") {
         TargetTraits traits;
         traits.walk = way;
         prepare(*copy, traits);
-        auto out = test::run_lowered(*copy, Fields{{Bits(uint32_t(n))}}, no_limit, {grain, 1});
-        REQUIRE(out.effects == expected);
+        auto out = test::run(*copy, Fields{{Bits(uint32_t(n))}},
+                             {.grain = grain, .blocks = 1, .block_threads = 1});
+        REQUIRE(out.printed == expected);
       }
     }
   }
@@ -241,20 +240,19 @@ TEST_CASE("an index out of range is reported, the access does not happen") {
         store<1.0> %at, %z)",
                        " modes=checked", "\nbinding scalar i32 \"shift\"", "%s = param<2> : i32");
   prepare(*kernel);
-  test::Report report;
   Fields in = {{9, 9, 9, 9}, {5, 6, 7, 8}, {2}};
-  auto out = test::run_lowered(*kernel, in, no_limit, {100, 1}, &report);
-  REQUIRE(report.failed);
-  CHECK(kernel->sites.at(report.site).kind == Site::bounds);
-  CHECK(report.values == std::vector<Bits>{4, 0, 4});
-  CHECK(report.iteration == 2);
+  auto out = test::run(*kernel, in, {.grain = 100});
+  REQUIRE(out.failed);
+  CHECK(kernel->sites.at(out.site).kind == Site::bounds);
+  CHECK(out.values == std::vector<Bits>{4, 0, 4});
+  CHECK(out.iteration == 2);
   CHECK(out.fields[0] == std::vector<Bits>{7, 8, 0, 0});
   CHECK(out.fields[1] == std::vector<Bits>{5, 6, 0, 0});
 
   in[2] = {uint32_t(-1)};
-  out = test::run_lowered(*kernel, in, no_limit, {1, 1}, &report);
-  REQUIRE(report.failed);
-  CHECK(report.values == std::vector<Bits>{Bits(-1), 0, 4});
+  out = test::run(*kernel, in, {.grain = 1});
+  REQUIRE(out.failed);
+  CHECK(out.values == std::vector<Bits>{Bits(-1), 0, 4});
   // The task's other chunks go on.
   CHECK(out.fields[0] == std::vector<Bits>{0, 5, 6, 7});
 }
@@ -293,10 +291,9 @@ TEST_CASE("one test before a loop vouches for its indices, but never wrongly") {
           Bits b = reach(i + 1, size) ? in[1][size_t(i + 1)] : 0;
           if (reach(i, 6)) expected[size_t(i)] = a + b;
         }
-        test::Report report;
-        auto out = test::run_lowered(*kernel, in, no_limit, {2, 1}, &report);
-        REQUIRE(report.failed == !values.empty());
-        REQUIRE(report.values == values);
+        auto out = test::run(*kernel, in, {.grain = 2});
+        REQUIRE(out.failed == !values.empty());
+        REQUIRE(out.values == values);
         REQUIRE(out.fields[0] == expected);
       }
 }
@@ -361,22 +358,21 @@ TEST_CASE("an array that loops share is checked too") {
       yield %r
     })");
   prepare(*kernel);
-  auto run = [&](int at, size_t size, test::Report& report) {
+  auto run = [&](int at, size_t size) {
     Fields in = {std::vector<Bits>(size, 1), {Bits(uint32_t(at))}};
-    return test::run_lowered(*kernel, in, no_limit, {100, 1}, &report);
+    return test::run(*kernel, in, {.grain = 100});
   };
-  test::Report report;
-  auto out = run(2, 3, report);
-  CHECK_FALSE(report.failed);
+  auto out = run(2, 3);
+  CHECK_FALSE(out.failed);
   CHECK(out.fields[0] == std::vector<Bits>{0, 7, 7});
   CHECK(out.results[0] == 7);
-  out = run(2, 4, report);
-  CHECK(report.failed);
-  CHECK(report.values == std::vector<Bits>{3, 3});
+  out = run(2, 4);
+  CHECK(out.failed);
+  CHECK(out.values == std::vector<Bits>{3, 3});
   CHECK(out.fields[0] == std::vector<Bits>{0, 7, 7, 0});
-  out = run(-1, 3, report);
-  CHECK(report.failed);
-  CHECK(report.values == std::vector<Bits>{Bits(-1), 3});
+  out = run(-1, 3);
+  CHECK(out.failed);
+  CHECK(out.values == std::vector<Bits>{Bits(-1), 3});
 }
 
 TEST_CASE("division by zero and conversions that overflow are reported with their values") {
@@ -394,22 +390,22 @@ TEST_CASE("division by zero and conversions that overflow are reported with thei
       yield %q, %u
     })");
   prepare(*kernel);
-  auto run = [&](int a, int b, float c, test::Report& report) {
-    Fields in = {{Bits(uint32_t(a))}, {Bits(uint32_t(b))}, {bits_of(c)}};
-    return test::run_lowered(*kernel, in, no_limit, {}, &report);
+  auto run = [&](int a, int b, float c) {
+    return test::run(*kernel, {{Bits(uint32_t(a))}, {Bits(uint32_t(b))}, {bits_of(c)}});
   };
-  test::Report report;
-  auto out = run(7, 2, 255.9f, report);
-  CHECK_FALSE(report.failed);
+  auto out = run(7, 2, 255.9f);
+  CHECK_FALSE(out.failed);
   CHECK(out.results == std::vector<Bits>{3, 255});
-  CHECK((run(7, 2, -0.9f, report), !report.failed));
-  CHECK((run(7, 0, 1.0f, report), report.failed));
-  CHECK(kernel->sites[report.site].kind == Site::division);
-  CHECK((run(7, 1, 256.0f, report), report.failed));
-  CHECK(kernel->sites[report.site].kind == Site::conversion);
-  CHECK(report.values == std::vector<Bits>{bits_of(256.0f)});
-  CHECK((run(7, 1, -1.0f, report), report.failed));
-  CHECK((run(7, 1, f32_of(0x7fc00000), report), report.failed));
+  CHECK_FALSE(run(7, 2, -0.9f).failed);
+  out = run(7, 0, 1.0f);
+  CHECK(out.failed);
+  CHECK(kernel->sites[out.site].kind == Site::division);
+  out = run(7, 1, 256.0f);
+  CHECK(out.failed);
+  CHECK(kernel->sites[out.site].kind == Site::conversion);
+  CHECK(out.values == std::vector<Bits>{bits_of(256.0f)});
+  CHECK(run(7, 1, -1.0f).failed);
+  CHECK(run(7, 1, f32_of(0x7fc00000)).failed);
 }
 
 TEST_CASE("a condition that a failed launch did not compute ends the repeat") {
@@ -484,7 +480,7 @@ TEST_CASE("atomics that a target lacks work through compare-and-swap") {
   in[1] = {5, 5, 5, 77};
   in[2].assign(3, bits_of(0.5f));
   in[3].assign(3, bits_of(-1.0));
-  auto out = test::run_lowered(*kernel, in, no_limit, {5, 1});
+  auto out = test::run(*kernel, in, {.grain = 5});
   CHECK(out.fields[0] ==
         std::vector<Bits>{(250 + 0 + 3 + 6 + 9) % 256, 1 + 1 + 4 + 7 + 10, 2 + 2 + 5 + 8 + 11, 77});
   CHECK(out.fields[1] == std::vector<Bits>{uint16_t(-9), uint16_t(-10), uint16_t(-11), 77});
@@ -524,7 +520,7 @@ TEST_CASE("functions and fused products that a target lacks are the bodies of ir
     });
     float a = 1.7f;
     Fields in = {{bits_of(a)}, {bits_of(0.25)}};
-    auto out = test::run_lowered(*copy, in, no_limit, {});
+    auto out = test::run(*copy, in);
     CHECK(f32_of(out.results[0]) == Approx(std::pow(1.7, 1.7)));
     CHECK(f64_of(out.results[1]) == Approx(std::sin(0.25)));
     CHECK(out.results[2] == bits_of(std::fma(a, a, f32_of(out.results[0]))));
@@ -591,7 +587,7 @@ TEST_CASE("iterations taken together through an inner loop do what they did one 
       traits.lanes = lanes;
       prepare(*copy, traits);
       CHECK((count(*copy, Op::slot) > 0) == (lanes > 0));
-      auto out = test::run_lowered(*copy, in, no_limit, {grain, 1});
+      auto out = test::run(*copy, in, {.grain = grain});
       CHECK(out.fields == expected);
     }
 }
