@@ -3,29 +3,13 @@
 #include <unordered_map>
 
 #include "quern/ir/verify.h"
+#include "tests/fuzz/engine/values.h"
 
 namespace quern::fuzz {
 
 using namespace ir;
 
 namespace {
-
-/// Targets whose lowering differs; which one a program is lowered for depends on its seed.
-TargetTraits traits_of(uint64_t seed) {
-  TargetTraits t;
-  t.walk = seed % 3 == 0 ? Task::element : Task::chunked;
-  t.block_reductions = seed % 2 == 0;
-  t.fma_exact[0] = t.fma_exact[1] = seed % 2 == 0;
-  t.float_atomic_min_max[0] = t.float_atomic_min_max[1] = seed % 5 == 0;
-  t.narrow_atomics = seed % 4 != 1;
-  t.half_conversions = seed % 7 < 4;
-  t.if_nesting = uint32_t(seed % 5);
-  t.lanes = seed % 5 < 3 ? 0 : 4;
-  t.calls = seed % 11 < 6;
-  t.stoppable = seed % 13 < 7;
-  t.most_copied = 0;
-  return t;
-}
 
 bool is_guarded(const Value* v) {
   const Inst* pick = v->inst;
@@ -72,6 +56,42 @@ std::unique_ptr<Kernel> renumbered(const Kernel& recorded, const Kernel& structu
 
 }  // namespace
 
+TargetTraits target_of(uint64_t seed) {
+  Random random(seed ^ 0x7461726765740000);
+  auto coin = [&] { return random.chance(50); };
+  TargetTraits t;
+  // Without a default: a trait that is new has to find its values here.
+  auto& [walk, fma_exact, div_exact, sqrt_exact, float_atomic_add, float_atomic_min_max,
+         block_reductions, narrow_atomics, stoppable, told_of_failures, whole_grids, lanes, calls,
+         most_copied, half_conversions, if_nesting, loop_nesting, value_bytes, value_tasks,
+         native_math] = t;
+  walk = coin() ? Task::element : Task::chunked;
+  for (int k = 0; k < 2; k++) {
+    fma_exact[k] = coin();
+    float_atomic_add[k] = coin();
+    float_atomic_min_max[k] = coin();
+  }
+  div_exact = coin();
+  sqrt_exact = coin();
+  block_reductions = coin();
+  narrow_atomics = coin();
+  stoppable = coin();
+  told_of_failures = coin();
+  whole_grids = coin();
+  lanes = random.pick<uint32_t>({0, 1, 3, 4, 256});
+  calls = coin();
+  most_copied = random.pick<uint32_t>({0, 50, 1000});
+  half_conversions = coin();
+  if_nesting = uint32_t(random.below(5));
+  loop_nesting = coin() ? 0 : 30;  // more than random programs have: fewer are an error
+  value_bytes = coin() ? 0 : 4096;
+  value_tasks = uint32_t(random.below(8));
+  for (int op = 0; op < op_count; op++)
+    for (Type type : {Type::f16, Type::f32, Type::f64})
+      if (info(Op(op)).library && random.chance(20)) native_math.emplace_back(Op(op), type);
+  return t;
+}
+
 bool sound(const Program& program, const Checks& checks, std::string* why) {
   auto no = [&](const std::string& reason) {
     if (why) *why = reason;
@@ -84,6 +104,7 @@ bool sound(const Program& program, const Checks& checks, std::string* why) {
   options.check_bounds = options.check_races = true;
   std::vector<interpreter::Finding> findings;
   Outcome first = interpret(program, *program.kernel, options, &findings);
+  if (!first.refused.empty()) return no(first.refused);
   if (!first.ended) return no("it takes too many steps");
   if (!findings.empty()) return no(findings.front().message);
   if (first.failed) return no("a check fails");
@@ -100,6 +121,7 @@ std::optional<Failure> check(const Program& program, const Checks& checks) {
   options.max_steps = checks.max_steps;
   Outcome expected = interpret(program, *program.kernel, options);
   std::string stage = "start";
+  Random random(program.seed ^ 0x6f7074696f6e73);
   try {
     PassHook hook = [&](std::string_view pass, const Kernel& kernel) {
       stage = pass;
@@ -107,9 +129,16 @@ std::optional<Failure> check(const Program& program, const Checks& checks) {
       if (checks.sabotage) checks.sabotage(pass, const_cast<Kernel&>(kernel));
       options.max_steps = 20 * checks.max_steps;
       options.seed++;
-      options.grain = 1 + options.seed % 11;
+      options.grain = random.pick<uint64_t>({1, 2, 3, 7, 11, 40, 1000});
+      options.blocks = 1 + uint32_t(random.below(4));
+      options.block_threads = random.pick<uint32_t>({1, 2, 3, 5, 8, 32});
+      // An atomic that became plain may race: the interpreter's order would hardly show that.
+      options.check_races = pass == "demote_atomics";
+      std::vector<interpreter::Finding> races;
       std::string differs;
-      if (checks.passes) differs = difference(expected, interpret(program, kernel, options));
+      if (checks.passes)
+        differs = difference(expected, interpret(program, kernel, options, &races));
+      if (differs.empty() && !races.empty()) differs = races.front().message;
       if (!differs.empty()) throw Found{{stage, differs}};
       if (pass == "structure_exits")
         expected = interpret(program, *renumbered(*program.kernel, kernel), options);
@@ -120,9 +149,10 @@ std::optional<Failure> check(const Program& program, const Checks& checks) {
       auto plain = clone(*kernel);
       split(*plain, hook);
       optimise(*kernel, hook);
-      lower(*kernel, signature(program), traits_of(program.seed), hook);
+      lower(*kernel, signature(program), target_of(program.seed), hook);
     }
     for (const auto& device : checks.devices) {
+      if (!program.on_devices) break;
       stage = device->name();
       std::string differs = difference(expected, run_on(device, program));
       if (!differs.empty()) return Failure{stage, differs};

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "quern/ir/lower.h"
 #include "tests/fuzz/engine/outcome.h"
 
 namespace quern::fuzz {
@@ -20,6 +21,9 @@ struct Checks {
   /// Spoils kernels after a pass: what a test of the fuzzer plants.
   std::function<void(std::string_view pass, ir::Kernel&)> sabotage;
 };
+
+/// The target that a program with this seed is lowered for: every trait has several values.
+ir::TargetTraits target_of(uint64_t seed);
 
 /// Is the program one that means the same everywhere: it ends, nothing is out of range, no check
 /// fails, no race, no order of iterations shows, no bits of a NaN are looked at?

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
-#include "tests/fuzz/engine/values.h"
+#include "tests/fuzz/engine/shapes.h"
 
 namespace quern::fuzz {
 
@@ -14,7 +15,8 @@ namespace {
 /// What the iterations of the current parallel loop may do with a piece of memory.
 struct Role {
   enum Kind { read, own, atomic } kind = read;
-  std::vector<AtomicOp> ops = {};  ///< atomic: of each component
+  std::vector<AtomicOp> ops = {};       ///< atomic: of each component
+  std::vector<Value*> everywhere = {};  ///< atomic: the index that all iterations use, if they do
 };
 
 struct Slot {
@@ -50,8 +52,10 @@ class Generator {
   explicit Generator(uint64_t seed)
       : random_(seed), kernel_(std::make_unique<Kernel>()), b_(*kernel_) {
     kernel_->name = "fuzz" + std::to_string(seed);
-    kernel_->modes = {random_.chance(30), true, false};
-    values_ = std::make_unique<Values>(b_, random_, kernel_->modes.checked);
+    kernel_->modes = {random_.chance(30), random_.chance(60), false};
+    const bool floats = kernel_->modes.strict || random_.chance(50);
+    program_.on_devices = kernel_->modes.strict || !floats;
+    values_ = std::make_unique<Values>(b_, random_, kernel_->modes.checked, floats);
     program_.seed = seed;
   }
 
@@ -121,6 +125,16 @@ class Generator {
       fields_.push_back(field);
     }
     if (random_.chance(40)) frozen_ = memory(fields_[0]);
+    // Strict mode refuses the updates that this field is for.
+    if (!kernel_->modes.strict && random_.chance(50)) {
+      const Type type = random_.chance(50) ? Type::f32 : Type::f64;
+      counts_ = binding(Binding::field, 1, {type});
+      Input& input = program_.inputs[counts_];
+      input.shape = {int64_t(1 + random_.below(4))};
+      input.components.emplace_back();
+      for (int64_t k = 0; k < input.shape[0]; k++)
+        input.components[0].push_back(bits_of_real(double(random_.below(100)), type));
+    }
   }
 
   void fill(Input& input, const std::vector<int64_t>& shape, const std::vector<Type>& types) {
@@ -257,11 +271,11 @@ class Generator {
       bounds.push_back(lo);
       bounds.push_back(hi);
     }
+    assign_roles(over.rank);
     Inst* inst = b_.make(Op::parallel, std::span<const Type>(), bounds);
     inst->options = {.ordinal = loops_++, .deterministic = random_.below(2) != 0};
     inst->kind = over.rank;
     b_.set_regions(inst, {b_.make_region(args)});
-    assign_roles(over.rank);
     State body = s.closed();
     body.parallel = true;
     body.continuable = 1;
@@ -270,6 +284,10 @@ class Generator {
       for (Value& v : inst->region(0)->args) {
         own_index_.push_back(&v);
         values_->add(&v);
+      }
+      if (random_.chance(30) && shape(over.rank)) {
+        b_.yield();
+        return;
       }
       slot(false);
       for (uint64_t k = random_.below(3); k > 0; k--) load(in);
@@ -282,8 +300,10 @@ class Generator {
       else
         b_.make(Op::continue_, {}, {}, 0);
     });
-    for (Slot& t : slots_) t.reducing = false;
     roles_.clear();
+    for (Slot& t : slots_) {
+      if (std::exchange(t.reducing, false) && random_.chance(70)) show(b_.get(t.value));
+    }
   }
 
   void assign_roles(uint8_t rank) {
@@ -293,13 +313,14 @@ class Generator {
       Role& role = roles_[field];
       if (kernel_->bindings[field].rank == rank && random_.chance(60))
         role.kind = Role::own;
-      else if (random_.chance(30))
+      else if (random_.chance(50))
         role.kind = Role::atomic;
+      if (role.kind == Role::atomic && random_.chance(50)) role.everywhere = any_index(field);
       for (const Storage& c : kernel_->bindings[field].components)
         role.ops.push_back(update_of(c.value));
     }
     for (Slot& t : slots_) {
-      t.reducing = t.shared && t.count == 1 && t.type != Type::f16 && random_.chance(40);
+      t.reducing = t.shared && t.count == 1 && t.type != Type::f16 && random_.chance(50);
       t.op = reduction_of(t.type);
     }
   }
@@ -314,7 +335,42 @@ class Generator {
   AtomicOp reduction_of(Type type) {
     if (type == Type::b1) return one_of({AtomicOp::bit_and, AtomicOp::bit_or, AtomicOp::bit_xor});
     if (is_int(type)) return update_of(type);
+    if (!kernel_->modes.strict) return one_of({AtomicOp::min, AtomicOp::max});
     return one_of({AtomicOp::add, AtomicOp::add, AtomicOp::mul, AtomicOp::min, AtomicOp::max});
+  }
+
+  /// The whole body as a shape, where the fields' roles allow one.
+  bool shape(uint8_t rank) {
+    Shapes shapes(b_, random_, *values_);
+    std::vector<uint32_t> own, from, other, beside;
+    for (uint32_t field : fields_) {
+      const Role::Kind kind = roles_[memory(field)].kind;
+      const bool same = kernel_->bindings[field].rank == rank;
+      if (same && kind == Role::own) own.push_back(field);
+      if (same && kind != Role::atomic) from.push_back(field);
+      if (kind == Role::read) other.push_back(field);
+      if (same && kind == Role::read) beside.push_back(field);
+    }
+    if (own.empty()) return false;
+    auto element = [&](uint32_t field, bool mine) {
+      const uint32_t c = component(field);
+      std::vector<Value*> index(own_index_);
+      if (!mine) index.assign(kernel_->bindings[field].rank, b_.integer(Type::i64, 0));
+      return Element{field, c, type_of(field, c), index};
+    };
+    const uint32_t to = random_.pick(own);
+    // What reads and writes one memory may not run twice.
+    const bool apart = random_.chance(70);
+    std::erase_if(from, [&](uint32_t field) { return apart && memory(field) == memory(to); });
+    if (!beside.empty() && random_.chance(50))
+      shapes.stencil(element(random_.pick(beside), true), element(to, true));
+    else if (!from.empty() && (other.empty() || random_.chance(50)))
+      shapes.rare_case(element(random_.pick(from), true), element(to, true));
+    else if (!other.empty())
+      shapes.inner_loop(element(to, true), element(random_.pick(other), false), element(to, true));
+    else
+      return false;
+    return true;
   }
 
   void reduce(const Slot& t) {
@@ -364,6 +420,7 @@ class Generator {
         if (!s.function) values_->add(b_.make(Op::random, {Type::u32}, {})->result());
         return;
       case 20:
+        if (counts_ != no_site && !s.function && random_.chance(60)) return count();
         if (s.parallel)
           for (const Slot& t : std::vector<Slot>(slots_))
             if (t.reducing) return reduce(t);
@@ -389,8 +446,9 @@ class Generator {
     b_.make(Op::check, {}, {holds, v})->site = site(Site::check, {v->type});
   }
 
-  void print() {
-    Value *v = values_->value(values_->type()), *w = values_->value(values_->type());
+  void print() { show(values_->value(values_->type())); }
+  void show(Value* v) {
+    Value* w = values_->value(values_->type());
     b_.make(Op::print, {}, {v, w})->site = site(Site::print, {v->type, w->type});
   }
 
@@ -441,8 +499,8 @@ class Generator {
     Type type = type_of(field, c);
     if (s.function || r.kind == Role::read || type == Type::b1 || type == Type::f16)
       return values_->operation();
-    std::vector<Value*> at = index(s, field, r);
-    bool own = r.kind == Role::own;
+    const bool own = r.kind == Role::own;
+    std::vector<Value*> at = r.everywhere.empty() ? index(s, field, r) : r.everywhere;
     AtomicOp op = own ? update_of(type) : r.ops[c];
     if (own && random_.chance(30)) op = one_of({AtomicOp::exchange, AtomicOp::load});
     if (own && is_int(type) && random_.chance(15)) op = AtomicOp::cas;
@@ -451,6 +509,15 @@ class Generator {
     for (size_t k = 0; k < count; k++) in.push_back(values_->value(type));
     Inst* inst = b_.atomic(op, field, c, type, at, in);
     if (own) values_->add(inst->result());
+  }
+
+  /// A sum of small integers: exact in any order.
+  void count() {
+    const Type type = type_of(counts_, 0);
+    Value* at[] = {values_->index(b_.extent(counts_, 0, Type::i32))};
+    Value* v = b_.binary(Op::bit_and, values_->value(Type::i32), b_.integer(Type::i32, 7));
+    Value* amount[] = {b_.convert(v, type)};
+    b_.atomic(AtomicOp::add, counts_, 0, type, at, amount);
   }
 
   // ---- variables
@@ -594,6 +661,7 @@ class Generator {
   Program program_;
   std::vector<uint32_t> fields_;  ///< their bindings
   uint32_t frozen_ = ~0u;         ///< memory that nobody writes
+  uint32_t counts_ = no_site;     ///< a float field for sums, if there is one
   bool large_ = false;
   int budget_ = 0;
   uint32_t loops_ = 0;  ///< parallel ones: each has its random numbers
@@ -608,7 +676,7 @@ class Generator {
 Program generate(uint64_t seed) { return Generator(seed).make(); }
 
 Program copy(const Program& program) {
-  return {program.seed, clone(*program.kernel), program.inputs};
+  return {program.seed, clone(*program.kernel), program.inputs, program.on_devices};
 }
 
 }  // namespace quern::fuzz

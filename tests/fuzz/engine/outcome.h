@@ -18,7 +18,8 @@ struct Outcome {
   uint32_t printed = 0;
   bool failed = false;  ///< a check has
   bool ended = true;
-  uint64_t steps = 0;  ///< of the interpreter
+  uint64_t steps = 0;   ///< of the interpreter
+  std::string refused;  ///< the interpreter's error: threads of a block that part
 };
 
 /// What differs first, in words; empty where nothing does.

@@ -20,6 +20,9 @@ struct Program {
   uint64_t seed = 0;
   std::unique_ptr<ir::Kernel> kernel;
   std::vector<Input> inputs;  ///< one per binding
+  /// Does it give the same bits on every device? Default mode leaves devices some liberties with
+  /// floats that passes do not take.
+  bool on_devices = true;
 };
 
 Program copy(const Program& program);

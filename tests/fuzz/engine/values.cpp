@@ -52,10 +52,12 @@ Bits interesting(Random& random, Type type) {
   }
 }
 
-Values::Values(Builder& b, Random& random, bool checked)
-    : b_(b), random_(random), checked_(checked), types_{Type::b1, Type::i32} {
-  for (uint64_t k = 2 + random.below(4); k > 0; k--)
-    types_.push_back(scalars[random.below(std::size(scalars))]);
+Values::Values(Builder& b, Random& random, bool checked, bool floats)
+    : b_(b), random_(random), checked_(checked), floats_(floats), types_{Type::b1, Type::i32} {
+  while (types_.size() < 4 || (types_.size() < 8 && random.chance(60))) {
+    const Type type = scalars[random.below(std::size(scalars))];
+    if (floats || !is_float(type)) types_.push_back(type);
+  }
   for (int op = 0; op < op_count; op++)
     table_.insert(table_.end(), size_t(info(Op(op)).weight), Op(op));
 }
@@ -106,6 +108,7 @@ Value* Values::convert(Value* v, Type to) {
 Value* Values::bitcast(Type type) {
   for (int attempt = 0; attempt < 8; attempt++) {
     Type to = scalars[random_.below(std::size(scalars))];
+    if (is_float(to) && !floats_) continue;
     if (to != type && bit_width(to) == bit_width(type) && to != Type::b1)
       return b_.bitcast(number(value(type)), to);
   }

@@ -29,7 +29,8 @@ ir::Bits interesting(Random& random, ir::Type type);
 
 class Values {
  public:
-  Values(ir::Builder& b, Random& random, bool checked);
+  /// `floats`: may values be any?
+  Values(ir::Builder& b, Random& random, bool checked, bool floats);
 
   /// A value of the type: one in reach, a constant, or a conversion of another.
   ir::Value* value(ir::Type type);
@@ -59,7 +60,7 @@ class Values {
 
   ir::Builder& b_;
   Random& random_;
-  bool checked_;
+  bool checked_, floats_;
   std::vector<ir::Type> types_;
   std::vector<ir::Op> table_;  ///< each operation as often as its weight says
   std::vector<ir::Value*> reach_;

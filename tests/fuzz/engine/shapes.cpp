@@ -1,0 +1,67 @@
+#include "tests/fuzz/engine/shapes.h"
+
+namespace quern::fuzz {
+
+using namespace ir;
+
+Value* Shapes::load(const Element& e) { return b_.load(e.binding, e.component, e.type, e.index); }
+
+void Shapes::store(const Element& e, Value* v) {
+  b_.store(e.binding, e.component, e.index, values_.convert(v, e.type));
+}
+
+Value* Shapes::joined(Value* a, Value* b) {
+  const Op op = a->type == Type::b1 ? random_.pick<Op>({Op::bit_xor, Op::bit_or, Op::bit_and})
+                                    : random_.pick<Op>({Op::add, Op::sub, Op::mul, Op::min});
+  return b_.binary(op, a, b);
+}
+
+void Shapes::inner_loop(const Element& from, const Element& other, const Element& to) {
+  Value* start = values_.convert(load(from), to.type);
+  const uint32_t axis = uint32_t(random_.below(other.index.size()));
+  Value *first = b_.integer(Type::i64, 0), *end = b_.extent(other.binding, axis, Type::i64);
+  Inst* loop = b_.loop(first, end, b_.integer(Type::i64, 1), {&start, 1});
+  Region* around = b_.region();
+  b_.at_end(loop->region(0));
+  Element at = other;
+  at.index[axis] = loop->region(0)->arg(0);
+  Value* v = values_.convert(load(at), to.type);
+  if (random_.chance(50)) v = joined(v, values_.convert(load(from), to.type));
+  b_.yield({joined(loop->region(0)->arg(1), v)});
+  b_.at_end(around);
+  store(to, loop->result());
+}
+
+void Shapes::rare_case(const Element& from, const Element& to) {
+  const Type type = random_.chance(50) ? Type::f32 : Type::f64;
+  const Op op = random_.pick<Op>({Op::sin, Op::cos, Op::tan, Op::fmod, Op::remainder});
+  Value* x = values_.convert(load(from), type);
+  if (random_.chance(50)) x = b_.mul(x, b_.real(type, 0x1p60));
+  if (info(op).operands == 1)
+    store(to, b_.unary(op, x));
+  else
+    store(to, b_.binary(op, x, b_.real(type, 0.75)));
+}
+
+Value* Shapes::neighbour(Value* at, Value* extent) {
+  const Type t = at->type;
+  Value *zero = b_.integer(t, 0), *one = b_.integer(t, 1);
+  Value* last = b_.sub(extent, one);
+  switch (random_.below(4)) {
+    case 0: return b_.binary(Op::rem, b_.add(at, one), extent);
+    case 1: return b_.binary(Op::min, b_.add(at, one), last);
+    case 2: return b_.binary(Op::max, b_.sub(at, one), zero);
+    default: return b_.select(b_.binary(Op::eq, at, zero), last, b_.sub(at, one));
+  }
+}
+
+void Shapes::stencil(const Element& from, const Element& to) {
+  const uint32_t axis = uint32_t(random_.below(from.index.size()));
+  Element beside = from;
+  Value*& at = beside.index[axis];
+  at = neighbour(at, b_.extent(from.binding, axis, at->type));
+  Value* v = values_.convert(load(from), to.type);
+  store(to, joined(v, values_.convert(load(beside), to.type)));
+}
+
+}  // namespace quern::fuzz
