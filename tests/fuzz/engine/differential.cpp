@@ -129,7 +129,7 @@ std::optional<Failure> check(const Program& program, const Checks& checks) {
       if (checks.sabotage) checks.sabotage(pass, const_cast<Kernel&>(kernel));
       options.max_steps = 20 * checks.max_steps;
       options.seed++;
-      options.grain = random.pick<uint64_t>({1, 2, 3, 7, 11, 40, 1000});
+      options.grain = random.pick<uint64_t>({1, 2, 5, 11, 40, 1000, 1000, 1000});
       options.blocks = 1 + uint32_t(random.below(4));
       options.block_threads = random.pick<uint32_t>({1, 2, 3, 5, 8, 32});
       // An atomic that became plain may race: the interpreter's order would hardly show that.
