@@ -98,6 +98,7 @@ Step Code::step(const Inst* inst) {
     s.operand = use.value->type;
   }
   s.operands = list.data();
+  if (inst->is(Op::loop)) s.index = inst->operand(0)->type;
   for (size_t k = 0; k < 3 && k < list.size(); k++) s.in[k] = list[k];
   for (size_t k = 0; k < inst->regions.size(); k++) s.inner[k] = block(inst->region(k));
   if (library) s.inner[0] = function(math_function(inst->op, inst->type()).body);

@@ -18,6 +18,7 @@ struct Step {
   bool elementwise = false;           ///< a row that ir::evaluate knows
   ir::Type type = ir::Type::none;     ///< of the first result
   ir::Type operand = ir::Type::none;  ///< of the last operand
+  ir::Type index = ir::Type::none;    ///< of a loop
   ir::Type elem = ir::Type::none;
   uint32_t count = 0;                  ///< operands
   uint32_t results = 0;                ///< results; their numbers follow each other

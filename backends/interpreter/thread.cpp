@@ -18,6 +18,7 @@ Thread::Thread(Launch& launch)
     : launch_(launch),
       code_(launch.code),
       kernel_(launch.kernel),
+      checks_values_(launch.checks_values),
       values_(launch.code.values),
       slots_(launch.code.slot_elements) {}
 
@@ -81,7 +82,7 @@ void Thread::evaluate(const Step& s) {
   Bits out = 0;
   if (!ir::evaluate(s.op, s.operand, s.type, args, out))
     throw InternalError("the interpreter has no rule for '" + std::string(info(s.op).name) + "'");
-  if (launch_.checks_values) check_arithmetic(s, args, out);
+  if (checks_values_) check_arithmetic(s, args, out);
   set(s, out);
 }
 
@@ -213,7 +214,7 @@ void Thread::loop(const Step& s) {
   assign(body.first_arg + 1, body.args - 1, s.operands + 3);
   values_[body.first_arg] = operand(s, 0);
   stack_.push_back({Frame::loop, &body, nullptr, &s});
-  enter_round(below(s.inst->operand(0)->type, operand(s, 0), operand(s, 1)));
+  enter_round(below(s.index, operand(s, 0), operand(s, 1)));
 }
 
 void Thread::enter_round(bool more) {
@@ -242,7 +243,7 @@ void Thread::next_round(bool yielded) {
     return begin(condition);
   }
   if (yielded) assign(body.first_arg + 1, body.args - 1, body.yields.data());
-  const Type t = s.inst->operand(0)->type;
+  const Type t = s.index;
   const Bits i = value(body.first_arg), next = truncate(i + operand(s, 2), t);
   values_[body.first_arg] = next;
   enter_round(below(t, i, next) && below(t, next, operand(s, 1)));

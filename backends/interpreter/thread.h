@@ -134,6 +134,7 @@ class Thread {
   Launch& launch_;
   const Code& code_;
   const ir::Kernel& kernel_;
+  const bool checks_values_;
   std::vector<ir::Bits> values_, slots_, copied_, returned_;
   std::vector<Frame> stack_;
   const Block* root_ = nullptr;
