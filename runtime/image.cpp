@@ -17,7 +17,7 @@ constexpr size_t head_bytes = sizeof magic + 2 * sizeof(uint32_t) + 2 * sizeof(u
 /// Cells are numbered in 16 bits.
 constexpr uint32_t most_frame_bytes = 8 << 16;
 /// Steps inside each other.
-constexpr int deepest_schedule = 200;
+constexpr int deepest_schedule = 4000;
 
 /// FNV-1a on words of eight bytes: finds damage, not forgery.
 uint64_t checksum(std::span<const std::byte> bytes) {
@@ -162,7 +162,10 @@ void archive(Archive& a, Image::Task& t) {
 
 template <class Archive>
 void archive(Archive& a, std::vector<Step>& steps, int depth = 0) {
-  if constexpr (Archive::reads) a.expect(depth < deepest_schedule);
+  if (depth > deepest_schedule) {
+    if constexpr (Archive::reads) a.expect(false);
+    throw Error("a schedule nested more than " + std::to_string(deepest_schedule) + " deep");
+  }
   each(a, steps, [&](Step& s) {
     archive(a, s.kind);
     a(s.task);

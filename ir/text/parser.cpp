@@ -12,7 +12,7 @@ namespace quern::ir {
 namespace text {
 namespace {
 
-constexpr int deepest = 200;  ///< nesting of regions and steps: recursion stays within the stack
+constexpr int deepest = 700;  ///< nesting of regions and steps: recursion stays within the stack
 
 class Parser {
  public:

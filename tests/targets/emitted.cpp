@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <regex>
 
-#include "backends/cuda/compiler.h"
+#include "backends/cuda/api.h"
+#include "backends/rocm/api.h"
 #include "backends/rocm/compiler.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
@@ -320,6 +321,11 @@ TEST_CASE("f32 sums in memory are the only PTX that flushes, and strict kernels 
 
 TEST_CASE("a target that LLVM does not know is refused with its name") {
   CHECK_THROWS_WITH(rocm::target_for("gfx0"), contains("'gfx0'"));
+  CHECK_THROWS_WITH(rocm::target_for("sm_90"), contains("'sm_90' is no architecture of AMD's"));
+  ir::Kernel nothing;
+  nothing.level = ir::Level::lowered;
+  CHECK_THROWS_WITH(rocm::compiler().compile(nothing, rocm::target_for("gfx9999")),
+                    contains("does not know the architecture 'gfx9999'"));
   CHECK_THROWS_WITH(rocm::target_for("gfx942", rocm::Wave::lanes_32), contains("64 lanes only"));
   CHECK_THROWS_WITH(cuda::target_for(61), contains("6.1"));
   CHECK(cuda::target_for(90).isa == "nvptx64-nvidia-cuda sm_90 +ptx78");
