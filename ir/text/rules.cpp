@@ -610,7 +610,7 @@ void check_inst(const Place& place, const Inst* inst) {
               "gives ", v.type, ", which no value has");
   const OpInfo& row = info(inst->op);
   for (size_t k = 0; k < c.operands(); k++)
-    c.require(c.operand(k) != Type::slot || (row.form.operands[k] == Item::slot && k == 0),
+    c.require(c.operand(k) != Type::slot || (k == 0 && row.form.operands[0] == Item::slot),
               "uses a slot, which slot operations alone may");
   if (!c.require((row.levels & place.at) != 0, "not allowed at this level")) return;
   if (!kind_is_sound(c, row.kind) || !names_are_sound(c, row.names) || !c.regions(row.regions))

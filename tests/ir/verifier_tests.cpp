@@ -78,6 +78,7 @@ TEST_CASE("rules of instructions") {
       {"%r = lt.uncontracted %f, %f : b1", "has a flag that only float arithmetic has"},
       {"%r = convert %f : slot", "gives slot, which no value has"},
       {"%r = neg %s : f32", "uses a slot, which slot operations alone may"},
+      {"print %f, %f, %f, %f, %f, %s !1", "uses a slot, which slot operations alone may"},
       {"add %n, %n", "gives (), expected (i32)"},
       // parameters and storage
       {"%r = param<7> : i32", "binding 7 does not exist: the kernel has 2"},
