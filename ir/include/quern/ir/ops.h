@@ -199,7 +199,6 @@ constexpr bool has_identity(AtomicOp op) { return op <= AtomicOp::bit_xor; }
 
 /// Any of the flags?
 inline bool has(Op op, uint16_t f) { return (info(op).flags & f) != 0; }
-inline bool has_all(Op op, uint16_t f) { return (info(op).flags & f) == f; }
 inline bool is_pure(Op op) { return has(op, flag::pure); }
 /// Does it read or write an element of a binding, at the indices that are its first operands?
 inline bool accesses_element(Op op) { return info(op).names == NameUse::component; }
