@@ -96,6 +96,30 @@ void kept(Report& report, size_t n) {
       [&] { reference::compact(a.data(), b.data(), n); });
 }
 
+/// Library calls one after another of which nothing is read: their temporaries cost no wait.
+void calls_without_reads(Report& report, size_t n) {
+  constexpr int calls = 1000;
+  const Array<float> a = random_floats(n);
+  Array<float> b(n);
+  qn::Field<float> x{report.device(), {n}}, y{report.device(), {n}};
+  x.copy_from(a);
+  volatile float sink = 0;
+  row(
+      report, "1,000 scans and sums", n, calls / 2 * 12.0 * double(n),
+      [&] {
+        for (int k = 0; k < calls / 2; k++) {
+          qn::inclusive_scan(x, y);
+          qn::sum(y);
+        }
+      },
+      [&] {
+        for (int k = 0; k < calls / 2; k++) {
+          reference::inclusive_scan(a.data(), b.data(), n);
+          sink = reference::sum(b.data(), n);
+        }
+      });
+}
+
 void histograms(Report& report, size_t n) {
   std::mt19937 random(1);
   Array<uint8_t> a(n);
@@ -193,6 +217,7 @@ void algorithms(Report& report) {
     kept(report, n);
     histograms(report, n);
   }
+  for (size_t n : {size_t(1) << 12, size_t(1) << 16}) calls_without_reads(report, n);
   kernel_histograms(report, size_t(1) << 24);
   for (size_t n : {size_t(1) << 16, size_t(1) << 20, size_t(1) << 24}) sorts(report, n);
 }

@@ -185,7 +185,7 @@ Device::~Device() {
   release(own);
 }
 
-Address Device::allocate(uint64_t bytes, const std::string& what, Loc loc) {
+Address Device::allocate(uint64_t bytes, const std::string& what, Loc loc, Contents contents) {
   Address address = 0;
   try {
     address = driver_->allocate(bytes == 0 ? 4 : (bytes + 3) / 4 * 4);
@@ -197,6 +197,7 @@ Address Device::allocate(uint64_t bytes, const std::string& what, Loc loc) {
     std::lock_guard lock(memory_mutex_);
     memory_[address] = bytes;
   }
+  if (contents == Contents::any) return address;
   Command zero = Fill{address, bytes == 0 ? 4 : (bytes + 3) / 4 * 4, 0};
   driver_->submit({&zero, 1});
   return address;
@@ -227,7 +228,6 @@ void Device::attempt(const std::function<void()>& f) noexcept {
 }
 
 void Device::release(std::span<const Address> memory) noexcept {
-  attempt([&] { driver_->wait(driver_->submit({})); });
   for (Address a : memory) {
     {
       std::lock_guard lock(memory_mutex_);
@@ -238,7 +238,7 @@ void Device::release(std::span<const Address> memory) noexcept {
 }
 
 void Device::disown(Address memory, uint64_t bytes) noexcept {
-  release({});
+  attempt([&] { driver_->wait(driver_->submit({})); });
   if (Native* native = driver_->native()) attempt([&] { native->disown(memory, bytes); });
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "quern/ir/schedule.h"
 #include "runtime/loaded.h"
 
 namespace quern::runtime {
@@ -39,19 +40,6 @@ class Run {
     if (bytes) commands_.push_back(Fill{loaded_.frame(block_), bytes, 0});
   }
 
-  void steps(std::span<const Step> list, Address guard = 0) {
-    for (const Step& step : list) {
-      if (step.kind == Step::launch)
-        launch(step.task, guard);
-      else if (step.kind == Step::if_)
-        branch(step);
-      else if (step.kind == Step::combining)
-        combine(step, guard);
-      else
-        for (steps(step.condition); read_cell(step.cell); steps(step.condition)) steps(step.body);
-    }
-  }
-
   /// Throws Ended.
   void flush() {
     std::optional<Ticket> ticket = loaded_.device->submit(record_, commands_);
@@ -60,19 +48,39 @@ class Run {
     commands_.clear();
   }
 
- private:
-  Address cell(uint32_t k) const { return loaded_.frame(block_) + 8 * k; }
+  // ---- for run_schedule
 
-  void branch(const Step& step) {
-    bool plain = true;
-    for (const Step& s : step.body) plain &= s.kind == Step::launch || s.kind == Step::combining;
-    if (plain)
-      steps(step.body, cell(step.cell));
-    else if (read_cell(step.cell))
-      steps(step.body);
+  bool condition(uint32_t k) { return read_condition(cell(k)); }
+  bool begin_guard(uint32_t k) {
+    guard_ = cell(k);
+    return true;
+  }
+  void end_guard() { guard_ = 0; }
+
+  void launch(uint32_t index) {
+    const Image::Task& task = loaded_.image->tasks[index];
+    Extent extent = extent_of(task);
+    // What does not run may have any size: it wants neither memory nor an error.
+    if (guard_ && extent.total >= read_guard_from && !read_condition(guard_)) return;
+    if (!extent.fits) throw Error(task.loc, "a parallel loop of more than 2^63 iterations");
+    if (task.kind == Task::serial)
+      add(index, Serial{reduced_});
+    else if (extent.total == 0)
+      reduced_ = reduced_iterations_ = 0;
+    else if (task.walk == Task::chunked)
+      add_chunked(index, task, extent);
+    else
+      add_elements(index, task, extent);
   }
 
-  bool read_cell(uint32_t k) { return read_condition(cell(k)); }
+  /// Behind a task with lanes.
+  void combine(const Step& step) {
+    for (const abi::Combination& c : abi::combinations(reduced_iterations_))
+      add(step.body[c.halves ? 1 : 0].task, Combining{c.threads, c.first_row, c.rows});
+  }
+
+ private:
+  Address cell(uint32_t k) const { return loaded_.frame(block_) + 8 * k; }
 
   bool read_condition(Address at) {
     uint64_t value = 0;
@@ -123,97 +131,68 @@ class Run {
     return task.reductions == 0 ? grain : std::max(grain, total / most_partials + 1);
   }
 
-  void plan_chunks(Launch& launch, const Image::Task& task, uint64_t row) {
-    uint64_t total = launch.iterations;
-    if (task.walk == Task::element || task.walk == Task::unlowered) {
-      launch.grain = 1;
-      launch.chunks = total;
-      return;
-    }
-    if (__builtin_mul_overflow(total, task.operations, &launch.operations))
-      launch.operations = UINT64_MAX;
-    uint64_t grain = task.grain;
-    if (grain == 0) {
+  void add_chunked(uint32_t index, const Image::Task& task, const Extent& extent) {
+    const uint64_t total = extent.total, row = extent.row;
+    Chunked work{.iterations = total, .grain = task.grain};
+    if (__builtin_mul_overflow(total, task.operations, &work.operations))
+      work.operations = UINT64_MAX;
+    if (work.grain == 0) {
       uint64_t workers = driver_.target().workers;
       uint64_t most = workers > 1 ? workers * most_chunks_per_worker : 1;
-      uint64_t wanted = std::clamp<uint64_t>(launch.operations / chunk_cost, 1, most);
-      grain = (total + wanted - 1) / wanted;
+      uint64_t wanted = std::clamp<uint64_t>(work.operations / chunk_cost, 1, most);
+      uint64_t grain = (total + wanted - 1) / wanted;
       if (driver_.target().traits.stoppable) grain = std::min(grain, short_grain(task, total));
       // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
       uint64_t unit = grain >= row ? row : std::min<uint64_t>(grain, 64);
       grain = (grain + unit - 1) / unit * unit;
       if (uint64_t block = task.block_size) grain = (grain + block - 1) / block * block;
+      work.grain = grain;
     }
-    launch.grain = grain;
-    launch.chunks = (total + grain - 1) / grain;
+    if (task.reductions) note_reduction(work.chunks(), task);
+    add(index, work);
   }
 
-  void launch(uint32_t index, Address guard) {
-    const Image::Task& task = loaded_.image->tasks[index];
-    Extent extent = extent_of(task);
-    // What does not run may have any size: it wants neither memory nor an error.
-    if (guard && extent.total >= read_guard_from && !read_condition(guard)) return;
-    if (!extent.fits) throw Error(task.loc, "a parallel loop of more than 2^63 iterations");
-    Launch command;
-    command.executable = loaded_.executable.get();
-    command.task = index;
-    command.iterations = extent.total;
-    command.args = arguments();
-    command.guard = guard;
-    if (extent.total == 0)
-      command.chunks = 0;
-    else if (task.kind == Task::serial)
-      command.iterations = command.grain = reduced_;
-    else
-      plan_chunks(command, task, extent.row);
-    if (task.walk == Task::element && abi::is_wide(extent.total))
-      command.executable = &loaded_.wide();
-    else if (task.walk == Task::element && extent.total > 0)
-      command.words = abi::reciprocals(task.innermost, std::span(extent.axes).first(task.rank));
-    if (task.reductions && task.walk == Task::chunked) {
-      prepare_scratch(command.chunks, task);
-    } else if (task.lanes) {
+  void add_elements(uint32_t index, const Image::Task& task, const Extent& extent) {
+    Elements work{.iterations = extent.total};
+    const bool wide = task.walk == Task::element && abi::is_wide(extent.total);
+    if (!wide)
+      work.reciprocals = abi::reciprocals(task.innermost, std::span(extent.axes).first(task.rank));
+    if (task.lanes) {
       reduced_iterations_ = extent.total;
-      prepare_scratch(abi::total_rows(extent.total), task);
+      note_reduction(abi::total_rows(extent.total), task);
     }
-    if (extent.total > 0) commands_.push_back(command);
+    add(index, work, wide ? loaded_.wide() : *loaded_.executable);
   }
 
-  /// Behind a task with lanes.
-  void combine(const Step& step, Address guard) {
-    for (const abi::Combination& c : abi::combinations(reduced_iterations_)) {
-      Launch command;
-      command.executable = loaded_.executable.get();
-      command.task = step.body[c.halves ? 1 : 0].task;
-      command.iterations = command.chunks = c.threads;
-      command.args = arguments();
-      command.guard = guard;
-      command.words = {c.first_row, c.rows};
-      commands_.push_back(command);
-    }
-  }
-
-  Address arguments() const {
-    return loaded_.image->takes_value ? reinterpret_cast<Address>(block_.args()) : block_.memory;
+  void add(uint32_t task, const Work& work) { add(task, work, *loaded_.executable); }
+  void add(uint32_t task, const Work& work, const Executable& executable) {
+    const Address args =
+        loaded_.image->takes_value ? reinterpret_cast<Address>(block_.args()) : block_.memory;
+    commands_.push_back(Launch{&executable, task, work, args, guard_});
   }
 
   /// The task's partial values need room, and the task that combines them needs to know how many.
-  void prepare_scratch(uint64_t rows, const Image::Task& task) {
+  void note_reduction(uint64_t rows, const Image::Task& task) {
     reduced_ = rows;
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(rows, task.reductions * uint64_t(8), &bytes)) bytes = 1ull << 62;
     if (bytes <= block_.scratch_bytes) return;
-    flush();
-    driver_.wait(block_.last);
+    flush();  // what uses the scratch so far comes before its release
     if (block_.scratch) loaded_.device->release({&block_.scratch, 1});
     block_.scratch = 0;
     block_.scratch_bytes = 0;
-    block_.scratch = loaded_.device->allocate(bytes, "the partial values of a reduction", task.loc);
+    block_.scratch = loaded_.device->allocate(bytes, "the partial values of a reduction", task.loc,
+                                              Device::Contents::any);
     block_.scratch_bytes = bytes;
-    put(block_.args(), abi::scratch_address, block_.scratch);
-    if (!loaded_.image->takes_value && !block_.host)
-      driver_.upload(block_.memory + abi::scratch_address,
-                     std::as_bytes(std::span(&block_.scratch, 1)));
+    set_argument(abi::scratch_address, block_.scratch);
+  }
+
+  /// For the tasks launched from now on, while those before may still run.
+  void set_argument(uint32_t offset, uint64_t value) {
+    if (!block_.host) put(block_.args(), offset, value);
+    if (loaded_.image->takes_value) return;  // which is read when a task is submitted
+    commands_.push_back(Fill{block_.memory + offset, 4, uint32_t(value)});
+    commands_.push_back(Fill{block_.memory + offset + 4, 4, uint32_t(value >> 32)});
   }
 
   Loaded& loaded_;
@@ -221,6 +200,7 @@ class Run {
   LaunchRecord& record_;
   Driver& driver_;
   std::vector<Command> commands_;
+  Address guard_ = 0;  ///< of the launches made now
   // Of the task with reductions launched last:
   uint64_t reduced_ = 0;  ///< chunks, or rows of partial values where it has lanes
   uint64_t reduced_iterations_ = 0;
@@ -231,20 +211,21 @@ class Run {
 void execute(Loaded& kernel, Block& block, LaunchRecord& launch) {
   Device& device = *kernel.device;
   std::byte* args = block.args();
-  put(args, abi::frame_address, kernel.frame(block));
-  put(args, abi::scratch_address, block.scratch);
-  put(args, abi::error_address, device.error_record());
-  put(args, abi::print_address, device.print_ring());
-  put(args, abi::launch_number, launch.number);
-  put(args, abi::random_seed, launch.seed);
-  put(args, abi::random_launch, launch.since_seed);
+  abi::Writer(kernel.image->layout, args)
+      .head({.frame = kernel.frame(block),
+             .scratch = block.scratch,
+             .error = device.error_record(),
+             .print = device.print_ring(),
+             .random_seed = launch.seed,
+             .launch_number = launch.number,
+             .random_launch = launch.since_seed});
   std::memset(args + kernel.frame_offset, 0, kernel.block_bytes - kernel.frame_offset);
   if (!kernel.image->takes_value && !block.host)
     device.driver().upload(block.memory, block.staging);
   Run run(kernel, block, launch);
   if (kernel.image->takes_value) run.clear_frame();
   try {
-    run.steps(kernel.image->schedule);
+    run_schedule(kernel.image->schedule, run);
     run.flush();
   } catch (const Ended&) {  // a launch does not wait for others, so it throws nothing of theirs
   }

@@ -71,24 +71,24 @@ void check_arguments(const std::string& kernel, std::span<const Image::Parameter
 namespace {
 
 void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, std::byte* args) {
-  auto put = [&](uint32_t offset, uint64_t v) { std::memcpy(args + offset, &v, 8); };
+  abi::Writer writer(kernel.image->layout, args);
   for (size_t k = 0; k < arguments.size(); k++) {
-    const abi::Place& place = kernel.image->layout.places[k];
     const Storage* s = arguments[k].storage.get();
     if (!s) {
-      put(place.value(), arguments[k].bits);
+      writer.scalar(k, arguments[k].bits);
       continue;
     }
+    const size_t rank = s->shape().size();
+    std::array<int64_t, Placement::max_axes> strides = {}, firsts = {}, origins = {};
     for (uint32_t c = 0; c < s->components().size(); c++) {
-      put(place.base(c), s->base(c));
-      for (uint32_t axis = 0; axis < place.rank; axis++)
-        put(place.stride(c, axis), uint64_t(s->stride(c, axis)));
+      for (uint32_t axis = 0; axis < rank; axis++) strides[axis] = s->stride(c, axis);
+      writer.component(k, c, s->base(c), strides);
     }
-    for (uint32_t axis = 0; axis < place.rank; axis++) {
-      put(place.extent(axis), uint64_t(s->shape()[axis]));
-      put(place.first(axis), uint64_t(s->first(axis)));
-      put(place.origin(axis), uint64_t(s->origin(axis)));
+    for (uint32_t axis = 0; axis < rank; axis++) {
+      firsts[axis] = s->first(axis);
+      origins[axis] = s->origin(axis);
     }
+    writer.axes(k, s->shape(), firsts, origins);
   }
 }
 

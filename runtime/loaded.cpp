@@ -3,6 +3,9 @@
 namespace quern::runtime {
 
 namespace {
+/// Launches of one kernel with blocks that the host writes: more wait for the first of them.
+constexpr size_t most_running = 1024;
+
 uint32_t aligned(uint32_t n) { return (n + 63) / 64 * 64; }
 }  // namespace
 
@@ -36,37 +39,38 @@ Loaded::~Loaded() {
 }
 
 std::shared_ptr<Block> Loaded::take_block(const std::shared_ptr<Loaded>& self) {
-  Driver& driver = self->device->driver();
-  const bool takes_value = self->image->takes_value;
-  std::unique_ptr<Block> block;
-  {
-    std::lock_guard lock(self->mutex_);
-    for (auto& candidate : self->free_) {
-      // What the host does not write itself follows the launch before, as all commands do.
-      if (candidate->host && !driver.done(candidate->last)) continue;
-      std::swap(candidate, self->free_.back());
-      block = std::move(self->free_.back());
-      self->free_.pop_back();
-      break;
-    }
-  }
-  if (!block) {
-    block = std::make_unique<Block>();
-    block->loaded = self.get();
-    const uint32_t bytes = takes_value ? self->block_bytes - self->frame_offset : self->block_bytes;
-    if (bytes) block->memory = self->device->allocate(bytes, "a launch's argument block");
-    if (!takes_value) block->host = driver.host_pointer(block->memory);
-    if (block->host) {  // the host writes to it next
-      try {
-        driver.wait(driver.submit({}));
-      } catch (...) {
-        self->device->release({&block->memory, 1});
-        throw;
-      }
-    }
-    if (!block->host) block->staging.resize(self->block_bytes);
-  }
+  std::unique_ptr<Block> block = self->take_free();
+  if (!block) block = self->make_block();
   return {block.release(), [self](Block* b) { self->give_back(std::unique_ptr<Block>(b)); }};
+}
+
+/// Null where a new one is to be made. What the host does not write itself follows the launch
+/// before, as all commands do; where it does, the block that came back first is done first.
+std::unique_ptr<Block> Loaded::take_free() {
+  Driver& driver = device->driver();
+  std::unique_ptr<Block> block;
+  bool is_done = true;
+  {
+    std::lock_guard lock(mutex_);
+    if (free_.empty()) return nullptr;
+    is_done = !free_.front()->host || driver.done(free_.front()->last);
+    if (!is_done && free_.size() < most_running) return nullptr;
+    block = std::move(free_.front());
+    free_.pop_front();
+  }
+  if (!is_done) driver.wait(block->last);
+  return block;
+}
+
+std::unique_ptr<Block> Loaded::make_block() {
+  auto block = std::make_unique<Block>();
+  block->loaded = this;
+  const uint32_t bytes = image->takes_value ? block_bytes - frame_offset : block_bytes;
+  if (bytes)
+    block->memory = device->allocate(bytes, "a launch's argument block", {}, Device::Contents::any);
+  if (!image->takes_value) block->host = device->driver().host_pointer(block->memory);
+  if (!block->host) block->staging.resize(block_bytes);
+  return block;
 }
 
 void Loaded::give_back(std::unique_ptr<Block> block) {

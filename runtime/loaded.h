@@ -1,4 +1,5 @@
 #pragma once
+#include <deque>
 #include <mutex>
 
 #include "quern/runtime/launch.h"
@@ -44,12 +45,14 @@ struct Loaded {
   const std::unique_ptr<Executable> executable;
 
  private:
+  std::unique_ptr<Block> take_free();
+  std::unique_ptr<Block> make_block();
   void give_back(std::unique_ptr<Block> block);
   WideImage make_wide_;
   std::once_flag load_wide_;
   std::unique_ptr<Executable> wide_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Block>> free_;
+  std::deque<std::unique_ptr<Block>> free_;  ///< as they came back
 };
 
 /// The signature of a launch with these arguments. Fields that may share elements get the class of

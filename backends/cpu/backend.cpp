@@ -47,7 +47,10 @@ class Driver : public runtime::Driver {
   Address allocate(uint64_t bytes) override {
     return reinterpret_cast<Address>(memory_.allocate(bytes));
   }
-  void release(Address address) override { memory_.release(pointer<void>(address)); }
+  void release(Address address) override {
+    std::lock_guard lock(order_);
+    memory_.release(pointer<void>(address));
+  }
 
   std::unique_ptr<runtime::Executable> load(const runtime::Image& image) override {
     expect_runs(image, target_, runs_on);
@@ -82,18 +85,22 @@ class Driver : public runtime::Driver {
     if (launch.guard && *pointer<const uint32_t>(launch.guard) == 0) return;
     TaskFunction task = static_cast<const Executable*>(launch.executable)->task(launch.task);
     auto* args = pointer<const void>(launch.args);
+    if (auto* serial = std::get_if<runtime::Serial>(&launch.work))
+      return task(args, 0, 0, int64_t(serial->rows));
+    const auto& work = std::get<runtime::Chunked>(launch.work);
     auto chunk = [&](uint64_t k) {
-      uint64_t begin = k * launch.grain;
+      uint64_t begin = k * work.grain;
       task(args, int64_t(k), int64_t(begin),
-           int64_t(std::min(launch.iterations, begin + launch.grain)));
+           int64_t(std::min(work.iterations, begin + work.grain)));
     };
+    const uint64_t chunks = work.chunks();
     // Of very many chunks a group at a time, so that those of a launch that was ended are not called
     // one by one to do nothing.
-    const uint64_t group = launch.chunks / most_groups + 1;
+    const uint64_t group = chunks / most_groups + 1;
     auto& record = *pointer<ir::abi::ErrorRecord>(
         *pointer<const Address>(launch.args + ir::abi::error_address));
     auto run_group = [&](uint64_t g) {
-      const uint64_t end = std::min(launch.chunks, (g + 1) * group);
+      const uint64_t end = std::min(chunks, (g + 1) * group);
       for (uint64_t k = g * group; k < end; k++) {
         if (group > 1 && std::atomic_ref(record.state).load(std::memory_order_relaxed) >=
                              (ir::abi::claim_bit | ir::abi::stop_bit))
@@ -101,12 +108,12 @@ class Driver : public runtime::Driver {
         chunk(k);
       }
     };
-    const uint64_t groups = (launch.chunks + group - 1) / group;
+    const uint64_t groups = (chunks + group - 1) / group;
     if (target_.workers == 1) {  // the code counts on one thread
       for (uint64_t g = 0; g < groups; g++) run_group(g);
       return;
     }
-    parallel_for(groups, launch.operations < long_operations ? Waking::late : Waking::at_once,
+    parallel_for(groups, work.operations < long_operations ? Waking::late : Waking::at_once,
                  run_group);
   }
   void run(const runtime::Copy& c) {

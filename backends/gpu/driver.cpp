@@ -47,10 +47,11 @@ std::vector<uint64_t> spell_out(std::span<const Command> commands) {
   words.reserve(commands.size() * 8);
   for (const Command& command : commands) {
     words.push_back(command.index());
-    if (auto* l = std::get_if<Launch>(&command))
-      words.insert(words.end(),
-                   {reinterpret_cast<uint64_t>(program_of(*l).get()), l->task, l->iterations,
-                    l->grain, l->chunks, l->args, guard_of(*l), l->words[0], l->words[1]});
+    if (auto* l = std::get_if<Launch>(&command)) {
+      const auto [amount, by, more] = runtime::words_of(l->work);
+      words.insert(words.end(), {reinterpret_cast<uint64_t>(program_of(*l).get()), l->task,
+                                 l->work.index(), amount, by, more, l->args, guard_of(*l)});
+    }
     if (auto* c = std::get_if<Copy>(&command))
       words.insert(words.end(), {c->to, c->from, c->bytes});
     if (auto* f = std::get_if<Fill>(&command))
@@ -135,8 +136,8 @@ void Driver::record(Work& work, const Launch& launch) {
   Geometry g = program->geometry(launch);
   if (g.grid == 0) return;
   if (work.empty() || work.back() != program) work.push_back(program);
-  const auto [by, more] = program->walk(launch);
-  uint64_t words[] = {launch.args, guard_of(launch), launch.iterations, by, more};
+  const auto [amount, by, more] = runtime::words_of(launch.work);
+  uint64_t words[] = {launch.args, guard_of(launch), amount, by, more};
   void* parameters[] = {&words[0], &words[1], &words[2], &words[3], &words[4]};
   if (program->takes_value) parameters[0] = reinterpret_cast<void*>(launch.args);
   Code c = gpu_->api->launch(program->function(launch.task), g.grid, 1, 1, g.block, 1, 1, 0,

@@ -104,19 +104,12 @@ Program::Task Program::prepare(const runtime::Image::Task& task, FunctionHandle 
   return t;
 }
 
-std::array<uint64_t, 2> Program::walk(const runtime::Launch& launch) const {
-  if (tasks_.at(launch.task).walk == ir::Task::element) return launch.words;
-  return {launch.grain, launch.chunks};
-}
-
 Geometry Program::geometry(const runtime::Launch& launch) const {
   const Task& task = tasks_.at(launch.task);
-  if (task.kind == ir::Task::serial) return {1, 1};
-  if (launch.iterations == 0) return {};
-  bool chunked = task.walk == ir::Task::chunked;
-  uint64_t threads = chunked      ? launch.chunks
-                     : task.lanes ? ir::abi::lanes(launch.iterations)
-                                  : launch.iterations;
+  const uint64_t threads = runtime::threads_of(launch.work, task.lanes);
+  if (std::holds_alternative<runtime::Serial>(launch.work)) return {1, 1};
+  if (threads == 0) return {};
+  const bool chunked = std::holds_alternative<runtime::Chunked>(launch.work);
   uint32_t block = task.block;
   const Properties& device = gpu_->properties;
   while (!task.fixed && block > device.warp_size &&

@@ -42,8 +42,8 @@ struct Geometry {
 };
 
 /// The tasks of a kernel. Function `task_<k>` takes the five words of a launch: args, guard with
-/// Launch::asks in abi::asks_bit, iterations, and grain and chunks, or Launch::words of an element
-/// task. Where Image::takes_value is set, the argument block itself stands in place of the first.
+/// Launch::asks in abi::asks_bit, and runtime::words_of its work. Where Image::takes_value is set,
+/// the argument block itself stands in place of the first.
 class Program : public Used {
  public:
   /// Throws Error at a task's line where a block of the user's size cannot run.
@@ -59,8 +59,6 @@ class Program : public Used {
   /// spread. Throws Error where the device cannot start as many chunks, or threads of one iteration,
   /// at once.
   Geometry geometry(const runtime::Launch& launch) const;
-  /// The last two of the five words.
-  std::array<uint64_t, 2> walk(const runtime::Launch& launch) const;
 
  private:
   struct Task {

@@ -55,7 +55,10 @@ class Driver : public runtime::Driver {
     if (!memory) throw Error("the host has no " + std::to_string(bytes) + " bytes to give");
     return reinterpret_cast<Address>(memory);
   }
-  void release(Address address) override { std::free(pointer<void>(address)); }
+  void release(Address address) override {
+    std::lock_guard lock(order_);
+    std::free(pointer<void>(address));
+  }
 
   std::unique_ptr<runtime::Executable> load(const runtime::Image& image) override {
     runtime::expect_runs(image, target_, [](const std::string& code, const std::string& machine) {

@@ -1,29 +1,15 @@
 #include "backends/interpreter/code.h"
 
-#include <set>
-
 #include "quern/ir/math.h"
+#include "quern/ir/schedule.h"
 
 namespace quern::interpreter {
 
 using namespace ir;
 
-namespace {
-
-void find_conditions(const std::vector<ir::Step>& steps, std::set<uint32_t>& cells) {
-  for (const ir::Step& s : steps) {
-    if (s.kind == ir::Step::if_ || s.kind == ir::Step::repeat) cells.insert(s.cell);
-    find_conditions(s.body, cells);
-    find_conditions(s.condition, cells);
-  }
-}
-
-}  // namespace
-
 Code::Code(const Kernel& of) : kernel(of), layout(abi::layout(of)) {
   if (kernel.body) body = block(kernel.body);
-  std::set<uint32_t> conditions;
-  find_conditions(kernel.schedule, conditions);
+  const std::set<uint32_t> conditions = condition_cells(kernel);
   for (const ir::Task& t : kernel.tasks) {
     Task task;
     if (t.domain) task.domain = block(t.domain);

@@ -5,6 +5,7 @@
 #include "backends/interpreter/machine.h"
 #include "backends/interpreter/memory.h"
 #include "backends/interpreter/random.h"
+#include "quern/ir/schedule.h"
 
 namespace quern::interpreter {
 
@@ -18,24 +19,13 @@ class Schedule {
   Schedule(const Kernel& kernel, const Options& options, Machine& machine, std::byte* args)
       : kernel_(kernel), options_(options), machine_(machine), args_(args) {}
 
-  void run(const std::vector<ir::Step>& steps) {
-    for (const ir::Step& s : steps) {
-      if (s.kind == ir::Step::launch) {
-        launch(s.task);
-      } else if (s.kind == ir::Step::if_) {
-        if (cell(s.cell)) run(s.body);
-      } else if (s.kind == ir::Step::combining) {
-        combine(s);
-      } else {
-        for (run(s.condition); cell(s.cell); run(s.condition)) run(s.body);
-      }
-    }
-  }
+  // ---- for run_schedule
 
- private:
-  bool cell(uint32_t k) const {
-    return read_memory(Type::b1, machine_.launch().cell_address(k)) != 0;
+  bool condition(uint32_t cell) const {
+    return read_memory(Type::b1, machine_.launch().cell_address(cell)) != 0;
   }
+  bool begin_guard(uint32_t) const { return false; }
+  void end_guard() const {}
 
   void launch(uint32_t number) {
     const Task& task = kernel_.tasks[number];
@@ -56,6 +46,15 @@ class Schedule {
     machine_.finish_reductions(domain.total);
   }
 
+  void combine(const ir::Step& step) {
+    for (const abi::Combination& c : abi::combinations(reduced_iterations_)) {
+      const uint32_t number = step.body[c.halves ? 1 : 0].task;
+      machine_.begin_task(number);
+      elements(kernel_.tasks[number], c.threads, {c.first_row, c.rows});
+    }
+  }
+
+ private:
   void elements(const Task& task, uint64_t total, const std::array<uint64_t, 2>& words) {
     const uint64_t size = options_.block_threads;
     Part part;
@@ -80,14 +79,6 @@ class Schedule {
       part.thread = part.begin + part.chunk % abi::chunk_lanes;
       part.threads = abi::chunk_lanes;
       machine_.run(domain, part);
-    }
-  }
-
-  void combine(const ir::Step& step) {
-    for (const abi::Combination& c : abi::combinations(reduced_iterations_)) {
-      const uint32_t number = step.body[c.halves ? 1 : 0].task;
-      machine_.begin_task(number);
-      elements(kernel_.tasks[number], c.threads, {c.first_row, c.rows});
     }
   }
 
@@ -130,17 +121,21 @@ void run(const Kernel& kernel, std::byte* args, const Options& options, Report& 
   auto ring = std::make_unique_for_overwrite<abi::PrintRing>();
   ring->next = 0;
   report = {};
-  write_at(args, abi::frame_address, reinterpret_cast<Bits>(frame.data()));
-  write_at(args, abi::scratch_address, Bits(0));
-  write_at(args, abi::error_address, reinterpret_cast<Bits>(&report.error));
-  write_at(args, abi::print_address, reinterpret_cast<Bits>(ring.get()));
+  abi::Head head = read_at<abi::Head>(args, 0);
+  head.frame = reinterpret_cast<Bits>(frame.data());
+  head.scratch = 0;
+  head.error = reinterpret_cast<Bits>(&report.error);
+  head.print = reinterpret_cast<Bits>(ring.get());
+  write_at(args, 0, head);
   Machine machine(code, options);
   machine.begin(args, &report);
   try {
-    if (kernel.level < Level::split)
+    if (kernel.level < Level::split) {
       report.results = machine.body();
-    else
-      Schedule(kernel, options, machine, args).run(kernel.schedule);
+    } else {
+      Schedule runner(kernel, options, machine, args);
+      run_schedule(kernel.schedule, runner);
+    }
   } catch (const OutOfSteps&) {
     report.ended = false;
   } catch (const Stopped&) {

@@ -66,9 +66,8 @@ struct Machine {
 
 /// The module of a kernel, verified by LLVM. Each task is `void task_N(ptr args, i64 chunk,
 /// i64 begin, i64 end)`; where Machine::grid is set, `void task_N(ptr args, ptr guard,
-/// i64 iterations, i64 grain, i64 chunks)` with the meaning of runtime::Launch (an element task has
-/// Launch::words in place of the last two; `guard` holds Launch::asks in abi::asks_bit), for any
-/// grid: a chunked task takes at least `chunks` threads, a serial one a single thread. Where
+/// i64, i64, i64)` with the meaning of runtime::Launch (the last three are runtime::words_of its work,
+/// `guard` holds Launch::asks in abi::asks_bit), for any grid: a chunked task takes at least `chunks` threads, a serial one a single thread. Where
 /// ir::takes_value holds, `args` is the block itself. Throws InternalError for an operation that
 /// lowering should have replaced.
 std::unique_ptr<llvm::Module> generate(llvm::LLVMContext& context, const ir::Kernel& kernel,

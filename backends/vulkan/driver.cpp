@@ -162,10 +162,9 @@ void Driver::barrier(VkCommandBuffer buffer, bool to_host) {
 void Driver::record(Submission& s, const runtime::Launch& launch) {
   const auto& pipelines = static_cast<const Executable*>(launch.executable)->pipelines;
   const Pipelines::Task& task = pipelines->tasks.at(launch.task);
-  const bool serial = task.kind == ir::Task::serial;
-  const bool strides = !serial && task.walk == ir::Task::element;
-  uint64_t threads = serial ? 1 : strides ? launch.iterations : launch.chunks;
-  if (task.lanes) threads = ir::abi::lanes(launch.iterations);
+  const bool strides = std::holds_alternative<runtime::Elements>(launch.work) ||
+                       std::holds_alternative<runtime::Combining>(launch.work);
+  const uint64_t threads = runtime::threads_of(launch.work, task.lanes);
   if (threads == 0) return;
   uint64_t groups = threads / task.group + (threads % task.group != 0);
   if (task.combines) {
@@ -176,20 +175,13 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
   }
   const Grid grid = spread(groups, task.group, gpu_->adapter.max_groups, strides);
   if (grid.x == 0)
-    throw Error("a task of " + std::to_string(launch.chunks) + " chunks is more than " +
+    throw Error("a task of " + std::to_string(threads) + " chunks is more than " +
                 gpu_->adapter.name + " starts at once");
-  PushConstants constants{launch.args,
-                          launch.guard | (launch.asks ? ir::abi::asks_bit : 0),
-                          launch.iterations,
-                          launch.grain,
-                          launch.chunks,
-                          fault_,
-                          fault_,
-                          pipelines->id};
-  if (task.walk == ir::Task::element) {
-    constants.grain = launch.words[0];
-    constants.chunks = launch.words[1];
-  }
+  const auto [amount, by, more] = runtime::words_of(launch.work);
+  const PushConstants constants{launch.args, launch.guard | (launch.asks ? ir::abi::asks_bit : 0),
+                                amount,      by,
+                                more,        fault_,
+                                fault_,      pipelines->id};
   gpu_->CmdBindPipeline(s.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, task.pipeline);
   gpu_->CmdPushConstants(s.buffer, gpu_->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof constants,
                          &constants);

@@ -17,12 +17,11 @@ constexpr uint32_t group_size(bool is_serial, uint32_t block_size) {
 
 /// What every task is launched with.
 struct PushConstants {
-  uint64_t args, guard;  ///< with Launch::asks in abi::asks_bit of the guard
-  uint64_t iterations;
-  uint64_t grain, chunks;  ///< element tasks: Launch::words
-  uint64_t fault;          ///< address of the word that takes a CutLoop
-  uint64_t same_fault;     ///< equal to it, which no compiler knows
-  uint64_t id;             ///< of the kernel, for CutLoop
+  uint64_t args, guard;                ///< with Launch::asks in abi::asks_bit of the guard
+  uint64_t iterations, grain, chunks;  ///< runtime::words_of the launch's work
+  uint64_t fault;                      ///< address of the word that takes a CutLoop
+  uint64_t same_fault;                 ///< equal to it, which no compiler knows
+  uint64_t id;                         ///< of the kernel, for CutLoop
 };
 
 /// Mesa's software driver ends every loop of an invocation once it has run 65,535 rounds, and says

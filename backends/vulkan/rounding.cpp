@@ -139,7 +139,7 @@ std::vector<bool> run(runtime::Driver& driver, const runtime::Compiler& compiler
   runtime::Address memory = driver.allocate(in_bytes + out_bytes + 128);
   runtime::Launch launch;
   launch.executable = executable.get();
-  launch.iterations = launch.chunks = cases;
+  launch.work = runtime::Elements{cases};
   launch.args = memory + in_bytes + out_bytes;
   std::vector<Bits> args(10);
   args[8] = memory;

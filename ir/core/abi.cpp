@@ -1,5 +1,7 @@
 #include "quern/ir/abi.h"
 
+#include <cstring>
+
 #include "quern/ir/lower.h"
 
 namespace quern::ir {
@@ -33,6 +35,41 @@ Layout layout(const Kernel& kernel) {
   }
   out.bytes = at;
   return out;
+}
+
+void Writer::put(uint32_t offset, uint64_t value) { std::memcpy(block_ + offset, &value, 8); }
+
+void Writer::head(const Head& head) { std::memcpy(block_, &head, sizeof head); }
+
+void Writer::scalar(size_t binding, uint64_t bits) { put(layout_.places[binding].value(), bits); }
+
+void Writer::component(size_t binding, uint32_t component, uint64_t base,
+                       std::span<const int64_t> strides) {
+  const Place& place = layout_.places[binding];
+  put(place.base(component), base);
+  for (uint32_t axis = 0; axis < place.rank; axis++)
+    put(place.stride(component, axis), uint64_t(strides[axis]));
+}
+
+void Writer::axes(size_t binding, std::span<const int64_t> extents, std::span<const int64_t> firsts,
+                  std::span<const int64_t> origins) {
+  const Place& place = layout_.places[binding];
+  for (uint32_t axis = 0; axis < place.rank; axis++) {
+    put(place.extent(axis), uint64_t(extents[axis]));
+    put(place.first(axis), firsts.empty() ? 0 : uint64_t(firsts[axis]));
+    put(place.origin(axis), origins.empty() ? 0 : uint64_t(origins[axis]));
+  }
+}
+
+void Writer::arrays(size_t binding, std::span<const uint64_t> bases,
+                    std::span<const uint32_t> bytes, std::span<const int64_t> extents) {
+  for (uint32_t c = 0; c < bases.size(); c++) {
+    std::array<int64_t, Placement::max_axes> strides = {};
+    int64_t stride = bytes[c];
+    for (size_t axis = extents.size(); axis-- > 0; stride *= extents[axis]) strides[axis] = stride;
+    component(binding, c, bases[c], strides);
+  }
+  axes(binding, extents);
 }
 
 std::array<uint64_t, 2> reciprocals(uint32_t innermost, std::span<const uint64_t> extents) {

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ir/passes/error_record.h"
+#include "quern/ir/schedule.h"
 
 namespace quern::ir {
 
@@ -100,7 +100,7 @@ class Lowering {
         b_(kernel),
         record_(b_, number) {}
 
-  void run(const std::unordered_set<uint32_t>& conditions) {
+  void run(const std::set<uint32_t>& conditions) {
     walk(task_.body, [&](Inst* inst) {
       if (inst->is(Op::check)) {
         checks_ = true;
@@ -152,7 +152,7 @@ class Lowering {
     test->set_operand(0, b_.binary(Op::bit_and, test->operand(0), goes_on));
   }
 
-  void start_test(const std::unordered_set<uint32_t>& conditions) {
+  void start_test(const std::set<uint32_t>& conditions) {
     Region* all = task_.body;
     task_.body = b_.make_region();
     b_.at_end(task_.body).at(task_.loc);
@@ -186,7 +186,7 @@ class Lowering {
     return question->result();
   }
 
-  void clear_conditions(Region* body, const std::unordered_set<uint32_t>& conditions) {
+  void clear_conditions(Region* body, const std::set<uint32_t>& conditions) {
     uint32_t frame = kernel_.frame_binding();
     walk(body, [&](Inst* inst) {
       if (inst->is(Op::store) && inst->binding() == frame && conditions.contains(inst->component()))
@@ -204,20 +204,11 @@ class Lowering {
   ErrorRecordCode record_;
 };
 
-void find_conditions(const std::vector<Step>& steps, std::unordered_set<uint32_t>& cells) {
-  for (const Step& s : steps) {
-    if (s.kind == Step::if_ || s.kind == Step::repeat) cells.insert(s.cell);
-    find_conditions(s.body, cells);
-    find_conditions(s.condition, cells);
-  }
-}
-
 }  // namespace
 
 void lower_checks(Kernel& kernel, const TargetTraits& target) {
   Reports reports(kernel, target.stoppable);
-  std::unordered_set<uint32_t> conditions;
-  find_conditions(kernel.schedule, conditions);
+  const std::set<uint32_t> conditions = condition_cells(kernel);
   for (uint32_t k = 0; k < kernel.tasks.size(); k++)
     Lowering(kernel, k, target.calls ? &reports : nullptr, target).run(conditions);
 }

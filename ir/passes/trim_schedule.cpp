@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/passes/dead_code.h"
+#include "quern/ir/schedule.h"
 
 namespace quern::ir {
 
@@ -45,17 +46,10 @@ class Cells {
     });
     for (Task& task : kernel_.tasks)
       for (Reduction& r : task.reductions) r.cell = f(r.cell);
-    steps(kernel_.schedule, f);
-  }
-  template <class F>
-  static void steps(std::vector<Step>& list, F&& f) {
-    for (Step& s : list) {
+    for_each_step(kernel_.schedule, [&](Step& s) {
       if (s.kind != Step::launch) s.cell = f(s.cell);
-      steps(s.condition, f);
-      steps(s.body, f);
-    }
+    });
   }
-
   Kernel& kernel_;
   uint32_t frame_;
 };
@@ -114,14 +108,6 @@ void drop_unused_cells(Kernel& kernel, Cells& cells) {
     kernel.frame.pop_back();
 }
 
-void renumber(std::vector<Step>& list, uint32_t gone) {
-  for (Step& s : list) {
-    if (s.kind == Step::launch) s.task -= s.task > gone;
-    renumber(s.condition, gone);
-    renumber(s.body, gone);
-  }
-}
-
 void drop_if_empty(Kernel& kernel, size_t step) {
   const Task* task =
       step < kernel.schedule.size() ? serial_of(kernel, kernel.schedule[step]) : nullptr;
@@ -129,7 +115,9 @@ void drop_if_empty(Kernel& kernel, size_t step) {
   const uint32_t gone = kernel.schedule[step].task;
   kernel.schedule.erase(kernel.schedule.begin() + long(step));
   kernel.tasks.erase(kernel.tasks.begin() + gone);
-  renumber(kernel.schedule, gone);
+  for_each_step(kernel.schedule, [&](Step& s) {
+    if (s.kind == Step::launch) s.task -= s.task > gone;
+  });
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ TEST_CASE_METHOD(OnEachVendor, "several threads share a driver") {
         uint32_t start = uint32_t(1000 * t + round);
         std::memcpy(data.data(), &start, 4);
         driver->upload(at, data);
-        std::vector<Command> batch(10, launch(*executable, 0, 1, at));
+        std::vector<Command> batch(10, launch(*executable, 0, runtime::Serial{}, at));
         runtime::Ticket ticket = driver->submit(batch);
         if (round % 3 == 0) driver->wait(ticket);
         if (round % 5 == 0) driver->done(ticket);

@@ -122,7 +122,8 @@ TEST_CASE_METHOD(OnEachVendor,
   auto first = driver->load(good.on(*driver));
   auto second = driver->load(wild.on(*driver));
   Address at = driver->allocate(64), other = driver->allocate(64);
-  Command commands[] = {launch(*first, 0, 1, at), launch(*second, 0, 1, at)};
+  Command commands[] = {launch(*first, 0, runtime::Serial{}, at),
+                        launch(*second, 0, runtime::Serial{}, at)};
   driver->wait(driver->submit({&commands[0], 1}));
   runtime::Ticket ticket = driver->submit({&commands[1], 1});
   driver->release(other);
@@ -152,7 +153,8 @@ TEST_CASE_METHOD(OnEachVendor, "where several kernels may have broken the device
   Code a{{serial()}, "a"}, b{{serial()}, "b"};
   auto first = driver->load(a.on(*driver)), second = driver->load(b.on(*driver));
   Address at = driver->allocate(64);
-  Command commands[] = {launch(*first, 0, 1), launch(*second, 0, 1), launch(*first, 0, 1)};
+  Command commands[] = {launch(*first, 0, runtime::Serial{}), launch(*second, 0, runtime::Serial{}),
+                        launch(*first, 0, runtime::Serial{})};
   driver->submit(commands);
   CHECK_THAT(message_of([&] { read_word(*driver, at); }),
              contains("in one of the kernels 'a', 'b'"));
@@ -169,7 +171,7 @@ TEST_CASE_METHOD(OnEachVendor, "any call of the library's may fail, and all is g
     auto executable = driver->load(code.on(*driver));
     Address at = driver->allocate(1 << 16), other = driver->allocate(100);
     driver->upload(at, data);
-    std::vector<Command> batch(10, launch(*executable, 1, 100, other));
+    std::vector<Command> batch(10, launch(*executable, 1, runtime::Elements{100}, other));
     batch.push_back(Copy{at + 1, at, 1000});
     for (int k = 0; k < 3; k++) driver->submit(batch);
     driver->release(other);

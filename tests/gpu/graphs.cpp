@@ -15,7 +15,7 @@ class Batches : public OnEachVendor {
  public:
   /// `n` launches that count at `x`, with a copy and a fill among them.
   std::vector<Command> batch(size_t n) const {
-    std::vector<Command> all(n, launch(*executable, 0, 1, x));
+    std::vector<Command> all(n, launch(*executable, 0, runtime::Serial{}, x));
     all.push_back(Copy{y, x, 4});
     all.push_back(Fill{y + 4, 4, 5});
     return all;

@@ -27,21 +27,25 @@ TEST_CASE_METHOD(OnEachVendor, "loops are spread over the device") {
   auto driver = open();  // 10 multiprocessors of 8 blocks of 256 threads
   Code code{serial(), element(), element(96), chunked(), once(), once(96)};
   auto executable = driver->load(code.on(*driver));
+  using runtime::Chunked, runtime::Elements, runtime::Serial;
   struct Case {
     uint32_t task;
-    uint64_t iterations, grain;
+    runtime::Work work;
     unsigned grid, block;
   };
   for (const Case& c :
-       {Case{0, 1, 1, 1, 1}, Case{1, 1'000'000, 1, 320, 256}, Case{1, 10'000, 1, 40, 256},
-        Case{1, 1000, 1, 16, 64}, Case{1, 5, 1, 1, 32}, Case{1, 1ull << 40, 1, 320, 256},
-        Case{2, 1000, 1, 11, 96}, Case{2, 5, 1, 1, 96}, Case{3, 1'000'000, 10, 1563, 64},
-        Case{3, 1000, 10, 4, 32}, Case{3, 1ull << 40, 1ull << 20, 16384, 64},
-        Case{4, 1'000'000, 1, 3907, 256}, Case{4, 1000, 1, 16, 64},
-        Case{4, (1ull << 31) - 1, 1, 1 << 23, 256}, Case{5, (1ull << 31) - 1, 1, 22369622, 96}}) {
+       {Case{0, Serial{}, 1, 1}, Case{1, Elements{1'000'000}, 320, 256},
+        Case{1, Elements{10'000}, 40, 256}, Case{1, Elements{1000}, 16, 64},
+        Case{1, Elements{5}, 1, 32}, Case{1, Elements{1ull << 40}, 320, 256},
+        Case{2, Elements{1000}, 11, 96}, Case{2, Elements{5}, 1, 96},
+        Case{3, Chunked{1'000'000, 10}, 1563, 64}, Case{3, Chunked{1000, 10}, 4, 32},
+        Case{3, Chunked{1ull << 40, 1ull << 20}, 16384, 64},
+        Case{4, Elements{1'000'000}, 3907, 256}, Case{4, Elements{1000}, 16, 64},
+        Case{4, Elements{(1ull << 31) - 1}, 1 << 23, 256},
+        Case{5, Elements{(1ull << 31) - 1}, 22369622, 96}}) {
     recorder.launches.clear();
-    run(*driver, launch(*executable, c.task, c.iterations, 0, c.grain));
-    INFO("task " << c.task << ", " << c.iterations << " iterations");
+    run(*driver, launch(*executable, c.task, c.work));
+    INFO("task " << c.task << ", grid " << c.grid);
     REQUIRE(recorder.launches.size() == 1);
     const recording::Launch& l = recorder.launches[0];
     CHECK(l.function == "task_" + std::to_string(c.task));
@@ -57,13 +61,14 @@ TEST_CASE_METHOD(OnEachVendor, "a grid stays within the device's limits") {
   auto driver = open();
   Code code{element(), chunked()};
   auto executable = driver->load(code.on(*driver));
-  run(*driver, launch(*executable, 0, 1ull << 50));
+  run(*driver, launch(*executable, 0, runtime::Elements{1ull << 50}));
   // 10 * 2^24 * 4 blocks would fill this device.
   CHECK(recorder.launches.at(0).grid[0] == ir::abi::max_threads / 256);
-  CHECK_THROWS_AS(run(*driver, launch(*executable, 1, 1ull << 40)), Error);
-  CHECK_THAT(message_of([&] { run(*driver, launch(*executable, 1, 1ull << 40)); }),
-             contains("1099511627776 threads"));
-  run(*driver, launch(*executable, 1, 100));
+  CHECK_THROWS_AS(run(*driver, launch(*executable, 1, runtime::Chunked{1ull << 40})), Error);
+  CHECK_THAT(
+      message_of([&] { run(*driver, launch(*executable, 1, runtime::Chunked{1ull << 40})); }),
+      contains("1099511627776 threads"));
+  run(*driver, launch(*executable, 1, runtime::Chunked{100}));
   CHECK(recorder.launches.size() == 2);
 }
 
@@ -74,7 +79,7 @@ TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
   Address args = driver->allocate(64), guard = driver->allocate(8);
   Command zero[] = {Fill{args, 64, 0}, Fill{guard, 8, 0}, Fill{guard + 4, 4, 3}};
   driver->submit(zero);
-  Launch l = launch(*executable, 0, 1001, args, 10);
+  Launch l = launch(*executable, 0, runtime::Chunked{1001, 10}, args);
   l.guard = guard;
   l.asks = false;
   run(*driver, l);
@@ -88,13 +93,12 @@ TEST_CASE_METHOD(OnEachVendor, "a launch hands over its five words") {
         std::vector<uint64_t>{args, guard, 1001, 10, 101});
   CHECK(recorder.launches[1].words[1] == guard + 4 + 1);  // the lowest bit: asks
   CHECK_THAT(seen.module, contains("module of k "));
-  l.iterations = l.chunks = 0;
+  l.work = runtime::Chunked{};
   run(*driver, l);
   CHECK(recorder.calls["launch"] == 2);
 
   auto elements = driver->load(other.on(*driver));
-  Launch e = launch(*elements, 0, 35, args, 1);
-  e.words = {123, 456};
+  Launch e = launch(*elements, 0, runtime::Elements{35, {123, 456}}, args);
   e.asks = false;
   run(*driver, e);
   REQUIRE(recorder.launches.size() == 3);
@@ -111,7 +115,8 @@ TEST_CASE_METHOD(OnEachVendor, "an argument block by value is read when it is su
   recorder.first_bytes = ir::abi::layout(code.kernel).bytes;
   auto executable = driver->load(code.on(*driver));
   std::vector<std::byte> block = numbers(recorder.first_bytes), before = block;
-  Launch l = launch(*executable, 1, 1000, reinterpret_cast<Address>(block.data()));
+  Launch l =
+      launch(*executable, 1, runtime::Elements{1000}, reinterpret_cast<Address>(block.data()));
   std::vector<Command> commands(20, l);  // enough for a graph, which would keep the first block
   for (int round = 0; round < 3; round++) {
     driver->submit(commands);
@@ -169,7 +174,7 @@ TEST_CASE_METHOD(OnEachVendor, "blocks that are large, or of many tasks, lie in 
   Address args = driver->allocate(64);
   Command zero = Fill{args, 64, 0};
   driver->submit({&zero, 1});
-  run(*driver, launch(*executable, 7, 1, args));
+  run(*driver, launch(*executable, 7, runtime::Serial{}, args));
   CHECK(recorder.launches.at(0).words[0] == args);
   CHECK(read_word(*driver, args) == 1);
   driver->release(args);
@@ -180,8 +185,8 @@ TEST_CASE_METHOD(OnEachVendor, "commands and batches run in order") {
   Code code{serial()};
   auto executable = driver->load(code.on(*driver));
   Address x = driver->allocate(4), y = driver->allocate(4);
-  std::vector<Command> commands = {Fill{x, 4, 7}, launch(*executable, 0, 1, x), Copy{y, x, 4},
-                                   launch(*executable, 0, 1, x)};
+  std::vector<Command> commands = {Fill{x, 4, 7}, launch(*executable, 0, runtime::Serial{}, x),
+                                   Copy{y, x, 4}, launch(*executable, 0, runtime::Serial{}, x)};
   Ticket first = driver->submit(commands);
   Ticket last = driver->submit({&commands[1], 1});
   CHECK(first < last);
@@ -205,7 +210,7 @@ TEST_CASE_METHOD(OnEachVendor, "done comes true by asking alone") {
   auto executable = driver->load(code.on(*driver));
   Ticket last = 0;
   for (int k = 0; k < 200; k++) {
-    Command command = launch(*executable, 0, 1);
+    Command command = launch(*executable, 0, runtime::Serial{});
     last = driver->submit({&command, 1});
   }
   int asked = 0;
@@ -223,7 +228,7 @@ TEST_CASE_METHOD(OnEachVendor,
   auto a = driver->load(code.on(*driver)), b = driver->load(code.on(*driver));
   auto c = driver->load(other.on(*driver));
   CHECK(recorder.calls["load_module"] == 2);
-  Command command = launch(*a, 0, 1);
+  Command command = launch(*a, 0, runtime::Serial{});
   Ticket ticket = driver->submit({&command, 1});
   a.reset();
   b.reset();
@@ -244,7 +249,7 @@ TEST_CASE_METHOD(OnEachVendor, "memory is given back when the work before is don
   Code code{serial()};
   auto executable = driver->load(code.on(*driver));
   Address x = driver->allocate(4), y = driver->allocate(4);
-  Command commands[] = {Fill{x, 4, 0}, launch(*executable, 0, 1, x), Copy{y, x, 4}};
+  Command commands[] = {Fill{x, 4, 0}, launch(*executable, 0, runtime::Serial{}, x), Copy{y, x, 4}};
   driver->submit(commands);
   driver->release(x);
   CHECK(recorder.live["allocations"] == 2);

@@ -91,14 +91,9 @@ ir::Task task(ir::Task::Kind kind, ir::Task::Walk walk, uint32_t block_size = 0)
 }
 }  // namespace
 
-runtime::Launch launch(const runtime::Executable& executable, uint32_t task, uint64_t iterations,
-                       runtime::Address args, uint64_t grain) {
-  return {.executable = &executable,
-          .task = task,
-          .iterations = iterations,
-          .grain = grain,
-          .chunks = (iterations + grain - 1) / grain,
-          .args = args};
+runtime::Launch launch(const runtime::Executable& executable, uint32_t task,
+                       const runtime::Work& work, runtime::Address args) {
+  return {.executable = &executable, .task = task, .work = work, .args = args};
 }
 ir::Task serial() { return task(ir::Task::serial, ir::Task::chunked); }
 ir::Task element(uint32_t block_size) {

@@ -45,9 +45,8 @@ struct Code {
   runtime::Image on(const runtime::Driver& driver) const;
   ir::Kernel kernel;
 };
-/// A launch of `iterations` in chunks of `grain`.
-runtime::Launch launch(const runtime::Executable& executable, uint32_t task, uint64_t iterations,
-                       runtime::Address args = 0, uint64_t grain = 1);
+runtime::Launch launch(const runtime::Executable& executable, uint32_t task,
+                       const runtime::Work& work, runtime::Address args = 0);
 ir::Task serial();
 ir::Task element(uint32_t block_size = 0);
 ir::Task once(uint32_t block_size = 0);

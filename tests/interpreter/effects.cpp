@@ -211,12 +211,10 @@ TEST_CASE("the interpreter as a device") {
 
   abi::ErrorRecord error;
   Launch block(*k);
-  block.scalar(0, 100).field(1, driver->host_pointer(memory), {6}, 4);
-  auto* words = reinterpret_cast<uint64_t*>(block.args());
-  words[abi::error_address / 8] = reinterpret_cast<uint64_t>(&error);
+  block.scalar(0, 100).field(1, driver->host_pointer(memory), {6}, 4).error_record(error);
   runtime::Launch launch;
   launch.executable = executable.get();
-  launch.iterations = 6;
+  launch.work = runtime::Elements{6};
   launch.args = reinterpret_cast<runtime::Address>(block.args());
   uint32_t guard = 0;
   launch.guard = reinterpret_cast<runtime::Address>(&guard);

@@ -1,6 +1,5 @@
 #pragma once
 // Runs kernels on the interpreter with arrays of the test as fields.
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -14,22 +13,20 @@ namespace quern::test {
 class Launch {
  public:
   explicit Launch(const ir::Kernel& kernel)
-      : layout_(ir::abi::layout(kernel)), words_(layout_.bytes / 8) {}
+      : layout_(ir::abi::layout(kernel)), block_(layout_.bytes) {}
 
   Launch& scalar(uint32_t binding, ir::Bits bits) {
-    return word(layout_.places.at(binding).value(), bits);
+    writer().scalar(binding, bits);
+    return *this;
   }
   /// A component of a field: a row-major array.
   Launch& field(uint32_t binding, void* data, std::vector<int64_t> shape, size_t element_bytes,
                 uint32_t component = 0) {
-    const ir::abi::Place& place = layout_.places.at(binding);
-    word(place.base(component), reinterpret_cast<ir::Bits>(data));
-    uint64_t stride = element_bytes;
-    for (uint32_t axis = uint32_t(shape.size()); axis-- > 0;) {
-      word(place.stride(component, axis), stride);
-      word(place.extent(axis), uint64_t(shape[axis]));
-      stride *= uint64_t(shape[axis]);
-    }
+    std::vector<int64_t> strides(shape.size());
+    int64_t stride = int64_t(element_bytes);
+    for (size_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) strides[axis] = stride;
+    writer().component(binding, component, reinterpret_cast<ir::Bits>(data), strides);
+    writer().axes(binding, shape);
     return *this;
   }
   template <class T>
@@ -38,12 +35,15 @@ class Launch {
     return field(binding, data.data(), shape, sizeof(T));
   }
   Launch& random(uint32_t seed, uint32_t number) {
-    word(ir::abi::random_seed, seed);
-    word(ir::abi::launch_number, number);
-    return word(ir::abi::random_launch, number);
+    writer().head({.random_seed = seed, .launch_number = number, .random_launch = number});
+    return *this;
+  }
+  Launch& error_record(ir::abi::ErrorRecord& record) {
+    writer().head({.error = reinterpret_cast<ir::Bits>(&record)});
+    return *this;
   }
 
-  std::byte* args() { return reinterpret_cast<std::byte*>(words_.data()); }
+  std::byte* args() { return block_.data(); }
   interpreter::Report run(const ir::Kernel& kernel, const interpreter::Options& options = {}) {
     interpreter::Report report;
     interpreter::run(kernel, args(), options, report);
@@ -51,12 +51,9 @@ class Launch {
   }
 
  private:
-  Launch& word(uint32_t offset, uint64_t v) {
-    words_.at(offset / 8) = v;
-    return *this;
-  }
+  ir::abi::Writer writer() { return {layout_, block_.data()}; }
   ir::abi::Layout layout_;
-  std::vector<uint64_t> words_;
+  std::vector<std::byte> block_;
 };
 
 }  // namespace quern::test

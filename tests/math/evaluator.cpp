@@ -60,19 +60,20 @@ Evaluator::Evaluator(const Function& function, bool contract) {
   auto kernel = kernel_of(function);
   if (contract) contract_products(*kernel);
   split(*kernel);
-  const abi::Layout layout = abi::layout(*kernel);
-  words_.resize(layout.bytes / 8);
+  layout_ = abi::layout(*kernel);
+  block_.resize(layout_.bytes);
   frame_.resize(kernel->frame.size());
-  for (size_t k = 0; k < function.body->args.size(); k++)
-    places_.push_back(layout.places[k].value());
-  words_.at(abi::frame_address / 8) = reinterpret_cast<uint64_t>(frame_.data());
-  words_.at(abi::error_address / 8) = reinterpret_cast<uint64_t>(&error_);
+  parameters_ = function.body->args.size();
+  abi::Writer(layout_, block_.data())
+      .head({.frame = reinterpret_cast<uint64_t>(frame_.data()),
+             .error = reinterpret_cast<uint64_t>(&error_)});
   tasks_ = std::make_unique<interpreter::Tasks>(*kernel);
 }
 
 Bits Evaluator::operator()(std::initializer_list<Bits> args) {
-  for (size_t k = 0; k < places_.size(); k++) words_[places_[k] / 8] = args.begin()[k];
-  tasks_->run(0, reinterpret_cast<std::byte*>(words_.data()));
+  abi::Writer writer(layout_, block_.data());
+  for (size_t k = 0; k < parameters_; k++) writer.scalar(k, args.begin()[k]);
+  tasks_->run(0, block_.data());
   return frame_[0];
 }
 

@@ -15,13 +15,14 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   /// Of a function of one result. Arguments past its parameters are left out.
   ir::Bits operator()(std::initializer_list<ir::Bits> args);
-  size_t parameters() const { return places_.size(); }
+  size_t parameters() const { return parameters_; }
 
  private:
   std::unique_ptr<interpreter::Tasks> tasks_;
-  std::vector<uint64_t> words_;   ///< the argument block
-  std::vector<uint32_t> places_;  ///< of the parameters there
+  ir::abi::Layout layout_;
+  std::vector<std::byte> block_;  ///< the argument block
   std::vector<ir::Bits> frame_;   ///< the result first
+  size_t parameters_;
   ir::abi::ErrorRecord error_;
 };
 

@@ -12,7 +12,7 @@ using namespace ir;
 
 namespace {
 
-constexpr uint64_t extents[] = {6, 5, 4, 3, 2, 2, 2, 2};
+constexpr int64_t extents[] = {6, 5, 4, 3, 2, 2, 2, 2};
 constexpr size_t margin = 64;  // elements on either side: an address a little off harms nobody
 
 /// Small values: indices stay in range and float sums are exact in any order.
@@ -35,11 +35,9 @@ class Run {
     std::mt19937_64 random(seed);
     const abi::Layout layout = abi::layout(kernel);
     args_.resize(layout.bytes);
-    set(abi::random_seed, 12345);
-    set(abi::launch_number, 6);
-    set(abi::random_launch, 4);
-    for (size_t k = 0; k < kernel.bindings.size(); k++)
-      bind(kernel.bindings[k], layout.places[k], random);
+    abi::Writer writer(layout, args_.data());
+    writer.head({.random_seed = 12345, .launch_number = 6, .random_launch = 4});
+    for (size_t k = 0; k < kernel.bindings.size(); k++) bind(kernel.bindings[k], k, writer, random);
     interpreter::Options options;
     options.max_steps = 1'000'000;
     options.check_bounds = check_bounds;
@@ -68,12 +66,11 @@ class Run {
   interpreter::Report report;
 
  private:
-  void set(uint32_t offset, uint64_t v) { std::memcpy(args_.data() + offset, &v, 8); }
-
-  void bind(const Binding& b, const abi::Place& place, std::mt19937_64& random) {
-    if (b.kind == Binding::scalar) set(place.value(), small_value(b.components[0].value, random));
+  void bind(const Binding& b, size_t number, abi::Writer& writer, std::mt19937_64& random) {
+    if (b.kind == Binding::scalar)
+      writer.scalar(number, small_value(b.components[0].value, random));
     if (b.kind != Binding::field) return;
-    for (uint32_t axis = 0; axis < b.rank; axis++) set(place.extent(axis), extents[axis]);
+    writer.axes(number, extents);
     for (uint32_t k = 0; k < b.components.size(); k++) {
       Component c;
       c.width = byte_size(b.components[k].storage);
@@ -84,9 +81,10 @@ class Run {
           block[axis] *= level.extent[axis];
           stride *= level.extent[axis];
         }
+      int64_t strides[Placement::max_axes] = {};
       auto place_axis = [&](uint32_t axis) {
-        set(place.stride(k, axis), stride);
-        stride *= (extents[axis] + block[axis] - 1) / block[axis];
+        strides[axis] = int64_t(stride);
+        stride *= (uint64_t(extents[axis]) + block[axis] - 1) / block[axis];
       };
       const uint32_t fast = b.rank - 1u - b.layout.fast;
       if (b.rank > 0) place_axis(fast);
@@ -108,7 +106,7 @@ class Run {
         const Bits v = small_value(b.components[k].value, random);
         std::memcpy(memory + c.base + e * c.step, &v, c.width);
       }
-      set(place.base(k), reinterpret_cast<uint64_t>(memory) + c.base);
+      writer.component(number, k, reinterpret_cast<uint64_t>(memory) + c.base, strides);
       storage_.push_back(b.components[k].storage);
       components_.push_back(std::move(c));
     }

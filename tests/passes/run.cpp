@@ -13,15 +13,16 @@ namespace {
 class Launch {
  public:
   Launch(const Kernel& kernel, const Fields& fields)
-      : kernel_(kernel), layout_(abi::layout(kernel)), memory_(fields.size()) {
-    words_.resize(layout_.bytes / 8);
-    word(abi::random_seed, 7);
-    word(abi::launch_number, 3);
-    word(abi::random_launch, 2);
+      : kernel_(kernel),
+        layout_(abi::layout(kernel)),
+        block_(layout_.bytes),
+        memory_(fields.size()) {
+    abi::Writer(layout_, block_.data())
+        .head({.random_seed = 7, .launch_number = 3, .random_launch = 2});
     for (size_t k = 0; k < fields.size(); k++) bind(k, fields[k]);
   }
 
-  std::byte* args() { return reinterpret_cast<std::byte*>(words_.data()); }
+  std::byte* args() { return block_.data(); }
 
   std::vector<Bits> contents(size_t k, const std::vector<Bits>& before) const {
     if (kernel_.bindings[k].kind == Binding::scalar) return before;
@@ -33,25 +34,24 @@ class Launch {
   }
 
  private:
-  void word(uint32_t offset, uint64_t v) { words_.at(offset / 8) = v; }
-  size_t width(size_t k) const { return byte_size(kernel_.bindings[k].components[0].storage); }
+  uint32_t width(size_t k) const { return byte_size(kernel_.bindings[k].components[0].storage); }
 
   void bind(size_t k, const std::vector<Bits>& values) {
-    const abi::Place& place = layout_.places[k];
-    if (kernel_.bindings[k].kind == Binding::scalar) return word(place.value(), values.at(0));
-    const size_t bytes = width(k);
+    abi::Writer writer(layout_, block_.data());
+    if (kernel_.bindings[k].kind == Binding::scalar) return writer.scalar(k, values.at(0));
+    const uint32_t bytes = width(k);
     // Whole words: an atomic on a narrow element may take the word around it.
     memory_[k].resize((values.size() * bytes + 7) / 8 * 8);
     for (size_t i = 0; i < values.size(); i++)
       std::memcpy(memory_[k].data() + i * bytes, &values[i], bytes);
-    word(place.base(0), reinterpret_cast<uint64_t>(memory_[k].data()));
-    word(place.stride(0, 0), bytes);
-    word(place.extent(0), values.size());
+    const uint64_t base = reinterpret_cast<uint64_t>(memory_[k].data());
+    const int64_t extent = int64_t(values.size());
+    writer.arrays(k, {&base, 1}, {&bytes, 1}, {&extent, 1});
   }
 
   const Kernel& kernel_;
   abi::Layout layout_;
-  std::vector<uint64_t> words_;
+  std::vector<std::byte> block_;
   std::vector<std::vector<std::byte>> memory_;
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "quern/runtime/device.h"
+#include "quern/runtime/storage.h"
 #include "tests/catch.h"
 
 using namespace quern;
@@ -15,7 +16,7 @@ namespace {
 /// Runs nothing: its memory is the host's, and no record is ever claimed.
 class Noting : public Driver {
  public:
-  explicit Noting(std::vector<bool>& asked) : asked_(asked) {}
+  explicit Noting(std::vector<bool>& asked, int* waits = nullptr) : asked_(asked), waits_(waits) {}
 
   const Target& target() const override { return target_; }
   Address allocate(uint64_t bytes) override {
@@ -35,11 +36,14 @@ class Noting : public Driver {
     return ++ticket_;
   }
   bool done(Ticket) override { return true; }
-  void wait(Ticket) override {}
+  void wait(Ticket) override {
+    if (waits_) ++*waits_;
+  }
   void upload(Address to, std::span<const std::byte> from) override {
     std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
   }
   void download(std::span<std::byte> to, Address from) override {
+    if (waits_) ++*waits_;
     std::memcpy(to.data(), reinterpret_cast<void*>(from), to.size());
   }
   std::byte* host_pointer(Address address) override {
@@ -48,6 +52,7 @@ class Noting : public Driver {
 
  private:
   std::vector<bool>& asked_;
+  int* waits_;  ///< counts waits and downloads
   Target target_;
   std::map<Address, std::unique_ptr<std::byte[]>> memory_;
   Ticket ticket_ = 0;
@@ -79,4 +84,20 @@ TEST_CASE("all launches of a submission are told alike whether one has failed") 
   device.synchronize();
   CHECK(submitted(*first) == std::vector{false, false});
   device.end_launch(*first);
+}
+
+TEST_CASE("memory is given back without a wait") {
+  std::vector<bool> asked;
+  int waits = 0;
+  auto device =
+      std::make_shared<Device>("noting", Target{}, std::make_unique<Noting>(asked, &waits), false);
+  const uint64_t before = device->allocated();
+  {
+    Storage field(device, {{ir::Type::f32, ir::Type::f32}}, {1000}, Loc{"f.cpp", 1});
+    CHECK(device->allocated() == before + 4000);
+  }
+  CHECK(device->allocated() == before);
+  CHECK(waits == 0);
+  device->synchronize();  // waits are counted
+  CHECK(waits > 0);
 }

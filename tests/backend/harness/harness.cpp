@@ -92,6 +92,7 @@ Program::Program(runtime::Driver& driver, const ir::Kernel& kernel) : driver_(dr
   while (ir::abi::layout(*whole).bytes < args_.size() * 8) whole->bindings.push_back(entry);
   const runtime::Image image = compiler(driver).compile(*whole, target(driver));
   takes_value_ = image.takes_value;
+  tasks_ = image.tasks;
   executable_ = driver.load(image);
   block_ = driver.allocate(args_.size() * 8);
 }
@@ -100,9 +101,12 @@ runtime::Launch Program::launch(uint32_t task, uint64_t iterations, uint64_t chu
   runtime::Launch launch;
   launch.executable = executable_.get();
   launch.task = task;
-  launch.iterations = iterations;
-  launch.grain = (iterations + chunks - 1) / chunks;
-  launch.chunks = (iterations + launch.grain - 1) / launch.grain;
+  if (tasks_.at(task).kind == ir::Task::serial)
+    launch.work = runtime::Serial{};
+  else if (tasks_[task].walk == ir::Task::chunked)
+    launch.work = runtime::Chunked{iterations, (iterations + chunks - 1) / chunks};
+  else
+    launch.work = runtime::Elements{iterations};
   launch.args = takes_value_ ? reinterpret_cast<runtime::Address>(args_.data()) : block_;
   return launch;
 }

@@ -106,6 +106,7 @@ class Program {
   runtime::Driver& driver_;
   std::vector<uint64_t> args_ = std::vector<uint64_t>(32);
   bool takes_value_ = false;
+  std::vector<runtime::Image::Task> tasks_;
   std::unique_ptr<runtime::Executable> executable_;
   runtime::Address block_;
 };

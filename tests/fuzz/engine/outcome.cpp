@@ -43,31 +43,22 @@ std::vector<Bits> unpacked(const Storage& s, const std::vector<std::byte>& bytes
   return elements;
 }
 
-void put(std::byte* args, uint32_t offset, uint64_t v) { std::memcpy(args + offset, &v, 8); }
-
 /// Addresses of the components of each binding.
 using Bases = std::vector<std::vector<uint64_t>>;
 
 /// Bindings' part of the argument block.
 void fill(const Program& program, const Kernel& kernel, std::byte* args, const Bases& bases) {
-  abi::Layout layout = abi::layout(kernel);
+  const abi::Layout layout = abi::layout(kernel);
+  abi::Writer writer(layout, args);
   for (size_t k = 0; k < program.inputs.size(); k++) {
     const Input& input = program.inputs[k];
-    const abi::Place& place = layout.places[k];
     if (kernel.bindings[k].kind == Binding::scalar) {
-      put(args, place.value(), input.scalar);
+      writer.scalar(k, input.scalar);
       continue;
     }
-    for (uint32_t c = 0; c < input.components.size(); c++) {
-      put(args, place.base(c), bases[k][c]);
-      uint64_t stride = byte_size(kernel.bindings[k].components[c].storage);
-      for (uint32_t axis = place.rank; axis-- > 0;) {
-        put(args, place.stride(c, axis), stride);
-        stride *= uint64_t(input.shape[axis]);
-      }
-    }
-    for (uint32_t axis = 0; axis < place.rank; axis++)
-      put(args, place.extent(axis), uint64_t(input.shape[axis]));
+    std::vector<uint32_t> bytes;
+    for (const Storage& s : kernel.bindings[k].components) bytes.push_back(byte_size(s.storage));
+    writer.arrays(k, bases[k], bytes, input.shape);
   }
 }
 
@@ -149,11 +140,11 @@ Outcome interpret(const Program& program, const Kernel& kernel, const interprete
     memory.push_back({storage, std::move(bytes)});
     return reinterpret_cast<uint64_t>(memory.back().bytes.data());
   });
-  std::vector<std::byte> args(abi::layout(kernel).bytes);
+  const abi::Layout layout = abi::layout(kernel);
+  std::vector<std::byte> args(layout.bytes);
+  abi::Writer(layout, args.data())
+      .head({.random_seed = seed, .launch_number = launch_number, .random_launch = launch_number});
   fill(program, kernel, args.data(), bases);
-  put(args.data(), abi::random_seed, seed);
-  put(args.data(), abi::launch_number, launch_number);
-  put(args.data(), abi::random_launch, launch_number);
   interpreter::Report report;
   Outcome out;
   try {

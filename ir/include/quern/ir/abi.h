@@ -5,6 +5,7 @@
 // builtins. All entries are 8 bytes wide and 8-byte aligned; narrower values sit in the low end.
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -16,15 +17,26 @@ namespace quern::ir::abi {
 /// that a driver passes to a task.
 inline constexpr uint32_t version = 1;
 
-// Fixed head, byte offsets.
-inline constexpr uint32_t frame_address = 0;    ///< address: frame cells, 8 bytes each
-inline constexpr uint32_t scratch_address = 8;  ///< address: partial values of reductions
-inline constexpr uint32_t error_address = 16;   ///< address of an ErrorRecord
-inline constexpr uint32_t print_address = 24;   ///< address of a PrintRing
-inline constexpr uint32_t random_seed = 32;     ///< u32
-inline constexpr uint32_t launch_number = 40;   ///< u32, names the launch in reports
-inline constexpr uint32_t random_launch = 48;   ///< u32, launches since the seed was set
-inline constexpr uint32_t head_bytes = 64;
+/// What an argument block begins with.
+struct Head {
+  uint64_t frame = 0;          ///< address: frame cells, 8 bytes each
+  uint64_t scratch = 0;        ///< address: partial values of reductions
+  uint64_t error = 0;          ///< address of an ErrorRecord
+  uint64_t print = 0;          ///< address of a PrintRing
+  uint64_t random_seed = 0;    ///< u32
+  uint64_t launch_number = 0;  ///< u32, names the launch in reports
+  uint64_t random_launch = 0;  ///< u32, launches since the seed was set
+  uint64_t reserved = 0;
+};
+// Where its entries lie.
+inline constexpr uint32_t frame_address = offsetof(Head, frame);
+inline constexpr uint32_t scratch_address = offsetof(Head, scratch);
+inline constexpr uint32_t error_address = offsetof(Head, error);
+inline constexpr uint32_t print_address = offsetof(Head, print);
+inline constexpr uint32_t random_seed = offsetof(Head, random_seed);
+inline constexpr uint32_t launch_number = offsetof(Head, launch_number);
+inline constexpr uint32_t random_launch = offsetof(Head, random_launch);
+inline constexpr uint32_t head_bytes = sizeof(Head);
 
 // Alias classes (imm of read, write, rmw). 0: may be any field; fields: Binding::alias_class; from
 // here on the launch's own memory. Different classes never overlap, 0 and those of fields excepted.
@@ -58,6 +70,31 @@ struct Layout {
   uint32_t bytes = 0;
 };
 Layout layout(const Kernel& kernel);
+
+/// Fills in an argument block, the only place that knows how. Entries that nobody sets stay.
+class Writer {
+ public:
+  /// `block` holds layout.bytes bytes.
+  Writer(const Layout& layout, std::byte* block) : layout_(layout), block_(block) {}
+
+  void head(const Head& head);
+  void scalar(size_t binding, uint64_t bits);
+  /// A component of a field: its base address, and bytes between neighbours along each axis.
+  void component(size_t binding, uint32_t component, uint64_t base,
+                 std::span<const int64_t> strides);
+  /// Extents, and first indices and origins where not all are 0.
+  void axes(size_t binding, std::span<const int64_t> extents, std::span<const int64_t> firsts = {},
+            std::span<const int64_t> origins = {});
+  /// A field of one component, or of components apart: row-major arrays of elements of `bytes`
+  /// bytes from these addresses on.
+  void arrays(size_t binding, std::span<const uint64_t> bases, std::span<const uint32_t> bytes,
+              std::span<const int64_t> extents);
+
+ private:
+  void put(uint32_t offset, uint64_t value);
+  const Layout& layout_;
+  std::byte* block_;
+};
 
 /// Division by a number that is known at run time only, as a product (Granlund & Montgomery,
 /// "Division by Invariant Integers Using Multiplication", PLDI 1994): for n < 2^31 and 1 ≤ d <

@@ -33,22 +33,45 @@ class Executable {
   virtual ~Executable() = default;
 };
 
-/// One task. Chunked: chunk c of `chunks` runs iterations [c·grain, min(iterations, (c+1)·grain)).
-/// Element: `iterations` in all, spread over threads; `words` are abi::reciprocals of the domain,
-/// or first_row and rows of an abi::Combination, whose threads are the iterations. Serial: one
-/// chunk, which runs also where its iterations, the chunks of the task with reductions before it
-/// (or its rows of partial values), are none. Element tasks get abi::max_threads threads at most.
-/// With a guard the task runs only where the 32-bit word there is not 0. `args` is the address of
-/// the argument block: the device's, or where the kernel's tasks take it by value (Image::takes_value)
-/// the host's, which is read before submit returns.
+// ---- how often a task runs, by its kind
+
+/// Once, in one thread; also where there is nothing to combine.
+struct Serial {
+  uint64_t rows = 0;  ///< of partial values, which it combines: builtin `end`
+};
+/// Chunk c of `chunks()` runs iterations [c·grain, min(iterations, (c+1)·grain)).
+struct Chunked {
+  uint64_t iterations = 0, grain = 1;
+  uint64_t operations = 0;  ///< of all iterations, estimated
+  uint64_t chunks() const { return iterations / grain + (iterations % grain != 0); }
+};
+/// Iterations, spread over threads; abi::max_threads at most.
+struct Elements {
+  uint64_t iterations = 0;
+  std::array<uint64_t, 2> reciprocals = {};  ///< abi::reciprocals of the domain
+};
+/// Threads that make rows of partial values of others, see abi::Combination.
+struct Combining {
+  uint64_t threads = 0, first_row = 0, rows = 0;
+};
+using Work = std::variant<Serial, Chunked, Elements, Combining>;
+
+/// What stands for the work among the words that GPUs' code takes: what is to be run, and two
+/// numbers that the builtins of its kind are made of.
+std::array<uint64_t, 3> words_of(const Work& work);
+/// Threads of a device with one for each iteration, or for each chunk; of a task with `lanes`
+/// (Image::Task::lanes) one for each lane. 0: nothing runs.
+uint64_t threads_of(const Work& work, bool lanes);
+
+/// One task. With a guard it runs only where the 32-bit word there is not 0. `args` is the address
+/// of the argument block: the device's, or where the kernel's tasks take it by value
+/// (Image::takes_value) the host's, which is read before submit returns.
 struct Launch {
   const Executable* executable = nullptr;
   uint32_t task = 0;
-  uint64_t iterations = 1, grain = 1, chunks = 1;
-  uint64_t operations = 0;  ///< of all iterations, estimated
+  Work work;
   Address args = 0, guard = 0;
   bool asks = true;  ///< a launch before may have failed (TargetTraits::told_of_failures)
-  std::array<uint64_t, 2> words = {};
 };
 struct Copy {
   Address to = 0, from = 0;
@@ -94,6 +117,7 @@ class Driver {
   /// At least 64-byte aligned; contents undefined; bytes > 0. Throws Error with sizes when it
   /// cannot.
   virtual Address allocate(uint64_t bytes) = 0;
+  /// Ordered like a command: what was submitted before may use the memory, and nobody waits for it.
   virtual void release(Address address) = 0;
   /// Throws Error where the device cannot run the image, InternalError for code that is damaged.
   virtual std::unique_ptr<Executable> load(const Image& image) = 0;

@@ -75,12 +75,15 @@ class Device {
   void collect();
   void download(std::span<std::byte> to, Address from);
   void upload(Address to, std::span<const std::byte> from);
-  /// Zeroed memory. `what` names it in the error where there is not enough.
-  Address allocate(uint64_t bytes, const std::string& what, Loc loc = {});
-  /// Gives memory back once everything submitted has run. For destructors: an error met on the way
-  /// is kept for the next collect.
+  enum class Contents { zeros, any };
+  /// Memory; zeroed by a command, unless its contents may be any: the host may write those at once.
+  /// `what` names it in the error where there is not enough.
+  Address allocate(uint64_t bytes, const std::string& what, Loc loc = {},
+                   Contents contents = Contents::zeros);
+  /// Gives memory back once everything submitted has run, without waiting for it. For destructors:
+  /// an error met on the way is kept for the next collect.
   void release(std::span<const Address> memory) noexcept;
-  /// The same of memory that was wrapped.
+  /// Waits until memory that was wrapped is used no more. Errors are kept likewise.
   void disown(Address memory, uint64_t bytes) noexcept;
   /// How a vendor's own code works beside this device. Throws Error where it cannot.
   Native& native(Loc loc = {});

@@ -1,0 +1,59 @@
+#pragma once
+// Walking a schedule: once for who runs it, once for who looks at its steps.
+#include <algorithm>
+#include <set>
+#include <span>
+
+#include "quern/ir/ir.h"
+
+namespace quern::ir {
+
+/// Runs a schedule. The runner has
+///   void launch(uint32_t task)
+///   void combine(const Step& step)    the launches of a combining step
+///   bool condition(uint32_t cell)     what the frame cell holds, a wait where a device runs
+///   bool begin_guard(uint32_t cell)   true: launches until `end_guard` run on condition of the cell,
+///   void end_guard()                  which nobody waits for; false: it cannot do that
+template <class Runner>
+void run_schedule(std::span<const Step> steps, Runner& runner) {
+  auto is_launch = [](const Step& s) {
+    return s.kind == Step::launch || s.kind == Step::combining;
+  };
+  for (const Step& step : steps) {
+    if (step.kind == Step::launch) {
+      runner.launch(step.task);
+    } else if (step.kind == Step::combining) {
+      runner.combine(step);
+    } else if (step.kind == Step::repeat) {
+      for (run_schedule(step.condition, runner); runner.condition(step.cell);
+           run_schedule(step.condition, runner))
+        run_schedule(step.body, runner);
+    } else if (std::ranges::all_of(step.body, is_launch) && runner.begin_guard(step.cell)) {
+      run_schedule(step.body, runner);
+      runner.end_guard();
+    } else if (runner.condition(step.cell)) {
+      run_schedule(step.body, runner);
+    }
+  }
+}
+
+/// Calls `visit` with each step, outer before inner.
+template <class Steps, class F>
+void for_each_step(Steps& steps, F&& visit) {
+  for (auto& step : steps) {
+    visit(step);
+    for_each_step(step.condition, visit);
+    for_each_step(step.body, visit);
+  }
+}
+
+/// The frame cells that decide what runs.
+inline std::set<uint32_t> condition_cells(const Kernel& kernel) {
+  std::set<uint32_t> cells;
+  for_each_step(kernel.schedule, [&](const Step& s) {
+    if (s.kind == Step::if_ || s.kind == Step::repeat) cells.insert(s.cell);
+  });
+  return cells;
+}
+
+}  // namespace quern::ir
