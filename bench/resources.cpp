@@ -9,7 +9,7 @@ namespace bench {
 
 namespace {
 
-/// What the hook adds to: kernels launched within Report::run belong to the work being run.
+/// What first launches are added to: kernels launched within Report::run belong to the work being run.
 struct Recording {
   quern::gpus::Recorded found;
   std::string work;  ///< empty between works
@@ -45,9 +45,8 @@ quern::gpus::Recorded record_resources() {
     work.quern();
     r.work.clear();
   });
-  quern::runtime::set_variant_hook(add);
+  const quern::gpus::FirstLaunches launches(add);
   for (auto group : {stream, compute, math, linear, simulate, vision, algorithms}) group(report);
-  quern::runtime::set_variant_hook(nullptr);
   return r.found;
 }
 

@@ -1,11 +1,13 @@
 // What the algorithms' templates ask: temporary fields, and tests of their arguments.
 #include <cmath>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <set>
 
 #include "dsl/recording.h"
 #include "quern/algorithms.h"
+#include "quern/runtime/observer.h"
 
 namespace quern::detail {
 
@@ -69,6 +71,48 @@ void begin_algorithm(const char* name, FieldObject* field, Loc loc) {
   std::lock_guard lock(kept().mutex);
   if (kept().dropped) throw Error(loc, std::string(name) + " is called while the process exits");
   if (kept().devices.insert(device).second) std::atexit(drop_kernels);
+}
+
+struct AlgorithmCall::State {
+  runtime::LaunchCall call{runtime::LaunchCall::algorithm};
+  std::vector<runtime::Image::Parameter> parameters;
+  std::vector<runtime::Argument> arguments;
+  runtime::LaunchEvent event;
+  int exceptions = std::uncaught_exceptions();
+};
+
+AlgorithmCall::AlgorithmCall(const char* name, std::initializer_list<Used> fields, Loc loc)
+    : state_(new State) {
+  if (!state_->call.is_observed()) return;
+  for (const Used& used : fields) {
+    const std::shared_ptr<runtime::Storage>& storage = used.field->storage;
+    runtime::Image::Parameter& p = state_->parameters.emplace_back();
+    p.is_field = true;
+    p.rank = uint8_t(storage->shape().size());
+    p.components = storage->components();
+    p.reads = used.reads;
+    p.writes = used.writes;
+    state_->arguments.push_back({0, storage});
+  }
+  state_->event = {.name = name,
+                   .recording = nullptr,
+                   .parameters = state_->parameters,
+                   .arguments = state_->arguments,
+                   .modes = {},
+                   .device = state_->arguments.front().storage->shared_device(),
+                   .loc = loc};
+  try {
+    state_->call.begin(state_->event);
+  } catch (...) {
+    delete state_;
+    throw;
+  }
+}
+
+AlgorithmCall::~AlgorithmCall() {
+  if (state_->call.is_observed() && std::uncaught_exceptions() == state_->exceptions)
+    state_->call.end(state_->event);
+  delete state_;
 }
 
 void expect_same_shape(const char* algorithm, FieldObject* a, FieldObject* b, Loc loc) {

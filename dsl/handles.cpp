@@ -237,11 +237,19 @@ void swap_fields(FieldObject* a, FieldObject* b, Loc loc) {
   host_access(a, loc).swap(host_access(b, loc), loc);
 }
 
+FieldObject* snapshot_of_field(FieldObject* field, Loc loc) {
+  return view_of(field, host_access(field, loc).snapshot(loc), loc);
+}
+
+void restore_field(FieldObject* field, FieldObject* snapshot, Loc loc) {
+  host_access(field, loc).restore(host_access(snapshot, loc), loc);
+}
+
 void release_field(FieldObject* field, Loc loc) { host_access(field, loc).release(loc); }
 
 void write_field(FieldObject* field, const void* from, int64_t first, int64_t count, Loc loc) {
   runtime::Storage& storage = host_access(field, loc);
-  storage.write(from, first_of(field, first, count, loc), count);
+  storage.write(from, first_of(field, first, count, loc), count, loc);
 }
 
 void read_field(FieldObject* field, void* to, int64_t first, int64_t count, Loc loc) {
@@ -250,7 +258,7 @@ void read_field(FieldObject* field, void* to, int64_t first, int64_t count, Loc 
 }
 
 void fill_field(FieldObject* field, const void* value, Loc loc) {
-  host_access(field, loc).fill(value);
+  host_access(field, loc).fill(value, loc);
 }
 
 int64_t field_position(FieldObject* field, const int64_t* index, Loc loc) {

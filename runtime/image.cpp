@@ -12,7 +12,7 @@ namespace {
 
 constexpr char magic[8] = {'Q', 'U', 'E', 'R', 'N', 'I', 'M', 'G'};
 /// Of the format below. What launches and code agree on has a version of its own, abi::version.
-constexpr uint32_t format_version = 1;
+constexpr uint32_t format_version = 2;
 constexpr size_t head_bytes = sizeof magic + 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
 /// Cells are numbered in 16 bits.
 constexpr uint32_t most_frame_bytes = 8 << 16;
@@ -132,6 +132,8 @@ void archive(Archive& a, Image::Parameter& p) {
     archive(a, c.storage);
   });
   a(p.name);
+  a(p.reads);
+  a(p.writes);
   each(a, p.narrow, [&](Image::Parameter::Narrow& n) {
     a(n.axis);
     a(n.loc);

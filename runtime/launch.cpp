@@ -50,6 +50,9 @@ void check_arguments(const std::string& kernel, std::span<const Image::Parameter
     if (!p.is_field) continue;
     if (!s) throw Error(loc, describe(p, k) + " is a field without memory");
     s->expect_alive(loc);
+    if (p.writes && s->is_snapshot())
+      throw Error(loc, describe(p, k) + " is a snapshot, which is read only, and kernel '" +
+                           kernel + "' writes it");
     if (s->shape().size() != p.rank)
       throw Error(loc, describe(p, k) + " has " + std::to_string(s->shape().size()) +
                            " axes, the kernel wants " + std::to_string(p.rank));
@@ -151,8 +154,13 @@ uint64_t Outcome::result(size_t k) {
 }
 
 std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
-                                std::span<const Argument> arguments) {
+                                std::span<const Argument> arguments, Loc loc) {
   const std::shared_ptr<Device>& device = kernel->device;
+  for (size_t k = 0; k < arguments.size(); k++)
+    if (kernel->image->parameters[k].writes) arguments[k].storage->begin_write(loc);
+  std::vector<std::shared_lock<std::shared_mutex>> held;  // until all is submitted
+  for (const Argument& a : arguments)
+    if (a.storage && a.storage->is_snapshot()) held.push_back(a.storage->hold());
   std::shared_ptr<Block> block = Loaded::take_block(kernel);
   fill_arguments(*kernel, arguments, block->args());
   struct Launched {
@@ -184,7 +192,14 @@ std::shared_ptr<Outcome> LoadedKernel::launch(std::span<const Argument> argument
       throw Error(loc, "kernel '" + loaded_->image->kernel + "' is loaded on device " +
                            loaded_->device->name() + ", and a field is on " +
                            a.storage->device().name());
-  return runtime::launch(loaded_, arguments);
+  return observed({.name = loaded_->image->kernel,
+                   .recording = nullptr,
+                   .parameters = loaded_->image->parameters,
+                   .arguments = arguments,
+                   .modes = loaded_->image->made_for.modes,
+                   .device = loaded_->device,
+                   .loc = loc},
+                  [&] { return runtime::launch(loaded_, arguments, loc); });
 }
 
 }  // namespace quern::runtime

@@ -2,7 +2,7 @@
 #include <deque>
 #include <mutex>
 
-#include "quern/runtime/launch.h"
+#include "quern/runtime/observer.h"
 
 namespace quern::runtime {
 
@@ -64,9 +64,21 @@ void check_arguments(const std::string& kernel, std::span<const Image::Parameter
 /// What messages call parameter `index`.
 std::string describe(const Image::Parameter& parameter, size_t index);
 
-/// Runs the kernel; the arguments fit its image. Null where it has no results.
+/// Runs the kernel; the arguments fit its image. Null where it has no results. Throws Error with
+/// `loc` where a snapshot of what it writes finds no memory.
 std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
-                                std::span<const Argument> arguments);
+                                std::span<const Argument> arguments, Loc loc);
+/// Runs a launch of a kernel, and tells those who observe it.
+template <class F>
+std::shared_ptr<Outcome> observed(const LaunchEvent& event, F&& run) {
+  LaunchCall call(LaunchCall::kernel);
+  if (!call.is_observed()) return run();
+  call.begin(event);
+  std::shared_ptr<Outcome> outcome = run();
+  call.end(event);
+  return outcome;
+}
+
 /// Fills in the block's head and runs the schedule. Returns when everything is submitted.
 void execute(Loaded& kernel, Block& block, LaunchRecord& launch);
 

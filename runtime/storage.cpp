@@ -112,6 +112,11 @@ Storage::Array Storage::array(Loc loc) const {
   if (blocks || !together)
     throw Error(loc, std::string("other code sees no array in this field: its layout ") +
                          (blocks ? "has blocks" : "keeps components apart; make it with aos"));
+  if (is_snapshot())
+    throw Error(
+        loc, "other code sees no array in a snapshot, which is read only: restore a field from it");
+  memory_->part_from_snapshot(loc);
+  memory_->is_shown = true;
   Array a;
   for (uint32_t k = 0; k < axes_.size(); k++) a.strides.push_back(stride(0, k));
   if (size_ > 0)
@@ -129,23 +134,31 @@ void Storage::swap(Storage& other, Loc loc) {
                          other.device_->name());
   if (is_view_ || other.is_view_)
     throw Error(loc, "swap exchanges the memory of whole fields, and this is a view of one");
+  if (is_snapshot() || other.is_snapshot())
+    throw Error(loc, "a snapshot is read only: it exchanges its memory with none");
   if (shape_ != other.shape_)
     throw Error(loc, "swap of fields of different shapes: " + shape_text(shape_) + " and " +
                          shape_text(other.shape_));
-  for (size_t c = 0; c < components_.size(); c++)
-    if (components_.size() != other.components_.size() ||
-        components_[c].storage != other.components_[c].storage)
-      throw Error(loc, "swap of fields of different element types");
+  if (!std::ranges::equal(components_, other.components_, {}, &ir::Storage::storage,
+                          &ir::Storage::storage))
+    throw Error(loc, "swap of fields of different element types");
+  if (!lies_like(other)) throw Error(loc, "swap of fields of different layouts");
+  memory_->swap(*other.memory_);
+}
+
+/// Do elements of the same shape and types lie at the same places?
+bool Storage::lies_like(const Storage& other) const {
   const ir::Placement &a = facts_.layout, &b = other.facts_.layout;
-  bool alike = a.levels == b.levels && a.step == b.step && a.group == b.group;
-  for (size_t k = 0; k < axes_.size(); k++) alike &= axes_[k].stride == other.axes_[k].stride;
-  for (size_t c = 0; c < places_.size(); c++)
+  bool alike = shape_ == other.shape_ && a.levels == b.levels && a.step == b.step &&
+               a.group == b.group && memory_->bytes == other.memory_->bytes &&
+               std::ranges::equal(components_, other.components_, {}, &ir::Storage::storage,
+                                  &ir::Storage::storage);
+  for (size_t k = 0; alike && k < axes_.size(); k++)
+    alike &= axes_[k].stride == other.axes_[k].stride;
+  for (size_t c = 0; alike && c < places_.size(); c++)
     alike &= places_[c].allocation == other.places_[c].allocation &&
              places_[c].offset == other.places_[c].offset;
-  if (!alike) throw Error(loc, "swap of fields of different layouts");
-  std::swap(memory_->allocations, other.memory_->allocations);
-  std::swap(memory_->foreign, other.memory_->foreign);
-  std::swap(memory_->owner, other.memory_->owner);
+  return alike;
 }
 
 void Storage::release(Loc loc) {

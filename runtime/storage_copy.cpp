@@ -145,8 +145,8 @@ void Storage::copy(Direction direction, std::span<const Piece> pieces, std::byte
   if (direction == Direction::to_device) device_->upload(at, buffer);
 }
 
-void Storage::write(const void* elements, int64_t first, int64_t count) {
-  expect_alive({});
+void Storage::write(const void* elements, int64_t first, int64_t count, Loc loc) {
+  begin_write(loc);
   auto* host = static_cast<std::byte*>(const_cast<void*>(elements));  // only read
   const std::vector<Piece> all = pieces();
   for_each_allocation<Piece>(all, [&](std::span<const Piece> some) {
@@ -156,14 +156,15 @@ void Storage::write(const void* elements, int64_t first, int64_t count) {
 
 void Storage::read(void* elements, int64_t first, int64_t count) const {
   expect_alive({});
+  const auto held = hold();
   const std::vector<Piece> all = pieces();
   for_each_allocation<Piece>(all, [&](std::span<const Piece> some) {
     copy(Direction::to_host, some, static_cast<std::byte*>(elements), element_.bytes, first, count);
   });
 }
 
-void Storage::fill(const void* element) {
-  expect_alive({});
+void Storage::fill(const void* element, Loc loc) {
+  begin_write(loc);
   auto* host = static_cast<std::byte*>(const_cast<void*>(element));  // only read
   if (is_view_ || memory_->foreign) {
     // Component by component: what lies between them belongs to someone else.

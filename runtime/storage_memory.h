@@ -1,31 +1,52 @@
 #pragma once
+#include <atomic>
+#include <mutex>
+
 #include "quern/runtime/storage.h"
 
 namespace quern::runtime {
 
 /// What a field and its views share. swap exchanges contents, so that views follow.
+///
+/// A snapshot's memory is one of its own, which names the allocations of another until that is
+/// written (they are copied), freed (they are taken over), or the snapshot ends. There is one at a
+/// time that shares: snapshots of one version are the same.
 struct Storage::Memory {
   explicit Memory(std::shared_ptr<Device> on) : device(std::move(on)) {}
   ~Memory() { free(); }
   Memory(const Memory&) = delete;
 
-  void free() {
-    if (allocations.empty()) return;
-    if (foreign)
-      device->disown(allocations[0], bytes[0]);
-    else
-      device->release(allocations);
-    allocations.clear();
-    if (auto done = std::move(owner)) done();
-    owner = nullptr;
-  }
+  void free();
+  void swap(Memory& other);
+  /// Gives the snapshot that shares the allocations its own. Throws Error where there is no memory.
+  void part_from_snapshot(Loc loc);
+  std::shared_ptr<Memory> snapshot(Loc loc);
+  /// Commands that copy each allocation of `from`, of the same sizes.
+  void copy_from(const Memory& from);
 
   std::shared_ptr<Device> device;
   std::vector<uint64_t> bytes;  ///< of each allocation
   std::vector<Address> allocations;
-  bool foreign = false;
+  bool foreign = false;         ///< wrapped
+  bool is_shown = false;        ///< other code knows the address, and may write there
   std::function<void()> owner;  ///< told when foreign memory is used no more
   Loc released;
+  std::atomic<uint64_t> version = next_version();
+  bool is_snapshot = false;
+
+  static uint64_t next_version();
+
+ private:
+  std::vector<Address> allocate_like(Loc loc) const;
+
+  std::mutex mutex_;                      ///< guards sharing_
+  std::weak_ptr<Memory> sharing_;         ///< the snapshot that names these allocations
+  std::atomic<bool> has_shared_ = false;  ///< it was set since memory was last parted
+
+ public:
+  // Of a snapshot:
+  mutable std::shared_mutex holding;  ///< held by who reads the addresses
+  bool shares = false;                ///< the allocations are another's
 };
 
 /// Throws Error unless these are first indices for a field of so many axes.

@@ -1,7 +1,5 @@
 #include "runtime/compile/compile.h"
 
-#include <atomic>
-
 namespace quern::runtime {
 
 using namespace ir;
@@ -17,15 +15,7 @@ uint64_t operations_of(const Region* region) {
   }
   return sum;
 }
-
-std::atomic<VariantHook> variant_hook = nullptr;
 }  // namespace
-
-void set_variant_hook(VariantHook hook) { variant_hook = hook; }
-
-void tell_variant_hook(const Kernel& source, const Signature& signature) {
-  if (VariantHook hook = variant_hook) hook(source, signature);
-}
 
 Prepared prepare(const Kernel& kernel, const Signature& signature, const Target& target) {
   if (signature.modes.strict) expect_ordered(kernel, signature);
@@ -49,9 +39,13 @@ Prepared prepare(const Kernel& kernel, const Signature& signature, const Target&
 std::vector<Image::Parameter> parameters_of(const Kernel& source) {
   std::vector<Image::Parameter> all;
   for (const Binding& b : source.bindings)
-    all.push_back({b.kind == Binding::field, b.rank, b.components, b.name, {}});
+    all.push_back({b.kind == Binding::field, b.rank, b.components, b.name});
   for (const Region* root : roots(source))
     walk(const_cast<Region*>(root), [&](const Inst* inst) {
+      if (accesses_element(inst->op)) {
+        all[inst->binding()].reads |= has(inst->op, flag::reads);
+        all[inst->binding()].writes |= has(inst->op, flag::writes);
+      }
       if (inst->op == Op::extent && bit_width(inst->type()) < 64)
         all[inst->binding()].narrow.push_back({inst->axis(), inst->loc});
     });

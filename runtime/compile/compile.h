@@ -19,11 +19,4 @@ std::vector<Image::Parameter> parameters_of(const ir::Kernel& source);
 std::shared_ptr<const Image> compile(const ir::Kernel& source, const ir::Signature& signature,
                                      const Target& target);
 
-/// Called with every kernel for which a variant is about to be made, on the thread that launches
-/// it; what it throws the launch throws. Null: none. Tests compile kernels for absent devices here.
-using VariantHook = void (*)(const ir::Kernel& source, const ir::Signature& signature);
-void set_variant_hook(VariantHook hook);
-/// Calls it.
-void tell_variant_hook(const ir::Kernel& source, const ir::Signature& signature);
-
 }  // namespace quern::runtime

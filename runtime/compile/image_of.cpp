@@ -73,7 +73,7 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
   image.made_for.modes = kernel.modes;
   for (const Binding& b : kernel.bindings)
     if (b.kind != Binding::frame)
-      image.parameters.push_back({b.kind == Binding::field, b.rank, b.components, b.name, {}});
+      image.parameters.push_back({b.kind == Binding::field, b.rank, b.components, b.name});
   image.layout = abi::layout(kernel);
   image.takes_value = takes_value(kernel, target.traits);
   image.frame_bytes = kernel.frame_bytes();

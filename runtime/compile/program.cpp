@@ -82,7 +82,6 @@ std::shared_ptr<Loaded> Program::variant(const std::shared_ptr<Device>& device,
   OnDevice& here = on(device);
   auto found = here.variants.find(signature);
   if (found != here.variants.end()) return found->second;
-  tell_variant_hook(*kernel_, signature);
   std::shared_ptr<const Image>& image = images_[signature_text(signature, *here.target)];
   if (!image) image = compile(*kernel_, signature, *here.target);
   auto wide = [source = kernel_, signature, target = here.target] {
@@ -97,7 +96,17 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> arguments, Mo
                                          const std::shared_ptr<Device>& fallback) {
   check_arguments(kernel_->name, parameters_, arguments, loc);
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
-  return runtime::launch(variant(device, signature_of(arguments, modes)), arguments);
+  return observed({.name = kernel_->name,
+                   .recording = kernel_,
+                   .parameters = parameters_,
+                   .arguments = arguments,
+                   .modes = modes,
+                   .device = device,
+                   .loc = loc},
+                  [&] {
+                    return runtime::launch(variant(device, signature_of(arguments, modes)),
+                                           arguments, loc);
+                  });
 }
 
 std::shared_ptr<const Image> Program::image(std::span<const Argument> arguments, Modes modes,

@@ -11,9 +11,9 @@
 #include "quern/error.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
-#include "runtime/compile/compile.h"
 #include "tests/catch.h"
 #include "tests/targets/toolbox.h"
+#include "tools/gpus/first_launches.h"
 
 namespace quern::test {
 
@@ -40,15 +40,13 @@ void compile_too(const ir::Kernel& kernel, const ir::Signature& signature) {
 
 /// From before the first test to after the last.
 struct Installed {
-  Installed() {
-    setenv("QUERN_DEVICE", "cpu", 0);
-    runtime::set_variant_hook(compile_too);
-  }
+  Installed() { setenv("QUERN_DEVICE", "cpu", 0); }
   ~Installed() {
     Made m = made();
     std::printf("%zu kernels: %zu PTX texts, %zu of them assembled, %zu code objects\n", m.kernels,
                 m.ptx, m.assembled, m.objects);
   }
+  gpus::FirstLaunches launches{compile_too};
 } installed;
 
 }  // namespace

@@ -243,6 +243,18 @@ class Field {
   void swap(const Field& other, Loc l = Loc::here()) const {
     detail::swap_fields(object_.get(), other.object_.get(), l);
   }
+  /// The elements as they are now, to be read only: kernels that would write it throw Error. It costs
+  /// nothing until the field, or a view of it, is next written: then the device copies the memory. It
+  /// stays when the field is released. Writes by other code (of wrapped memory, through dlpack or
+  /// interop) are not seen, so such memory is copied at once.
+  Field snapshot(Loc l = Loc::here()) const {
+    return Field(detail::Ref<detail::FieldObject>(detail::snapshot_of_field(object_.get(), l)));
+  }
+  /// The elements become those of a snapshot of this field, or of one of the same shape and layout.
+  /// Throws Error otherwise, and for views.
+  void restore(const Field& snapshot, Loc l = Loc::here()) const {
+    detail::restore_field(object_.get(), snapshot.object_.get(), l);
+  }
   /// Gives the memory back at once, wrapped memory to its owner; every later use of it, or of a
   /// view of it, is an error, and so is a second release.
   void release(Loc l = Loc::here()) const { detail::release_field(object_.get(), l); }

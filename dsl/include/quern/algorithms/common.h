@@ -63,6 +63,35 @@ void expect_apart(const char* algorithm, FieldObject* a, FieldObject* b, Loc loc
 /// The same, except where both are one field: what is done in place reads an element before it
 /// writes it.
 void expect_apart_or_same(const char* algorithm, FieldObject* a, FieldObject* b, Loc loc);
+/// A field of an algorithm's, and what the algorithm does with its elements.
+struct Used {
+  FieldObject* field;
+  bool reads, writes;
+};
+template <class T, int N>
+Used read(const Field<T, N>& x) {
+  return {x.object(), true, false};
+}
+template <class T, int N>
+Used written(const Field<T, N>& x) {
+  return {x.object(), false, true};
+}
+template <class T, int N>
+Used updated(const Field<T, N>& x) {
+  return {x.object(), true, true};
+}
+/// A call of an algorithm whose arguments fit: those who observe launches are told of it as one.
+/// Throws what they throw.
+class AlgorithmCall {
+ public:
+  AlgorithmCall(const char* name, std::initializer_list<Used> fields, Loc loc);
+  ~AlgorithmCall();
+  AlgorithmCall(const AlgorithmCall&) = delete;
+
+ private:
+  struct State;
+  State* state_;
+};
 [[noreturn]] void refuse_empty(const char* algorithm, Loc loc);
 
 // ---- inside kernels

@@ -69,6 +69,7 @@ int64_t compact(const Field<T>& in, const Field<F>& flags, const Field<T>& out, 
   expect_same_shape("compact", in.object(), flags.object(), loc);
   expect_apart("compact", in.object(), out.object(), loc);
   expect_apart("compact", flags.object(), out.object(), loc);
+  const AlgorithmCall call("compact", {read(in), read(flags), written(out)}, loc);
   Field<int64_t> start = temporary<int64_t>(in.object(), chunks_of(in.size(loc)), loc);
   count_kept<K>(flags, start, checked, loc);
   const int64_t kept = scan<Scan::exclusive, Plus>(start, start, int64_t(0), false, loc);

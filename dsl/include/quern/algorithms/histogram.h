@@ -101,6 +101,7 @@ Result<int64_t> count_in_bins(const Field<T, N>& values, const Field<B>& bins, T
   expect_apart("histogram", values.object(), bins.object(), loc);
   const int64_t slots = bins.size(loc), size = values.size(loc);
   expect_countable(size, 8 * sizeof(B), std::is_signed_v<B>, loc);
+  const AlgorithmCall call("histogram", {read(values), written(bins)}, loc);
   if (slots <= 256) return count_in_tables<256, 4, O>(values, bins, lo, hi, scale, loc);
   if (slots <= 4096 && slots <= size / 8)
     return count_in_tables<4096, 1, O>(values, bins, lo, hi, scale, loc);

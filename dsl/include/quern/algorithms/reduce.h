@@ -51,6 +51,7 @@ struct Truth {
 template <class S, class T, int N, class F>
 Result<S> fold(const Field<T, N>& x, S start, F, bool deterministic, const char* name, Loc loc) {
   begin_algorithm(name, x.object(), loc);
+  const AlgorithmCall call(name, {read(x)}, loc);
   return kernel_of(
       [](bool fixed) {
         return Kernel{[fixed](Field<T, N> from, Val<S> first) {
@@ -101,6 +102,7 @@ auto extreme_index(const Field<T, N>& x, const char* name, Loc loc) {
   static_assert(N > 0, "quern: a field without axes has no indices");
   begin_algorithm(name, x.object(), loc);
   if (x.size(loc) == 0) refuse_empty(name, loc);
+  const AlgorithmCall call(name, {read(x)}, loc);
   return kernel_of([](bool) {
     return Kernel{[](Field<T, N> from) {
                     using namespace lang;
@@ -186,6 +188,7 @@ auto dot(const Field<T, N>& x, const Field<T, N>& y, Reduction how = {}, Loc l =
   using S = detail::sum_t<A, T>;
   detail::begin_algorithm("dot", x.object(), l);
   detail::expect_same_shape("dot", x.object(), y.object(), l);
+  const detail::AlgorithmCall call("dot", {detail::read(x), detail::read(y)}, l);
   return detail::kernel_of(
       [](bool fixed) {
         return Kernel{[fixed](Field<T, N> a, Field<T, N> b) {
@@ -256,6 +259,7 @@ auto reduce(const Field<T, N>& x, const A& init, O,
   static_assert(N > 0, "quern: a field without axes has one element: x.at({})");
   detail::expect_captureless<O>();
   detail::begin_algorithm("reduce", x.object(), source.loc);
+  const detail::AlgorithmCall call("reduce", {detail::read(x)}, source.loc);
   using C = detail::canonical_t<A>;
   return detail::combine<C, O>(x, C(init), detail::is_checked({}, source.checked), source.loc);
 }

@@ -153,6 +153,7 @@ Result<U> begin_scan(const Field<T>& in, const Field<U>& out, U init, const char
   begin_algorithm(name, in.object(), source.loc);
   expect_same_shape(name, in.object(), out.object(), source.loc);
   expect_apart_or_same(name, in.object(), out.object(), source.loc);
+  const AlgorithmCall call(name, {read(in), written(out)}, source.loc);
   return scan<kind, O>(in, out, init, is_checked({}, source.checked), source.loc);
 }
 

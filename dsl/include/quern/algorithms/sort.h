@@ -232,6 +232,7 @@ void begin_sort(const char* name, Order order, Loc loc, const Field<K>& keys,
     expect_same_shape(name, keys.object(), *a, loc);
     for (FieldObject* const* b = all; b != a; b++) expect_apart(name, *a, *b, loc);
   }
+  const AlgorithmCall call(name, {updated(keys), updated(values)...}, loc);
   if (order == Order::descending)
     sort_in_order<Order::descending>(keys, loc, values...);
   else

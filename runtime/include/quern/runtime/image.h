@@ -38,12 +38,13 @@ struct Image {
     bool is_field = false;
     uint8_t rank = 0;
     std::vector<ir::Storage> components;
-    std::string name;  ///< for messages
+    std::string name;                    ///< for messages
+    bool reads = false, writes = false;  ///< elements of a field
     struct Narrow {
       uint32_t axis = 0;
       Loc loc;
     };
-    std::vector<Narrow> narrow;  ///< axes whose extents the kernel reads as 32-bit integers
+    std::vector<Narrow> narrow = {};  ///< axes whose extents the kernel reads as 32-bit integers
   };
   /// What a launch, and a driver, must know of an ir::Task.
   struct Task {

@@ -1,4 +1,5 @@
 #pragma once
+#include <shared_mutex>
 #include <vector>
 
 #include "quern/layout.h"
@@ -52,6 +53,25 @@ class Storage {
   /// Components [from, from + element.offsets.size()) alone.
   std::shared_ptr<Storage> part(uint32_t from, Element element, Loc loc) const;
 
+  // ---- what the memory holds
+  /// Names the contents: the same number, the same contents; of other code's writes it knows
+  /// nothing. Whatever may write the memory gives it another one, through views too.
+  uint64_t version() const;
+  /// Is about to be written, by a launch or the host: gives the memory another version, and the
+  /// snapshot that shares it memory of its own. Throws Error for a snapshot, and where there is no
+  /// memory for that.
+  void begin_write(Loc loc);
+  /// The same elements as they are now, to be read only. It shares the memory until that is next
+  /// written, released or shown to other code; it lives on behind a release. Memory that other code
+  /// may write is copied at once.
+  std::shared_ptr<Storage> snapshot(Loc loc) const;
+  bool is_snapshot() const;
+  /// The contents become those of a snapshot of this storage, or of one of the same shape, types
+  /// and layout. Throws Error otherwise, and for views.
+  void restore(const Storage& snapshot, Loc loc);
+  /// While it lives, addresses stay as they are: a snapshot keeps those that it shares.
+  std::shared_lock<std::shared_mutex> hold() const;
+
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
   const std::vector<ir::Storage>& components() const { return components_; }
@@ -82,10 +102,10 @@ class Storage {
 
   // ---- host access, in row-major order of the indices
   /// `count` elements from the first-th on, from and to an array of host elements.
-  void write(const void* elements, int64_t first, int64_t count);
+  void write(const void* elements, int64_t first, int64_t count, Loc loc = {});
   void read(void* elements, int64_t first, int64_t count) const;
   /// Every element becomes the host element given.
-  void fill(const void* element);
+  void fill(const void* element, Loc loc = {});
 
   /// Exchanges memory in O(1); both keep their identity. Throws Error unless shape, types, layout
   /// and device agree, and for views.
@@ -99,6 +119,7 @@ class Storage {
 
  private:
   struct Memory;
+  bool lies_like(const Storage& other) const;
   struct Axis {
     int64_t extent = 0;
     int64_t first = 0;

@@ -1,0 +1,73 @@
+#pragma once
+// Being told of launches: what a profiler, a tape of launches or an exchange of halos stands on.
+#include <memory>
+#include <string_view>
+
+#include "quern/runtime/launch.h"
+
+namespace quern::runtime {
+
+/// A call that launches: of a kernel, or of an algorithm of the library, whose kernels it stands for.
+/// What it refers to is there while the observer is called.
+struct LaunchEvent {
+  std::string_view name;  ///< of the kernel or the algorithm ("sort")
+  /// The recording; null for an image that was loaded alone, and for an algorithm.
+  std::shared_ptr<const ir::Kernel> recording;
+  /// Of each argument: name, type, and whether elements of it are read and written.
+  std::span<const Image::Parameter> parameters;
+  std::span<const Argument> arguments;
+  ir::Modes modes;  ///< of a kernel
+  std::shared_ptr<Device> device;
+  Loc loc;  ///< of the call
+};
+
+/// Told on the thread that calls. Launches that it makes itself are told to nobody.
+class LaunchObserver {
+ public:
+  virtual ~LaunchObserver() = default;
+  /// Arguments fit, and nothing has been submitted. What it throws the call throws, and nothing
+  /// runs.
+  virtual void before(const LaunchEvent&) {}
+  /// Everything was submitted, and may still run. Not told where the call threw.
+  virtual void after(const LaunchEvent&) noexcept {}
+};
+
+/// Has an observer told, by all threads, from its making to its end. Not to be made or ended within
+/// an observer's calls.
+class Observation {
+ public:
+  enum Grain {
+    calls,    ///< each launch by the user's code, and each call of an algorithm
+    kernels,  ///< each launch of a kernel, those of algorithms too
+  };
+  /// `observer` outlives it.
+  explicit Observation(LaunchObserver& observer, Grain grain = calls);
+  ~Observation();
+  Observation(const Observation&) = delete;
+
+ private:
+  LaunchObserver& observer_;
+};
+
+/// Made where a call begins, for as long as it lasts: what is launched meanwhile on this thread is
+/// part of it.
+class LaunchCall {
+ public:
+  enum Kind { kernel, algorithm };
+  explicit LaunchCall(Kind kind);
+  ~LaunchCall();
+  LaunchCall(const LaunchCall&) = delete;
+  /// Is there anybody to tell? Else `begin` and `end` need not be called.
+  bool is_observed() const { return is_observed_; }
+  /// Throws what an observer throws.
+  void begin(const LaunchEvent& event);
+  void end(const LaunchEvent& event) noexcept;
+
+ private:
+  template <class F>
+  void tell(F&& f) const;
+  Kind kind_;
+  bool is_outermost_, is_observed_;
+};
+
+}  // namespace quern::runtime

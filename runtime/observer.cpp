@@ -1,0 +1,74 @@
+#include "quern/runtime/observer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+
+namespace quern::runtime {
+
+namespace {
+struct Observers {
+  struct One {
+    LaunchObserver* observer;
+    Observation::Grain grain;
+  };
+  std::shared_mutex mutex;
+  std::vector<One> all;
+  std::atomic<bool> any{false};
+};
+Observers& observers() {
+  static Observers& all = *new Observers;  // launches may come as late as destructors of statics
+  return all;
+}
+
+/// Calls that this thread is in: those of algorithms, and those of observers.
+thread_local int depth = 0;
+thread_local bool is_telling = false;
+}  // namespace
+
+Observation::Observation(LaunchObserver& observer, Grain grain) : observer_(observer) {
+  Observers& o = observers();
+  std::lock_guard lock(o.mutex);
+  o.all.push_back({&observer, grain});
+  o.any = true;
+}
+
+Observation::~Observation() {
+  Observers& o = observers();
+  std::lock_guard lock(o.mutex);
+  auto found = std::ranges::find(o.all, &observer_, &Observers::One::observer);
+  o.all.erase(found);
+  o.any = !o.all.empty();
+}
+
+LaunchCall::LaunchCall(Kind kind)
+    : kind_(kind),
+      is_outermost_(depth++ == 0),
+      is_observed_(observers().any.load(std::memory_order_relaxed) && !is_telling &&
+                   (is_outermost_ || kind == kernel)) {}
+
+LaunchCall::~LaunchCall() { depth--; }
+
+template <class F>
+void LaunchCall::tell(F&& f) const {
+  struct Telling {
+    Telling() { is_telling = true; }
+    ~Telling() { is_telling = false; }
+  };
+  Observers& o = observers();
+  std::shared_lock lock(o.mutex);
+  Telling telling;
+  for (const Observers::One& one : o.all)
+    if (one.grain == Observation::kernels ? kind_ == kernel : is_outermost_) f(*one.observer);
+}
+
+void LaunchCall::begin(const LaunchEvent& event) {
+  tell([&](LaunchObserver& observer) { observer.before(event); });
+}
+
+void LaunchCall::end(const LaunchEvent& event) noexcept {
+  tell([&](LaunchObserver& observer) { observer.after(event); });
+}
+
+}  // namespace quern::runtime

@@ -1,0 +1,136 @@
+// Versions of a field's contents, and snapshots that share memory until it is written.
+#include "runtime/storage_memory.h"
+
+namespace quern::runtime {
+
+uint64_t Storage::Memory::next_version() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+void Storage::Memory::free() {
+  if (allocations.empty()) return;
+  std::shared_ptr<Memory> heir;
+  {
+    std::lock_guard lock(mutex_);
+    heir = std::exchange(sharing_, {}).lock();
+  }
+  if (heir) {
+    std::lock_guard held(heir->holding);
+    heir->shares = false;  // and so gives them back itself
+  } else if (foreign) {
+    device->disown(allocations[0], bytes[0]);
+  } else if (!shares) {
+    device->release(allocations);
+  }
+  allocations.clear();
+  if (auto done = std::move(owner)) done();
+  owner = nullptr;
+}
+
+void Storage::Memory::swap(Memory& other) {
+  std::scoped_lock lock(mutex_, other.mutex_);
+  std::swap(allocations, other.allocations);
+  std::swap(foreign, other.foreign);
+  std::swap(is_shown, other.is_shown);
+  std::swap(owner, other.owner);
+  std::swap(sharing_, other.sharing_);
+  has_shared_ = other.has_shared_.exchange(has_shared_);
+  version = other.version.exchange(version);
+}
+
+std::vector<Address> Storage::Memory::allocate_like(Loc loc) const {
+  std::vector<Address> made;
+  try {
+    for (uint64_t n : bytes)
+      made.push_back(device->allocate(n, "a snapshot of a field", loc, Device::Contents::any));
+  } catch (...) {
+    device->release(made);
+    throw;
+  }
+  return made;
+}
+
+void Storage::Memory::copy_from(const Memory& from) {
+  std::vector<Command> commands;
+  for (size_t k = 0; k < allocations.size(); k++)
+    if (bytes[k] > 0) commands.push_back(Copy{allocations[k], from.allocations[k], bytes[k]});
+  device->driver().submit(commands);
+}
+
+void Storage::Memory::part_from_snapshot(Loc loc) {
+  if (!has_shared_) return;
+  std::lock_guard lock(mutex_);
+  if (const std::shared_ptr<Memory> snapshot = sharing_.lock()) {
+    std::vector<Address> own = allocate_like(loc);
+    std::lock_guard held(snapshot->holding);
+    snapshot->allocations = std::move(own);
+    snapshot->shares = false;
+    snapshot->copy_from(*this);
+  }
+  sharing_.reset();
+  has_shared_ = false;
+}
+
+std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
+  std::lock_guard lock(mutex_);
+  if (auto known = sharing_.lock()) return known;
+  auto made = std::make_shared<Memory>(device);
+  made->bytes = bytes;
+  made->version = version.load();
+  made->is_snapshot = true;
+  if (foreign || is_shown) {
+    made->allocations = allocate_like(loc);
+    made->copy_from(*this);
+  } else {
+    made->allocations = allocations;
+    made->shares = true;
+    sharing_ = made;
+    has_shared_ = true;
+  }
+  return made;
+}
+
+uint64_t Storage::version() const { return memory_->version; }
+
+bool Storage::is_snapshot() const { return memory_->is_snapshot; }
+
+void Storage::begin_write(Loc loc) {
+  expect_alive(loc);
+  if (is_snapshot())
+    throw Error(loc,
+                "a snapshot is written; snapshots are read only: write the field, or restore it");
+  memory_->part_from_snapshot(loc);
+  memory_->version = Memory::next_version();
+}
+
+std::shared_ptr<Storage> Storage::snapshot(Loc loc) const {
+  std::shared_ptr<Storage> taken = view(loc);
+  taken->is_view_ = is_view_;
+  if (!is_snapshot()) taken->memory_ = memory_->snapshot(loc);
+  return taken;
+}
+
+void Storage::restore(const Storage& snapshot, Loc loc) {
+  expect_alive(loc);
+  if (!snapshot.is_snapshot())
+    throw Error(loc, "a field is restored from what is no snapshot of a field");
+  if (is_view_ || snapshot.is_view_)
+    throw Error(loc, "restore takes whole fields, and this is a view of one");
+  if (device_ != snapshot.device_ || !lies_like(snapshot))
+    throw Error(loc, "a field of shape " + shape_text(shape_) +
+                         " is restored from a snapshot of another kind of field, of shape " +
+                         shape_text(snapshot.shape_));
+  if (version() == snapshot.version()) return;
+  begin_write(loc);
+  const auto held = snapshot.hold();
+  memory_->copy_from(*snapshot.memory_);
+  memory_->version = snapshot.version();
+}
+
+std::shared_lock<std::shared_mutex> Storage::hold() const {
+  if (!is_snapshot()) return {};
+  return std::shared_lock(memory_->holding);
+}
+
+}  // namespace quern::runtime
