@@ -4,6 +4,7 @@
 
 #include "bench/harness.h"
 #include "runtime/compile/compile.h"
+#include "tools/gpus/first_launches.h"
 
 namespace bench {
 
