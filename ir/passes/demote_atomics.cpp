@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/analysis/affine.h"
+#include "ir/analysis/effects.h"
 #include "ir/analysis/facts.h"
 #include "ir/passes/atomic_rules.h"
 
@@ -17,7 +18,8 @@ using Pattern = std::vector<std::pair<uint32_t, int64_t>>;
 
 class Demoter {
  public:
-  Demoter(Kernel& kernel, Task& task) : kernel_(kernel), task_(task), b_(kernel) {}
+  Demoter(Kernel& kernel, Task& task)
+      : kernel_(kernel), task_(task), b_(kernel), effects_(kernel) {}
 
   void run() {
     std::vector<Inst*> atomics;
@@ -38,7 +40,7 @@ class Demoter {
 
   void survey() {
     walk(task_.body, [&](Inst* inst) {
-      if (inst->is(Op::call)) calls_ = true;
+      calls_ |= effects_.of(inst).writes.anything;
       if (!accesses_element(inst->op) || kernel_.bindings[inst->binding()].kind != Binding::field)
         return;
       std::optional<Pattern> p = pattern(inst);
@@ -66,10 +68,8 @@ class Demoter {
   bool own_location(const Inst* inst) const {
     const Binding& mine = kernel_.bindings[inst->binding()];
     if (calls_ || mine.alias_class == 0 || !components_.at(inst->part).alike) return false;
-    for (uint32_t other : bindings_) {
-      uint32_t c = kernel_.bindings[other].alias_class;
-      if (other != inst->binding() && (c == 0 || c == mine.alias_class)) return false;
-    }
+    for (uint32_t other : bindings_)
+      if (other != inst->binding() && effects_.may_overlap(other, inst->binding())) return false;
     return true;
   }
 
@@ -92,6 +92,7 @@ class Demoter {
   Kernel& kernel_;
   Task& task_;
   Builder b_;
+  Effects effects_;
   bool calls_ = false;
   AffineForms forms_;
   std::map<Part, Component> components_;

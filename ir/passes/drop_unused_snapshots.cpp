@@ -22,7 +22,8 @@ bool sweep(Region* region) {
     before = inst->prev;
     bool idle_inside = true;
     for (Region* r : inst->regions) idle_inside = sweep(r) && idle_inside;
-    bool removable = is_pure(inst->op) || inst->is(Op::load) || inst->is(Op::get) ||
+    bool removable = is_pure(inst->op) ||
+                     (has(inst->op, flag::reads) && !has(inst->op, flag::writes)) ||
                      (inst->is(Op::if_) && !inst->results.empty() && idle_inside);
     if (!has(inst->op, flag::ends) && !removable) idle = false;
     if (removable && !inst->used()) inst->erase();

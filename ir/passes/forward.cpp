@@ -2,29 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
-#include "ir/analysis/affine.h"
-#include "ir/analysis/facts.h"
+#include "ir/analysis/dataflow.h"
+#include "ir/analysis/effects.h"
 
 namespace quern::ir {
 
 namespace {
-
-/// The bindings a construct may write, or everything.
-struct Writes {
-  std::vector<uint32_t> bindings;
-  bool everything = false;
-
-  void add(uint32_t binding) {
-    if (std::find(bindings.begin(), bindings.end(), binding) == bindings.end())
-      bindings.push_back(binding);
-  }
-  void add(const Writes& other) {
-    for (uint32_t b : other.bindings) add(b);
-    everything = everything || other.everything;
-  }
-};
 
 /// What one element holds, as long as nothing writes there.
 struct Known {
@@ -32,40 +16,20 @@ struct Known {
   Value* value;
 };
 
+bool same_index(const Inst* a, const Inst* b, size_t rank) {
+  for (size_t k = 0; k < rank; k++)
+    if (a->operand(k) != b->operand(k)) return false;
+  return true;
+}
+
 class Forwarder {
  public:
-  explicit Forwarder(Kernel& kernel) : kernel_(kernel) {}
+  explicit Forwarder(Kernel& kernel) : kernel_(kernel), effects_(kernel) {}
 
-  void run(Region* root) {
-    summarise(root);
-    visit(root);
-  }
+  void run(Region* root) { visit(root); }
 
  private:
   static constexpr size_t most_kept = 32;  ///< values per component
-
-  // ---- what is written where
-
-  Writes summarise(Region* region) {
-    Writes all;
-    for (Inst* inst : *region) {
-      if (accesses_element(inst->op) && has(inst->op, flag::writes)) all.add(inst->binding());
-      if (inst->is(Op::call)) all.everything = true;
-      if (inst->regions.empty()) continue;
-      Writes inside;
-      for (Region* r : inst->regions) inside.add(summarise(r));
-      all.add(inside);
-      writes_[inst] = std::move(inside);
-    }
-    return all;
-  }
-
-  bool overlap(uint32_t a, uint32_t b) const {
-    if (a == b) return true;
-    const Binding &x = kernel_.bindings[a], &y = kernel_.bindings[b];
-    if (x.kind == Binding::frame || y.kind == Binding::frame) return false;
-    return !x.alias_class || !y.alias_class || x.alias_class == y.alias_class;
-  }
 
   bool kept_as_is(const Inst* inst) const {
     const Binding& b = kernel_.bindings[inst->binding()];
@@ -76,41 +40,10 @@ class Forwarder {
 
   // ---- what is known
 
-  void forget(uint32_t binding) {
+  /// Everything that the instruction may change is no longer known.
+  void changed_by(const Inst* inst) {
     for (auto& [part, values] : known_)
-      if (overlap(part.binding, binding)) values.clear();
-    for (auto& [part, stores] : pending_)
-      if (overlap(part.binding, binding)) stores.clear();
-  }
-  void forget(const Writes& writes) {
-    if (writes.everything) known_.clear();
-    for (uint32_t b : writes.bindings) forget(b);
-  }
-
-  static bool same_index(const Inst* a, const Inst* b, size_t rank) {
-    for (size_t k = 0; k < rank; k++)
-      if (a->operand(k) != b->operand(k)) return false;
-    return true;
-  }
-
-  /// Do the indices differ, whatever the values are?
-  bool apart(const Inst* a, const Inst* b, size_t rank) {
-    for (size_t k = 0; k < rank; k++) {
-      const Value *x = a->operand(k), *y = b->operand(k);
-      if (x->type == y->type && forms_.of(x).differs_from(forms_.of(y))) return true;
-    }
-    return false;
-  }
-
-  /// A write to one element: everything that may overlap it is no longer known.
-  void written(const Inst* inst, size_t rank) {
-    for (auto& [part, values] : known_) {
-      if (part.binding != inst->binding()) {
-        if (overlap(part.binding, inst->binding())) values.clear();
-      } else if (part == inst->part) {
-        std::erase_if(values, [&](const Known& k) { return !apart(k.access, inst, rank); });
-      }
-    }
+      std::erase_if(values, [&](const Known& k) { return effects_.may_change(inst, k.access); });
   }
 
   void learn(const Inst* inst, Value* value) {
@@ -120,78 +53,45 @@ class Forwarder {
     values.push_back({inst, value});
   }
 
-  // ---- stores that may turn out dead: in this region, not looked at since
-
-  void looked_at(uint32_t binding) {
-    for (auto& [part, stores] : pending_)
-      if (overlap(part.binding, binding)) stores.clear();
-  }
-
-  void overwrite(Inst* store, size_t rank) {
-    if (kernel_.modes.checked) return;  // the earlier store would have reported its own index
-    auto& stores = pending_[store->part];
-    for (Inst*& old : stores) {
-      if (!same_index(old, store, rank)) continue;
-      old->erase();
-      old = store;
-      return;
-    }
-    if (stores.size() < most_kept) stores.push_back(store);
-  }
-
   // ---- the walk
 
   void visit(Region* region) {
-    auto outer = std::move(pending_);
-    pending_.clear();
     for (Inst* inst : *region) {
-      if (accesses_element(inst->op))
+      if (accesses_element(inst->op)) {
         access(inst);
-      else if (inst->is(Op::call))
-        known_.clear(), pending_.clear();
-      else if (!inst->regions.empty())
+      } else if (!inst->regions.empty()) {
         structure(inst);
+      } else if (!is_pure(inst->op)) {
+        changed_by(inst);
+      }
     }
-    pending_ = std::move(outer);
   }
 
   void access(Inst* inst) {
-    size_t rank = inst->operand_count();
-    if (inst->is(Op::store)) rank -= 1;
+    const size_t rank = Effects::indices(inst);
+    if (has(inst->op, flag::writes)) changed_by(inst);
     if (kernel_.bindings[inst->binding()].kind == Binding::frame && rank > 0) {
       // An array in the frame: the cell depends on the index, so nothing is known by component.
-      if (inst->is(Op::store))
-        forget(inst->binding());
-      else
-        looked_at(inst->binding());
       return;
     }
     if (inst->is(Op::store)) {
-      written(inst, rank);
-      overwrite(inst, rank);
       // In checked mode a store out of range stores nothing, and a load there gives 0.
       if (!kernel_.modes.checked || rank == 0) learn(inst, inst->operand(rank));
       return;
     }
-    if (inst->is(Op::atomic)) {
-      forget(inst->binding());
-      return;
-    }
+    if (inst->is(Op::atomic)) return;
     for (const Known& k : known_[inst->part]) {
       if (!same_index(k.access, inst, rank) || k.value->type != inst->type()) continue;
       inst->result()->replace_with(k.value);
       inst->erase();
       return;
     }
-    looked_at(inst->binding());
     learn(inst, inst->result());
   }
 
   void structure(Inst* inst) {
-    pending_.clear();
-    const Writes& writes = writes_[inst];
     bool once = inst->is(Op::if_);
-    if (!once) forget(writes);
+    if (!once) changed_by(inst);
     auto before = known_;
     for (Region* r : inst->regions) {
       // What is learnt inside is made inside and ends there.
@@ -202,20 +102,98 @@ class Forwarder {
       visit(r);
     }
     known_ = std::move(before);
-    if (once) forget(writes);
+    if (once) changed_by(inst);
   }
 
   Kernel& kernel_;
-  std::unordered_map<const Inst*, Writes> writes_;
-  AffineForms forms_;
+  Effects effects_;
   std::map<Part, std::vector<Known>> known_;
-  std::map<Part, std::vector<Inst*>> pending_;
+};
+
+/// Backwards: the stores that will have happened, on every way, before anybody looks at their
+/// elements. Another store to one of them is dead.
+class DeadStores {
+ public:
+  using State = std::vector<const Inst*>;
+
+  explicit DeadStores(Kernel& kernel) : kernel_(kernel), effects_(kernel) {}
+
+  void run(Region* root) {
+    State none;
+    Dataflow<DeadStores, false>(*this).run(root, none);
+  }
+
+  void meet(State& into, const State& from) const {
+    std::erase_if(into, [&](const Inst* store) { return !find(from, store); });
+  }
+
+  void enter(const Region* region, State& state) const {
+    if (may_be_seen_between(region->parent)) state.clear();
+  }
+  /// What a region calls an element by, nobody knows before it.
+  void leave(const Region* region, State& state) const {
+    std::erase_if(state, [&](const Inst* store) {
+      return std::ranges::any_of(store->operands.first(Effects::indices(store)),
+                                 [&](const Use& use) {
+                                   const Value* v = use.value;
+                                   return encloses(region, v->inst ? v->inst->parent : v->region);
+                                 });
+    });
+  }
+  void around(const Inst* inst, State& state) const {
+    if (may_be_seen_between(inst)) state.clear();
+  }
+
+  void step(Inst* inst, State& state, bool last) {
+    if (inst->is(Op::store)) return overwrite(inst, state, last);
+    if (!has(inst->op, flag::reads)) return;
+    std::erase_if(state, [&](const Inst* store) { return looks_at(inst, store); });
+  }
+
+ private:
+  static constexpr size_t most_kept = 64;
+
+  /// Other iterations may be at work meanwhile: those of a parallel loop, or those for which a loop
+  /// without a count may wait.
+  static bool may_be_seen_between(const Inst* inst) {
+    return inst && (inst->is(Op::parallel) || inst->is(Op::while_));
+  }
+
+  static bool find(const State& state, const Inst* store) {
+    return std::ranges::any_of(state, [&](const Inst* other) {
+      return other == store ||
+             (other->part == store->part && same_index(other, store, Effects::indices(store)));
+    });
+  }
+
+  bool looks_at(const Inst* inst, const Inst* store) {
+    return accesses_element(inst->op)
+               ? effects_.may_change(store, inst)
+               : effects_.may_overlap(effects_.of(inst).reads, effects_.of(store).writes);
+  }
+
+  void overwrite(Inst* store, State& state, bool last) {
+    const size_t rank = Effects::indices(store);
+    // An array in the frame: the cell depends on the index.
+    if (kernel_.bindings[store->binding()].kind == Binding::frame && rank > 0) return;
+    if (!find(state, store)) {
+      if (state.size() == most_kept) state.erase(state.begin());
+      state.push_back(store);
+    } else if (last) {
+      store->erase();
+    }
+  }
+
+  Kernel& kernel_;
+  Effects effects_;
 };
 
 }  // namespace
 
 void forward(Kernel& kernel) {
   for (Region* root : roots(kernel)) Forwarder(kernel).run(root);
+  if (kernel.modes.checked) return;  // the earlier store would have reported its own index
+  for (Region* root : roots(kernel)) DeadStores(kernel).run(root);
 }
 
 }  // namespace quern::ir

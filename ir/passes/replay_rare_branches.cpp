@@ -1,8 +1,8 @@
 #include "ir/passes/replay_rare_branches.h"
 
-#include <set>
 #include <unordered_set>
 
+#include "ir/analysis/effects.h"
 #include "ir/analysis/facts.h"
 #include "ir/passes/walk_blocks.h"
 
@@ -14,7 +14,8 @@ bool is_rare(const Inst* inst) { return inst->is(Op::if_) && inst->kind == rarel
 
 class Replay : WalkBlocks {
  public:
-  Replay(Kernel& kernel, Inst* walk, int64_t lanes) : WalkBlocks(kernel, walk, lanes) {
+  Replay(Kernel& kernel, Inst* walk, int64_t lanes)
+      : WalkBlocks(kernel, walk, lanes), effects_(kernel) {
     for (Inst* inst : *body_)
       if (is_rare(inst)) branches_.push_back(inst);
   }
@@ -47,18 +48,9 @@ class Replay : WalkBlocks {
   }
 
   /// Does an iteration do the same when it runs a second time? Fields of class 0 may be any.
-  bool may_be_repeated() const {
-    std::set<uint64_t> reads, writes;
-    bool good = true;
-    walk(body_, [&](const Inst* inst) {
-      if (inst->is(Op::read)) reads.insert(inst->imm);
-      if (inst->is(Op::write)) writes.insert(inst->imm);
-      good &= !inst->is(Op::rmw) && !inst->is(Op::call);
-    });
-    if (!good || reads.contains(0) || writes.contains(0)) return false;
-    for (uint64_t alias_class : writes)
-      if (reads.contains(alias_class)) return false;
-    return true;
+  bool may_be_repeated() {
+    const Touched all = effects_.of(body_);
+    return !effects_.may_overlap(all.writes, all.reads);
   }
 
   /// Do the same places get written, and read, whatever the rare branches give? Their results may
@@ -123,6 +115,7 @@ class Replay : WalkBlocks {
     });
   }
 
+  Effects effects_;
   std::vector<Inst*> branches_;
 };
 

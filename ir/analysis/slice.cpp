@@ -1,0 +1,85 @@
+#include "ir/analysis/slice.h"
+
+#include <unordered_set>
+
+#include "ir/analysis/facts.h"
+
+namespace quern::ir {
+
+std::string Slicer::own_reason(const Value* v) {
+  if (!v->inst) return "it is an argument of a region, another one in each run";
+  const Inst* inst = v->inst;
+  if (!inst->regions.empty()) return "it comes of a branch or loop";
+  if (has(inst->op, flag::once)) return "it is another one each time it is asked for";
+  if (has(inst->op, flag::writes)) return "it has an effect";
+  const bool indexes_array = inst->is(Op::get) && inst->operand_count() > 1;
+  if (can_fail(kernel_, inst) || (indexes_array && kernel_.modes.checked))
+    return "it may be an error";
+  if (is_pure(inst->op)) return "";
+  if (!has(inst->op, flag::reads)) return "it has an effect";
+  if (!touched_) touched_ = effects_.of(region_);
+  const bool changes = effects_.may_overlap(effects_.of(inst).reads, touched_->writes);
+  return changes ? "what it reads may have changed" : "";
+}
+
+const Value* Slicer::obstacle(const Value* v) {
+  // Without recursion: chains of operations may be long.
+  std::vector<const Value*> open = {v};
+  while (!open.empty()) {
+    const Value* at = open.back();
+    if (obstacles_.contains(at)) {
+      open.pop_back();
+      continue;
+    }
+    if (is_outside(at)) {
+      obstacles_[at] = nullptr;
+      continue;
+    }
+    if (!own_reason(at).empty()) {
+      obstacles_[at] = at;
+      continue;
+    }
+    const Value* found = nullptr;
+    bool pending = false;
+    for (const Use& use : at->inst->operands) {
+      auto known = obstacles_.find(use.value);
+      if (known == obstacles_.end()) {
+        open.push_back(use.value);
+        pending = true;
+      } else if (known->second) {
+        found = known->second;
+      }
+    }
+    if (!pending) obstacles_[at] = found;
+  }
+  return obstacles_.at(v);
+}
+
+Slice Slicer::of(std::span<const Value* const> values) {
+  Slice slice;
+  std::unordered_set<const Inst*> taken;
+  for (const Value* v : values) {
+    if (const Value* what = obstacle(v)) return {{}, what, own_reason(what)};
+    std::vector<std::pair<const Inst*, size_t>> open;  // with operands done
+    auto enter = [&](const Value* at) {
+      if (!is_outside(at) && taken.insert(at->inst).second) open.push_back({at->inst, 0});
+    };
+    enter(v);
+    while (!open.empty()) {
+      auto& [inst, done] = open.back();
+      if (done < inst->operand_count()) {
+        enter(inst->operand(done++));
+      } else {
+        slice.code.push_back(inst);
+        open.pop_back();
+      }
+    }
+  }
+  return slice;
+}
+
+void repeat(Builder& b, const Slice& slice, ValueMap& map) {
+  for (const Inst* inst : slice.code) clone_inst(b, inst, map);
+}
+
+}  // namespace quern::ir
