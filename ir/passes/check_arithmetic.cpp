@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/analysis/facts.h"
+#include "ir/analysis/float_ranges.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {
@@ -20,14 +21,30 @@ Value* fits(Builder& b, Value* v, Type to) {
   return b.binary(Op::bit_and, b.binary(Op::ge, whole, least), low_enough);
 }
 
+/// By the values that the operands may have there.
+bool cannot_fail(Ranges& ranges, FloatRanges& floats, const Inst* inst) {
+  if (inst->is(Op::convert)) return floats.fits(inst->operand(0), inst->type());
+  if (!inst->is(Op::div) && !inst->is(Op::rem)) return false;
+  const Affine& by = ranges.exact(inst->operand(1));
+  const std::optional<Affine> above = sum(by, {{}, -1}, 1), below = sum({{}, -1}, by, -1);
+  return (above && ranges.not_negative(*above, inst->parent)) ||
+         (below && ranges.not_negative(*below, inst->parent));
+}
+
 }  // namespace
 
 void check_arithmetic(Kernel& kernel) {
   if (!kernel.modes.checked) return;
   Builder b(kernel);
-  for (Task& task : kernel.tasks)
+  for (Task& task : kernel.tasks) {
+    Ranges ranges(task.body);
+    FloatRanges floats(ranges);
     walk(task.body, [&](Inst* inst) {
       if (inst->site == no_site || !can_fail(kernel, inst)) return;
+      if (cannot_fail(ranges, floats, inst)) {
+        inst->site = no_site;
+        return;
+      }
       b.before(inst).at(inst->loc);
       Inst* check = nullptr;
       if (inst->is(Op::div) || inst->is(Op::rem)) {
@@ -44,6 +61,7 @@ void check_arithmetic(Kernel& kernel) {
       check->site = inst->site;
       inst->site = no_site;
     });
+  }
 }
 
 }  // namespace quern::ir
