@@ -11,9 +11,13 @@ void Findings::add(const std::string& message) {
   if (out_.size() < most) out_.push_back(where_ + message);
 }
 
-void Findings::add(const Inst* inst, const std::string& message) {
+std::string Findings::named(const Inst* inst) {
   if (!names_) names_ = std::make_unique<Names>(root_);
-  add("`" + head(inst, *names_) + "`: " + message);
+  return "`" + head(inst, *names_) + "`";
+}
+
+void Findings::add(const Inst* inst, const std::string& message) {
+  add(named(inst) + ": " + message);
 }
 
 namespace {
@@ -539,10 +543,8 @@ void read_or_write(const Case& c) {
 
 void block_reduce(const Case& c) {
   const Task* task = c.place().task;
-  bool all_threads = task && task->kind != Task::serial && task->walk == Task::element;
-  for (const Region* r = c.inst().parent; r->parent; r = r->parent->parent)
-    all_threads &= r->parent->is(Op::if_);
-  c.require(all_threads, "is not reached by all threads of a block together");
+  c.require(task && task->kind != Task::serial && task->walk == Task::element,
+            "stands where threads run in no blocks");
 }
 
 /// Called where the instruction is as the table says.

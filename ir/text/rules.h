@@ -17,6 +17,8 @@ class Findings {
 
   void add(const std::string& message);
   void add(const Inst* inst, const std::string& message);
+  /// The instruction as messages name it.
+  std::string named(const Inst* inst);
   size_t count() const { return count_; }
 
  private:

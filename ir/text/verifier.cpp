@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/analysis/divergence.h"
 #include "ir/text/rules.h"
 #include "quern/ir/verify.h"
 
@@ -131,6 +132,7 @@ class Verifier {
       const Place place{kernel_, *r.findings, r.at, r.region, r.task, r.callee};
       text::check_rules(place);
       ends(place, r);
+      if (r.task && r.region == r.task->body) meetings(place);
     }
     recursion();
     return std::move(out_);
@@ -283,6 +285,21 @@ class Verifier {
                                  args.end(), [](const Value& v, Type t) { return v.type == t; });
     if (!fits) place.findings.add("the arguments are not what " + owner + " wants");
     text::check_yield(place, r.region, yields, owner);
+  }
+
+  /// The threads of a block must come to where they meet, all or none.
+  void meetings(const Place& place) {
+    std::vector<const Inst*> found;
+    walk(const_cast<Region*>(place.root), [&](const Inst* inst) {
+      if (inst->is(Op::block_reduce)) found.push_back(inst);
+    });
+    if (found.empty()) return;
+    const Divergence divergence(kernel_, *place.task);
+    for (const Inst* inst : found)
+      if (const Inst* around = divergence.around(inst))
+        place.findings.add(inst,
+                           "not all threads of a block come here together: they may differ in " +
+                               place.findings.named(around));
   }
 
   static Type domain_type(const Task& t) {

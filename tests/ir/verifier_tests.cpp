@@ -325,11 +325,9 @@ binding field rank=1 f32 "x"
   refuse(element + "%r = block_reduce.bit_or %f : f32\nyield }\n", "no reduction by bit_or on f32");
   refuse(element + "%r = block_reduce.exchange %i : i32\nyield }\n",
          "no reduction by exchange on i32");
-  refuse(element + "loop %i, %i, %i {(%k: i32)\n%r = block_reduce.add %k : i32\nyield }\nyield }\n",
-         "is not reached by all threads of a block together");
   refuse(head + "task range rank=1 walk=chunked " + domain + " {" + addresses +
              "%r = block_reduce.add %i : i32\nyield }\n",
-         "is not reached by all threads of a block together");
+         "stands where threads run in no blocks");
   const std::string combines = element +
                                "%t = builtin.block_thread : i64\n"
                                "%r = block_reduce.add %f : f32\nyield }\n";
@@ -412,4 +410,100 @@ TEST_CASE("a kernel with many faults is reported in part") {
   std::string text = "quern 1\nkernel @k level=structured\nbody {\n%0 = constant<1> : i32\n";
   for (int n = 0; n < 1000; n++) text += "%a" + std::to_string(n) + " = sqrt %0 : i32\n";
   CHECK(verify(*parse(text + "yield\n}\n")).size() == 100);
+}
+
+TEST_CASE("the verifier refuses a block_reduce that threads of a block may reach apart") {
+  const std::string start = R"(quern 1
+kernel @k level=lowered
+binding field rank=1 i32 "x"
+task range rank=1 walk=element domain {
+  %lo = constant<0> : i64
+  %hi = constant<8> : i64
+  yield %lo, %hi
+} {
+  %x = arg<64> : address
+  %flag = arg<80> : b1
+  %record = arg<16> : address
+  %zero = constant<0> : i64
+  %one = constant<1> : i64
+  %thread = builtin.thread : i64
+  %threads = builtin.threads : i64
+  %end = builtin.end : i64
+  %none = constant<0> : u32
+  %early = lt %thread, %end : b1
+)";
+  auto apart = [&](const std::string& body) {
+    const std::vector<std::string> all = verify(*parse(start + body + "yield\n}\n"));
+    REQUIRE(all.size() <= 1);
+    return all.empty() ? "" : all[0];
+  };
+  auto branch = [](const std::string& condition) {
+    return "if " + condition + " {\n%s = block_reduce.add %thread : i64\nyield\n} {\nyield\n}\n";
+  };
+  CHECK(apart(branch("%flag")) == "");
+  CHECK(apart(branch("%early")) ==
+        "task 0: `%10 = block_reduce.add %5 : i64`: not all threads of a block come here together: "
+        "they may differ in `if %9`");
+  CHECK_THAT(apart(branch("%flag") + branch("%early")), contains("`if %9`"));
+
+  // What is in memory: shared where nobody writes it, and in the error record.
+  CHECK(apart("%v = read<3> %x : u32\n%c = eq %v, %none : b1\n" + branch("%c")) == "");
+  CHECK_THAT(
+      apart("%v = read<3> %x : u32\nwrite<3> %x, %v\n%c = eq %v, %none : b1\n" + branch("%c")),
+      contains("may differ in `if %"));
+  CHECK_THAT(apart("%p = offset %x, %thread : address\n%v = read<3> %p : u32\n"
+                   "%c = eq %v, %none : b1\n" +
+                   branch("%c")),
+             contains("may differ in `if %"));
+  CHECK(apart("%v = read<65538> %record : u32\n%c = eq %v, %none : b1\n" + branch("%c") +
+              "%old = rmw.add<65538> %record, %none : u32\n") == "");
+  CHECK_THAT(apart("%v = rmw.add<3> %x, %none : u32\n%c = eq %v, %none : b1\n" + branch("%c")),
+             contains("may differ in `if %"));
+
+  // Loops: by the number of rounds, and by what is carried.
+  auto loop = [](const std::string& bounds) {
+    return "loop " + bounds + ", %one {(%k: i64)\n%s = block_reduce.add %k : i64\nyield\n}\n";
+  };
+  CHECK(apart(loop("%zero, %end")) == "");
+  CHECK_THAT(apart(loop("%thread, %end")), contains("may differ in `loop %5, %7, %4`"));
+  const std::string carried = R"(
+  %c = loop %zero, %end, %one, %zero : i64 {(%k: i64, %c: i64)
+    %go = eq %c, %zero : b1
+    if %go {
+      %s = block_reduce.add %k : i64
+      yield
+    } {
+      yield
+    }
+    yield )";
+  CHECK(apart(carried + "%k\n}\n") == "");
+  CHECK_THAT(apart(carried + "%thread\n}\n"),
+             contains("may differ in `if %"));  // from round two on
+  CHECK_THAT(apart(R"(
+  %r = loop %zero, %thread, %one, %zero : i64 {(%k: i64, %c: i64)
+    yield %k
+  }
+  %go = eq %r, %zero : b1
+)" + branch("%go")),
+             contains("may differ in `if %"));
+  CHECK_THAT(apart(R"(
+  %p = slot<1> : slot i64
+  if %early {
+    put %p, %one
+    yield
+  } {
+    yield
+  }
+  %v = get %p : i64
+  %go = eq %v, %zero : b1
+)" + branch("%go")),
+             contains("may differ in `if %"));
+  auto rounds = [&](const std::string& step) {
+    return apart(
+        "%w = while %zero : i64 {(%c: i64)\n%go = lt %c, %end : b1\nyield %go, %c\n} "
+        "{(%d: i64)\n%s = block_reduce.add %d : i64\n%e = add %d, " +
+        step + " : i64\nyield %e\n}\n");
+  };
+  CHECK(rounds("%one") == "");
+  CHECK_THAT(rounds("%thread"), contains("may differ in `%"));
 }
