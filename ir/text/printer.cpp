@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ir/text/names.h"
+#include "ir/text/notes.h"
 #include "ir/text/words.h"
 #include "quern/ir/text.h"
 
@@ -281,7 +282,7 @@ class Printer {
       root(t.domain);
     }
     at(t.loc);
-    if (t.body) root(t.body);
+    if (t.body) root(t.body, &t);
     out_ += "\n";
   }
 
@@ -300,7 +301,13 @@ class Printer {
     return out + " }";
   }
 
-  void root(const Region* region) { block(region, Names(region), 0); }
+  void root(const Region* region, const Task* task = nullptr) {
+    const Names names(region);
+    const Notes notes(kernel_, region, task, names, options_.notes);
+    notes_ = options_.notes.empty() ? nullptr : &notes;
+    block(region, names, 0);
+    notes_ = nullptr;
+  }
 
   void args(const Region* region, const Names& names) {
     out_ += joined(region->args,
@@ -313,6 +320,7 @@ class Printer {
       out_ += "(";
       args(region, names);
       out_ += ")";
+      if (notes_) out_ += notes_->of(region->args);
     }
     out_ += "\n";
     if (region) contents(region, names, indent + 2);
@@ -324,12 +332,14 @@ class Printer {
       out_ += std::string(indent, ' ') + head(inst, names);
       at(inst->loc);
       for (const Region* r : inst->regions) block(r, names, indent);
+      if (notes_) out_ += notes_->of(inst);
       out_ += "\n";
     }
   }
 
   const Kernel& kernel_;
   PrintOptions options_;
+  const Notes* notes_ = nullptr;  ///< of the root being printed
   std::string out_;
 };
 

@@ -59,12 +59,19 @@ CaseFile read_cases(const std::string& path) {
     if (directive(line, "case", rest)) {
       if (part == named || part == before) fail("the case before has no '; expect'");
       if (rest.empty()) fail("a case has no name");
-      file.cases.push_back({rest, number, {}, "", "", 0, 0});
+      file.cases.push_back({rest, number, {}, {}, "", "", 0, 0});
       part = named;
     } else if (directive(line, "run", rest)) {
       if (part != named) fail("'; run' does not follow '; case'");
       file.cases.back().passes = words(rest);
       if (file.cases.back().passes.empty()) fail("'; run' names no pass");
+      part = before;
+    } else if (directive(line, "show", rest)) {
+      FileCase* c = file.cases.empty() ? nullptr : &file.cases.back();
+      if (!c || part == after || !c->before.empty())
+        fail("'; show' does not follow '; case' or '; run'");
+      c->shown = words(rest);
+      if (c->shown.empty()) fail("'; show' names no analysis");
       part = before;
     } else if (directive(line, "expect", rest)) {
       if (part != before) fail("'; expect' does not follow '; run' and a kernel");

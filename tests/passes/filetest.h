@@ -2,7 +2,8 @@
 // Tests of passes as text: before and after stand in one file.
 //
 //   ; case NAME
-//   ; run PASS[, PASS…]
+//   ; run PASS[, PASS…]          or nothing, where only analyses are shown
+//   ; show ANALYSIS[, ANALYSIS…] (of PrintOptions::notes), if any
 //   quern 1
 //   …
 //   ; expect
@@ -19,7 +20,7 @@ namespace quern::test {
 struct FileCase {
   std::string name;
   int line = 0;  ///< of `; case`
-  std::vector<std::string> passes;
+  std::vector<std::string> passes, shown;
   std::string before, expected;
   size_t expected_at = 0, expected_size = 0;  ///< where `expected` lies in the file's text
 };

@@ -52,9 +52,11 @@
 //   %results = name.kind<what it names> operands : result-types !site @ "file":line {regions}
 // store/put/write/… without a result print no types. `elem` prints only where it is not the result
 // type (slot). A value's name is % and a number in order of definition; the parser takes any name.
-// `;` starts a comment. Locations print when PrintOptions::locations is set.
+// `;` starts a comment. Locations print when PrintOptions::locations is set; what analyses know of
+// values, as a comment where they are defined, when PrintOptions::notes names them.
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "quern/ir/ir.h"
 
@@ -62,6 +64,7 @@ namespace quern::ir {
 
 struct PrintOptions {
   bool locations = false;
+  std::vector<std::string> notes = {};  ///< affine, divergence, effects, exact, range, uniform
 };
 std::string print(const Kernel& kernel, PrintOptions options = {});
 /// One instruction with its operands by number, for messages.
