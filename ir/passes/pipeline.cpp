@@ -132,6 +132,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("simplify", simplify);
   run.may("hoist", hoist);
   run.may("version_walks", version_walks);
+  if (kernel.modes.checked) run.may("simplify", simplify);  // what was asked is answered
   run.may("split_walks", [&](Kernel& k) { split_walks(k, target); });
   run.may("simplify", simplify);
   run.may("interleave_walks", [&](Kernel& k) { interleave_walks(k, target); });

@@ -1,10 +1,13 @@
 #include "ir/passes/split_walks.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/analysis/effects.h"
 #include "ir/analysis/facts.h"
+#include "quern/ir/abi.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {
@@ -401,14 +404,22 @@ class Splitter {
   std::vector<Replaced> replaced_;
 };
 
+/// A walk with checks is not vectorised, whatever its middle is.
+bool reports(const Places& writes) {
+  return writes.anything ||
+         std::ranges::find(writes.classes, abi::error_class) != writes.classes.end();
+}
+
 }  // namespace
 
 void split_walks(Kernel& kernel, const TargetTraits& target) {
-  if (target.lanes == 0 || kernel.modes.checked) return;
+  if (target.lanes == 0) return;
+  Effects effects(kernel);
   for (Task& task : kernel.tasks) {
     std::vector<Inst*> walks;
     walk(task.body, [&](Inst* inst) {
-      if (inst->is(Op::loop) && inst->kind == parallel_walk) walks.push_back(inst);
+      if (!inst->is(Op::loop) || inst->kind != parallel_walk) return;
+      if (!reports(effects.of(inst).writes)) walks.push_back(inst);
     });
     for (Inst* inst : walks) Splitter(kernel, inst).run();
   }

@@ -9,6 +9,7 @@
 #include "ir/passes/add_sites.h"
 #include "ir/passes/bind.h"
 #include "ir/passes/check_access.h"
+#include "ir/passes/check_arithmetic.h"
 #include "ir/passes/open_tasks.h"
 #include "ir/passes/split_tasks.h"
 #include "quern/ir/lower.h"
@@ -48,13 +49,13 @@ std::string over_x(const std::string& body, const std::string& bounds = "%zero, 
          bounds + " {(%i: i32)\n" + body + "\nyield\n}\nyield\n}";
 }
 
-size_t checks(const std::string& text) {
+size_t checks(const std::string& text, void (*pass)(Kernel&) = check_access) {
   auto kernel = parse(text);
   add_sites(*kernel);
   split_tasks(*kernel);
   bind(*kernel, signature_of(*kernel));
   open_tasks(*kernel, {});
-  check_access(*kernel);
+  pass(*kernel);
   size_t found = 0;
   walk(*kernel, [&](Inst* inst) { found += inst->is(Op::check); });
   return found;
@@ -127,6 +128,33 @@ TEST_CASE("guards by a parameter leave a walk without checks") {
     store<0.0> %i, %v)")) == Pair(0, 1));  // anything
 }
 
+TEST_CASE("in checked mode too, the inside of a guarded walk is a walk without branches") {
+  auto has_straight_walk = [](const std::string& text) {
+    auto kernel = parse(text);
+    optimise(*kernel);
+    TargetTraits target;
+    target.lanes = 4;
+    lower(*kernel, signature_of(*kernel), target);
+    bool found = false;
+    walk(*kernel, [&](Inst* inst) {
+      if (!inst->is(Op::loop) || inst->kind != parallel_walk) return;
+      bool branches = false, writes = false;
+      walk(inst->region(0), [&](Inst* i) {
+        branches |= !i->regions.empty();
+        writes |= i->is(Op::write);
+      });
+      found |= writes && !branches;
+    });
+    return found;
+  };
+  CHECK(has_straight_walk(over_x(guarded("sub %n, %one", "0"))));
+  CHECK(has_straight_walk(over_x(guarded("sub %a, %one", "0"))));
+  CHECK_FALSE(has_straight_walk(over_x(R"(
+    %at = load<0.0> %i : i32
+    %v = load<1.0> %at : i32
+    store<0.0> %i, %v)")));
+}
+
 TEST_CASE("clamped, wrapped, halved and doubled indices need no check") {
   auto reads = [](const std::string& index) {
     return checks(over_x("%last = sub %n, %one : i32\n" + index + R"(
@@ -168,6 +196,35 @@ TEST_CASE("arrays are not checked where the index is known to be in range") {
   };
   CHECK(gets("4") == 0);
   CHECK(gets("3") == 1);
+}
+
+TEST_CASE("conversions and divisions that cannot fail are not checked") {
+  auto remain = [](const std::string& body) { return checks(over_x(body), check_arithmetic); };
+  CHECK(remain("%q = div %a, %n : i32\nstore<0.0> %i, %q") == 0);  // the loop runs: n > 0
+  CHECK(remain("%q = div %a, %i : i32\nstore<0.0> %i, %q") == 1);
+  CHECK(remain("%d = add %i, %one : i32\n%q = rem %a, %d : i32\nstore<0.0> %i, %q") == 0);
+  CHECK(remain("%q = rem %a, %m : i32\nstore<0.0> %i, %q") == 1);
+  CHECK(remain(R"(
+    %some = gt %i, %zero : b1
+    if %some {
+      %q = rem %a, %i : i32
+      store<0.0> %i, %q
+      yield
+    } {
+      %q = rem %a, %i : i32
+      store<0.0> %i, %q
+      yield
+    })") == 1);
+  const std::string root = R"(
+    %seven = constant<7> : i32
+    %r = rem %a, %seven : i32
+    %f = convert %r : f32
+    %s = mul %f, %f : f32
+    %t = sqrt %s : f32
+    )";
+  CHECK(remain(root + "%v = convert %t : i8\n%w = convert %v : i32\nstore<0.0> %i, %w") == 0);
+  CHECK(remain(root + "%e = exp %s : f32\n%w = convert %e : i32\nstore<0.0> %i, %w") == 1);
+  CHECK(remain(root + "%e = sqrt %f : f32\n%w = convert %e : i32\nstore<0.0> %i, %w") == 1);
 }
 
 // ---- random guards and indices
