@@ -1,4 +1,5 @@
 // The table of contents of the compiler: which passes run, in which order.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -44,7 +45,13 @@ namespace quern::ir {
 
 namespace {
 
-/// Runs passes one by one: verified, shown to the hook, printed where QUERN_DUMP=passes asks for
+#ifdef QUERN_VERIFY_PASSES
+std::atomic<PassCheck> pass_check = expect_valid;
+#else
+std::atomic<PassCheck> pass_check = nullptr;
+#endif
+
+/// Runs passes one by one: checked, shown to the hook, printed where QUERN_DUMP=passes asks for
 /// it. Optional ones of each step stop after QUERN_PASS_LIMIT, which bisects a wrong optimisation.
 class Runner {
  public:
@@ -69,17 +76,20 @@ class Runner {
  private:
   void done(const char* name) {
     if (dump_) std::fprintf(stderr, "; after %s\n%s\n", name, print(kernel_).c_str());
-    expect_valid(kernel_, name);
+    if (check_) check_(kernel_, name);
     if (hook_) hook_(name, kernel_);
   }
 
   Kernel& kernel_;
   const PassHook& hook_;
+  const PassCheck check_ = pass_check;
   bool dump_ = false;
   long limit_ = -1;
 };
 
 }  // namespace
+
+void set_pass_check(PassCheck check) { pass_check = check; }
 
 void finish_recording(Kernel& kernel, const PassHook& hook) {
   Runner run(kernel, hook);

@@ -591,3 +591,10 @@ TEST_CASE("iterations taken together through an inner loop do what they did one 
       CHECK(out.fields == expected);
     }
 }
+
+TEST_CASE("Tests verify kernels after every pass") {
+  auto kernel = over_x("store<0.0> %i, %one");
+  kernel->body->first->imm = ~Bits(0);  // more bits than an i32 has
+  CHECK_THROWS_WITH(optimise(*kernel), contains("is not sound after add_sites") &&
+                                           contains("has bits beyond its type"));
+}

@@ -64,6 +64,11 @@ struct Signature {
 /// Called after each pass with its name; the fuzzer runs the interpreter here.
 using PassHook = std::function<void(std::string_view pass, const Kernel&)>;
 
+/// Called after each pass of every pipeline of the process, before its hook; null: nothing is.
+/// Builds for debugging start with expect_valid; tests and fuzzing set it.
+using PassCheck = void (*)(const Kernel&, std::string_view pass);
+void set_pass_check(PassCheck check);
+
 /// Passes 1–4: from what was recorded to `structured`.
 void finish_recording(Kernel& kernel, const PassHook& hook = {});
 /// Splits into tasks and nothing more, for a target that runs level `split` as it was written.
