@@ -21,7 +21,7 @@ Recording& recording() {
   return r;
 }
 
-void add(const quern::ir::Kernel& source, const quern::ir::Signature& signature) {
+void add(quern::runtime::Recording& source, const quern::ir::Signature& signature) {
   Recording& r = recording();
   if (r.work.empty()) return;
   std::string name = r.work + " " + std::to_string(r.kernels++);

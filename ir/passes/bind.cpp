@@ -30,16 +30,31 @@ void tell_first_index(Site& site) {
 
 }  // namespace
 
-void bind(Kernel& kernel, const Signature& signature) {
-  kernel.modes = signature.modes;
+Premises premises_of(const Signature& signature) {
+  Premises out{signature.modes, {}};
+  for (const Signature::Field& field : signature.fields)
+    out.alias_classes.push_back(field.alias_class);
+  return out;
+}
+
+void assume(Kernel& kernel, const Premises& premises) {
+  kernel.modes = premises.modes;
   for (size_t k = 0; k < kernel.bindings.size(); k++) {
     Binding& b = kernel.bindings[k];
     if (b.kind != Binding::field) continue;
-    if (k >= signature.fields.size())
+    if (k >= premises.alias_classes.size())
       throw InternalError("the signature of kernel '" + kernel.name + "' lacks a binding");
+    b.alias_class = premises.alias_classes[k] + 1;
+  }
+}
+
+void bind(Kernel& kernel, const Signature& signature) {
+  assume(kernel, premises_of(signature));
+  for (size_t k = 0; k < kernel.bindings.size(); k++) {
+    Binding& b = kernel.bindings[k];
+    if (b.kind != Binding::field) continue;
     const Signature::Field& field = signature.fields[k];
     b.contiguous = field.contiguous;
-    b.alias_class = field.alias_class + 1;
     b.zero_based = field.zero_based;
     b.layout = field.layout;
     b.alignment = field.alignment;

@@ -1,5 +1,6 @@
 #pragma once
-// Applies the facts of a launch.
+// Applies the facts of a launch: `assume` those that optimising depends on, modes and alias classes, at any
+// level up to split; `bind` these and all others.
 //
 // Expects: level split; the signature has an entry for each binding but the frame.
 // Guarantees: modes are the signature's; each field knows its layout, and its alias class: the

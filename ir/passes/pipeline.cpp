@@ -98,12 +98,6 @@ void finish_recording(Kernel& kernel, const PassHook& hook) {
   run.must("number_sites", number_sites);
 }
 
-void split(Kernel& kernel, const PassHook& hook) {
-  Runner run(kernel, hook);
-  run.must("add_sites", add_sites);
-  run.must("split_tasks", split_tasks);
-}
-
 void optimise(Kernel& kernel, const PassHook& hook) {
   Runner run(kernel, hook);
   run.must("add_sites", add_sites);
@@ -113,10 +107,20 @@ void optimise(Kernel& kernel, const PassHook& hook) {
   run.may("forward", forward);
   run.may("hoist", hoist);
   run.may("simplify", simplify);
+}
+
+void split(Kernel& kernel, const PassHook& hook) {
+  Runner run(kernel, hook);
   run.must("split_tasks", split_tasks);
   run.may("promote_slots", promote_slots);
   run.may("simplify", simplify);
   run.may("trim_schedule", trim_schedule);
+}
+
+void split_as_written(Kernel& kernel, const PassHook& hook) {
+  Runner run(kernel, hook);
+  run.must("add_sites", add_sites);
+  run.must("split_tasks", split_tasks);
 }
 
 void lower(Kernel& kernel, const Signature& signature, const TargetTraits& target,
@@ -156,7 +160,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
 
 void expect_ordered(const Kernel& kernel, const Signature& signature) {
   std::unique_ptr<Kernel> copy = clone(kernel);
-  optimise(*copy);
+  split(*copy);
   bind(*copy, signature);
   demote_atomics(*copy);
   walk(*copy, [](Inst* inst) {

@@ -17,14 +17,28 @@ uint64_t operations_of(const Region* region) {
 }
 }  // namespace
 
-Prepared prepare(const Kernel& kernel, const Signature& signature, const Target& target) {
-  if (signature.modes.strict) expect_ordered(kernel, signature);
-  std::unique_ptr<Kernel> copy = clone(kernel);
-  copy->modes = signature.modes;
-  if (target.optimise)
-    optimise(*copy);
-  else
+const Kernel& Recording::optimised(const Premises& premises) {
+  std::lock_guard lock(mutex_);
+  for (const auto& [known, kernel] : optimised_)
+    if (known == premises) return *kernel;
+  std::unique_ptr<Kernel> copy = clone(*kernel_);
+  assume(*copy, premises);
+  optimise(*copy);
+  return *optimised_.emplace_back(premises, std::move(copy)).second;
+}
+
+Prepared prepare(Recording& source, const Signature& signature, const Target& target) {
+  const Premises premises = premises_of(signature);
+  if (signature.modes.strict) expect_ordered(source.optimised(premises), signature);
+  std::unique_ptr<Kernel> copy;
+  if (target.optimise) {
+    copy = clone(source.optimised(premises));
     split(*copy);
+  } else {
+    copy = clone(source.kernel());
+    assume(*copy, premises);
+    split_as_written(*copy);
+  }
   std::vector<uint64_t> operations;
   for (const Task& task : copy->tasks) operations.push_back(operations_of(task.body));
   if (target.traits.walk != Task::unlowered)
@@ -52,17 +66,17 @@ std::vector<Image::Parameter> parameters_of(const Kernel& source) {
   return all;
 }
 
-std::shared_ptr<const Image> compile(const Kernel& source, const Signature& signature,
+std::shared_ptr<const Image> compile(Recording& source, const Signature& signature,
                                      const Target& target) {
   if (signature.modes.strict && !target.strict_refusal.empty())
-    throw Error(source.loc, "strict mode cannot be kept on device " + target.backend + ": " +
-                                target.strict_refusal);
+    throw Error(source.kernel().loc, "strict mode cannot be kept on device " + target.backend +
+                                         ": " + target.strict_refusal);
   Prepared prepared = prepare(source, signature, target);
   auto image =
       std::make_shared<Image>(compiler_of(target.backend).compile(*prepared.kernel, target));
   image->signature = signature_text(signature, target);
   image->made_for = signature;
-  image->parameters = parameters_of(source);
+  image->parameters = parameters_of(source.kernel());
   for (size_t k = 0; k < image->tasks.size(); k++)
     image->tasks[k].operations = prepared.operations[k];
   return image;

@@ -31,10 +31,12 @@ struct Program::OnDevice {
 Program::Program(std::unique_ptr<Kernel> kernel) {
   if (kernel->level == Level::recorded) finish_recording(*kernel);
   parameters_ = parameters_of(*kernel);
-  kernel_ = std::move(kernel);
+  recording_ = std::make_shared<Recording>(std::move(kernel));
 }
 
 Program::~Program() = default;
+
+const Kernel& Program::kernel() const { return recording_->kernel(); }
 
 size_t Program::variants() const {
   std::lock_guard lock(mutex_);
@@ -83,8 +85,8 @@ std::shared_ptr<Loaded> Program::variant(const std::shared_ptr<Device>& device,
   auto found = here.variants.find(signature);
   if (found != here.variants.end()) return found->second;
   std::shared_ptr<const Image>& image = images_[signature_text(signature, *here.target)];
-  if (!image) image = compile(*kernel_, signature, *here.target);
-  auto wide = [source = kernel_, signature, target = here.target] {
+  if (!image) image = compile(*recording_, signature, *here.target);
+  auto wide = [source = recording_, signature, target = here.target] {
     Signature of_wide = signature;
     of_wide.wide = true;
     return compile(*source, of_wide, *target);
@@ -94,10 +96,10 @@ std::shared_ptr<Loaded> Program::variant(const std::shared_ptr<Device>& device,
 
 std::shared_ptr<Outcome> Program::launch(std::span<const Argument> arguments, Modes modes, Loc loc,
                                          const std::shared_ptr<Device>& fallback) {
-  check_arguments(kernel_->name, parameters_, arguments, loc);
+  check_arguments(kernel().name, parameters_, arguments, loc);
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
-  return observed({.name = kernel_->name,
-                   .recording = kernel_,
+  return observed({.name = kernel().name,
+                   .recording = {recording_, &kernel()},
                    .parameters = parameters_,
                    .arguments = arguments,
                    .modes = modes,
@@ -111,17 +113,17 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> arguments, Mo
 
 std::shared_ptr<const Image> Program::image(std::span<const Argument> arguments, Modes modes,
                                             Loc loc, const std::shared_ptr<Device>& fallback) {
-  check_arguments(kernel_->name, parameters_, arguments, loc);
+  check_arguments(kernel().name, parameters_, arguments, loc);
   return variant(device_of(arguments, loc, fallback), signature_of(arguments, modes))->image;
 }
 
 std::string Program::listing(Device& device, Modes modes, std::string_view kind) {
   Signature s;
   s.modes = modes;
-  for (uint32_t k = 0; k < kernel_->bindings.size(); k++) s.fields.push_back({true, k});
+  for (uint32_t k = 0; k < kernel().bindings.size(); k++) s.fields.push_back({true, k});
   const Compiler& compiler = compiler_of(device.target().backend);
   const Target target = compiler.target_on(device.driver());
-  return compiler.listing(*prepare(*kernel_, s, target).kernel, target, kind);
+  return compiler.listing(*prepare(*recording_, s, target).kernel, target, kind);
 }
 
 }  // namespace quern::runtime

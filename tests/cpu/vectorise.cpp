@@ -27,6 +27,7 @@ int count_compiled(const std::string& text, const std::string& pattern) {
   for (uint32_t k = 0; k < kernel->bindings.size(); k++) signature.fields.push_back({true, k + 1});
   signature.modes = kernel->modes;
   ir::optimise(*kernel);
+  ir::split(*kernel);
   ir::lower(*kernel, signature, driver().target().traits);
   return count(ir::print(*kernel), pattern);
 }

@@ -14,6 +14,7 @@ inline void each_stage(const ir::Kernel& kernel, const ir::TargetTraits& target,
   visit("start", *copy);
   if (copy->level == ir::Level::recorded) ir::finish_recording(*copy, visit);
   ir::optimise(*copy, visit);
+  ir::split(*copy, visit);
   ir::Signature signature;
   signature.modes = copy->modes;
   for (uint32_t k = 0; k < copy->bindings.size(); k++) signature.fields.push_back({true, k});

@@ -42,9 +42,10 @@ void check_way(const Kernel& source, const Way& way, uint64_t seed, const test::
                << (way.walk == Task::element ? " element" : " chunked"));
   if (way.optimised) {
     optimise(*kernel);
+    split(*kernel);
   } else {
     inline_calls(*kernel);
-    split(*kernel);
+    split_as_written(*kernel);
   }
   TargetTraits traits;
   traits.walk = way.walk;

@@ -30,6 +30,7 @@ Signature signature_of(const Kernel& kernel) {
 
 void prepare(Kernel& kernel, const TargetTraits& traits = {}) {
   optimise(kernel);
+  split(kernel);
   lower(kernel, signature_of(kernel), traits);
 }
 

@@ -17,9 +17,10 @@ std::string assembly(const std::string& name, const std::string& kernel_text, Mo
     signature.fields.push_back({true, k + 1, true, b.layout, b.alignment});
   }
   signature.modes.strict = modes.strict;
+  runtime::Recording source(std::move(kernel));
   for (const gpus::Gpu& gpu : gpus::all()) {
     if (gpu.name != name) continue;
-    auto lowered = runtime::prepare(*kernel, signature, gpu.target).kernel;
+    auto lowered = runtime::prepare(source, signature, gpu.target).kernel;
     bool amd = gpu.target.backend == "rocm";
     return gpu.compiler->listing(*lowered, gpu.target, amd ? "amdgcn" : "ptx");
   }

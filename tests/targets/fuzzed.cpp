@@ -17,7 +17,8 @@ TEST_CASE("a thousand random programs compile for every GPU") {
     // Half of them at least as users run them: contracted, and with native atomics on floats.
     if (seed % 2 == 0) program.kernel->modes.strict = signature.modes.strict = false;
     ir::finish_recording(*program.kernel);
-    std::string faults = test::compile_everywhere(*program.kernel, signature);
+    runtime::Recording source(std::move(program.kernel));
+    std::string faults = test::compile_everywhere(source, signature);
     INFO("seed " << seed);
     REQUIRE(faults == "");
   }

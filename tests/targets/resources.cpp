@@ -20,9 +20,10 @@ gpus::Resources of(const gpus::Gpu& gpu, const std::string& code) {
       "%z = constant<0> : i32\n%n = extent<0.0> : i32\nparallel ordinal=0 %z, %n {(%i: i32)\n"
       "%a = load<0.0> %i : f32\n" +
       code + "store<0.0> %i, %r\nyield\n}\nyield\n}\n");
+  runtime::Recording source(std::move(kernel));
   ir::Signature signature;
   signature.fields.push_back({true, 1});
-  auto lowered = runtime::prepare(*kernel, signature, gpu.target).kernel;
+  auto lowered = runtime::prepare(source, signature, gpu.target).kernel;
   return gpus::resources(gpu, *lowered).back();
 }
 

@@ -31,9 +31,10 @@ bool is_new(const ir::Kernel& kernel, const ir::Signature& signature) {
   return seen.insert(std::move(key)).second;
 }
 
-void compile_too(const ir::Kernel& kernel, const ir::Signature& signature) {
+void compile_too(runtime::Recording& source, const ir::Signature& signature) {
+  const ir::Kernel& kernel = source.kernel();
   if (!is_new(kernel, signature)) return;
-  std::string faults = compile_everywhere(kernel, signature);
+  std::string faults = compile_everywhere(source, signature);
   if (!faults.empty())
     throw InternalError("kernel '" + kernel.name + "' does not compile for a GPU: " + faults);
 }

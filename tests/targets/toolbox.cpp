@@ -47,13 +47,13 @@ std::string compile(const ir::Kernel& lowered, const gpus::Gpu& gpu) {
 
 }  // namespace
 
-std::string compile_everywhere(const ir::Kernel& kernel, const ir::Signature& signature) {
+std::string compile_everywhere(runtime::Recording& source, const ir::Signature& signature) {
   kernels++;
   const std::vector<gpus::Gpu>& all = gpus::all();
   std::map<std::string, std::unique_ptr<ir::Kernel>> lowered;  // one a vendor
   for (const gpus::Gpu& gpu : all) {
     auto& own = lowered[gpu.target.backend];
-    if (!own) own = runtime::prepare(kernel, signature, gpu.target).kernel;
+    if (!own) own = runtime::prepare(source, signature, gpu.target).kernel;
   }
   std::vector<std::string> faults(all.size());
   std::atomic<size_t> next = 0;

@@ -3,12 +3,13 @@
 #include <string>
 
 #include "quern/ir/lower.h"
+#include "runtime/compile/compile.h"
 
 namespace quern::test {
 
-/// Compiles a kernel (level structured) for each GPU, judges PTX by what it flushes, assembles it
-/// where there is a ptxas, and disassembles code objects. What went wrong, one line a GPU; empty: nothing.
-std::string compile_everywhere(const ir::Kernel& kernel, const ir::Signature& signature);
+/// Compiles a recording for each GPU, judges PTX by what it flushes, assembles it where there is a
+/// ptxas, and disassembles code objects. What went wrong, one line a GPU; empty: nothing.
+std::string compile_everywhere(runtime::Recording& source, const ir::Signature& signature);
 
 /// How many images compile_everywhere has made.
 struct Made {

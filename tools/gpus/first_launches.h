@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "quern/runtime/observer.h"
+#include "runtime/compile/compile.h"
 #include "runtime/loaded.h"
 
 namespace quern::gpus {
@@ -14,25 +15,33 @@ namespace quern::gpus {
 /// within algorithms too, as long as it lives; what it throws the launch throws.
 class FirstLaunches : public runtime::LaunchObserver {
  public:
-  using Seen = std::function<void(const ir::Kernel&, const ir::Signature&)>;
+  using Seen = std::function<void(runtime::Recording&, const ir::Signature&)>;
   explicit FirstLaunches(Seen seen) : seen_(std::move(seen)) {}
 
   void before(const runtime::LaunchEvent& event) override {
     if (!event.recording) return;
     const ir::Signature signature = runtime::signature_of(event.arguments, event.modes);
+    Known* known = nullptr;
     {
       std::lock_guard lock(mutex_);
-      std::vector<ir::Signature>& known = known_[event.recording];
-      if (std::ranges::find(known, signature) != known.end()) return;
-      known.push_back(signature);
+      auto& one = known_[event.recording];
+      if (!one) one = std::make_unique<Known>(*event.recording);
+      if (std::ranges::find(one->signatures, signature) != one->signatures.end()) return;
+      one->signatures.push_back(signature);
+      known = one.get();
     }
-    seen_(*event.recording, signature);
+    seen_(known->recording, signature);
   }
 
  private:
+  struct Known {
+    explicit Known(const ir::Kernel& kernel) : recording(ir::clone(kernel)) {}
+    runtime::Recording recording;  ///< what is made of it for others is optimised once
+    std::vector<ir::Signature> signatures;
+  };
   Seen seen_;
   std::mutex mutex_;
-  std::map<std::shared_ptr<const ir::Kernel>, std::vector<ir::Signature>> known_;
+  std::map<std::shared_ptr<const ir::Kernel>, std::unique_ptr<Known>> known_;
   runtime::Observation observation_{*this, runtime::Observation::kernels};
 };
 

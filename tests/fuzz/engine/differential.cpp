@@ -147,8 +147,10 @@ std::optional<Failure> check(const Program& program, const Checks& checks) {
     if (kernel->level == Level::recorded) finish_recording(*kernel, hook);
     if (checks.passes) {
       auto plain = clone(*kernel);
-      split(*plain, hook);
+      split_as_written(*plain, hook);
+      assume(*kernel, premises_of(signature(program)));
       optimise(*kernel, hook);
+      split(*kernel, hook);
       lower(*kernel, signature(program), target_of(program.seed), hook);
     }
     for (const auto& device : checks.devices) {

@@ -214,11 +214,13 @@ void write(runtime::Driver& driver, Address to, const T& from) {
 
 Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& program) {
   runtime::Driver& driver = device->driver();
-  std::shared_ptr<Kernel> kernel = clone(*program.kernel);
-  if (kernel->level == Level::recorded) finish_recording(*kernel);
+  std::unique_ptr<Kernel> whole = clone(*program.kernel);
+  if (whole->level == Level::recorded) finish_recording(*whole);
+  runtime::Recording source(std::move(whole));
+  const Kernel* kernel = &source.kernel();
   const runtime::Target target = runtime::compiler_of(device->target().backend).target_on(driver);
   auto loaded = std::make_shared<runtime::Loaded>(
-      device, runtime::compile(*kernel, signature(program), target), runtime::WideImage());
+      device, runtime::compile(source, signature(program), target), runtime::WideImage());
   std::deque<Memory> memory;
   Bases bases = place(program, *kernel, [&](const Storage& s, const std::vector<std::byte>& bytes) {
     return memory.emplace_back(driver, s, bytes).address();

@@ -61,6 +61,15 @@ struct Signature {
   bool operator==(const Signature&) const = default;
 };
 
+/// The part of a signature that optimising depends on: what is made of it serves every layout,
+/// target and number of iterations.
+struct Premises {
+  Modes modes;
+  std::vector<uint32_t> alias_classes;  ///< one per binding, Signature::Field's
+  bool operator==(const Premises&) const = default;
+};
+Premises premises_of(const Signature& signature);
+
 /// Called after each pass with its name; the fuzzer runs the interpreter here.
 using PassHook = std::function<void(std::string_view pass, const Kernel&)>;
 
@@ -69,23 +78,27 @@ using PassHook = std::function<void(std::string_view pass, const Kernel&)>;
 using PassCheck = void (*)(const Kernel&, std::string_view pass);
 void set_pass_check(PassCheck check);
 
-/// Passes 1–4: from what was recorded to `structured`.
+/// From what was recorded to `structured`.
 void finish_recording(Kernel& kernel, const PassHook& hook = {});
-/// Splits into tasks and nothing more, for a target that runs level `split` as it was written.
+/// Tells the kernel its premises, for `optimise` to use.
+void assume(Kernel& kernel, const Premises& premises);
+/// Optimises independently of a target; the kernel stays `structured`.
+void optimise(Kernel& kernel, const PassHook& hook = {});
+/// Splits what is optimised into tasks, and optimises these.
 void split(Kernel& kernel, const PassHook& hook = {});
-/// Pass 11 alone, for such a target.
+/// Splits into tasks and nothing more, for a target that runs level `split` as it was written.
+void split_as_written(Kernel& kernel, const PassHook& hook = {});
+/// The first pass of `lower` alone, for such a target.
 void bind(Kernel& kernel, const Signature& signature);
 /// Sites for the places where such a target ends a launch, if it is stoppable: loops and tasks.
 void add_stop_sites(Kernel& kernel);
-/// Passes 5–9 and 17: optimises independently of a target, then splits into tasks.
-void optimise(Kernel& kernel, const PassHook& hook = {});
-/// Passes 11–20: binds to a signature and lowers for a target.
+/// Binds to a signature and lowers for a target.
 void lower(Kernel& kernel, const Signature& signature, const TargetTraits& target,
            const PassHook& hook = {});
 
 /// Throws Error at the line of the first operation whose result depends on the order of iterations
 /// and that strict mode therefore refuses: a float atomic add or mul that is not provably one
-/// iteration's own. `kernel` is at level `structured`.
+/// iteration's own. `kernel` is optimised, at level `structured`.
 void expect_ordered(const Kernel& kernel, const Signature& signature);
 
 }  // namespace quern::ir

@@ -6,6 +6,8 @@
 
 namespace quern::runtime {
 
+class Recording;
+
 /// A recorded kernel and what was compiled from it: an image for each signature, loaded once on each
 /// device, whatever the sizes. May be launched from several threads.
 class Program {
@@ -14,7 +16,7 @@ class Program {
   explicit Program(std::unique_ptr<ir::Kernel> kernel);
   ~Program();
 
-  const ir::Kernel& kernel() const { return *kernel_; }
+  const ir::Kernel& kernel() const;  ///< at level `structured`
   /// Runs the kernel on the device of its fields (which must agree), else on `fallback`, else on
   /// the standard device. Arguments stand in the order of the kernel's bindings. Throws Error with
   /// `loc` for arguments that do not fit; may return before the kernel ends. Null where it has no
@@ -37,7 +39,7 @@ class Program {
   std::shared_ptr<Loaded> variant(const std::shared_ptr<Device>& device,
                                   const ir::Signature& signature);
 
-  std::shared_ptr<const ir::Kernel> kernel_;
+  std::shared_ptr<Recording> recording_;
   std::vector<Image::Parameter> parameters_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<OnDevice>> devices_;
