@@ -39,7 +39,7 @@ bool above(Loc place, Loc op) {
   return place.line && (std::strcmp(place.file, op.file) != 0 || place.line < op.line);
 }
 
-bool is_draw(const ir::Inst* inst) { return inst->is(ir::Op::random); }
+bool is_draw(const ir::Inst* inst) { return inst->is(ir::Op::call_number); }
 
 std::vector<Temporary> temporaries(const Recording& r, std::span<const Evaluated> operands) {
   std::vector<Temporary> out;

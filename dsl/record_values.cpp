@@ -165,7 +165,9 @@ Id ternary(Op op, Id a, Id b, Id c, Loc loc) {
 Id random_word(Loc loc) {
   Recording& r = recording(loc);
   if (r.failed()) return {};
-  return r.add(r.at(loc).make(ir::Op::random, {ir::Type::u32}, {})->result());
+  ir::Value* v = r.at(loc).random();
+  const Id call = r.add(v->inst->operand(3));  // its place among effects
+  return r.add(v, {call});
 }
 
 // ---- components chosen by the device

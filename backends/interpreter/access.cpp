@@ -197,12 +197,17 @@ void Thread::print(const Step& s) {
   entry.launch = read_at<uint32_t>(launch_.args, abi::launch_number);
 }
 
-Bits Thread::random() {
-  uint32_t& calls = in_iteration_ ? calls_ : launch_.serial_calls;
-  const uint32_t counter[4] = {uint32_t(iteration_), uint32_t(iteration_ >> 32), calls++, ordinal_};
-  const uint32_t key[2] = {read_at<uint32_t>(launch_.args, abi::random_seed),
-                           read_at<uint32_t>(launch_.args, abi::random_launch)};
+Bits Thread::random(const Step& s) {
+  const Bits launch = operand(s, 0), iteration = operand(s, 2);
+  const uint32_t counter[4] = {uint32_t(iteration), uint32_t(iteration >> 32),
+                               uint32_t(operand(s, 3)), uint32_t(operand(s, 1))};
+  const uint32_t key[2] = {uint32_t(launch), uint32_t(launch >> 32)};
   return philox(counter, key);
+}
+
+Bits Thread::launch_key() const {
+  return read_at<uint32_t>(launch_.args, abi::random_seed) |
+         Bits(read_at<uint32_t>(launch_.args, abi::random_launch)) << 32;
 }
 
 // ---- checks

@@ -118,7 +118,11 @@ bool Thread::step(const Step& s) {
     case Op::reduce: reduce(s); return false;
     case Op::check: check(s); return false;
     case Op::print: print(s); return false;
-    case Op::random: set(s, random()); return false;
+    case Op::random: set(s, random(s)); return false;
+    case Op::launch_key: set(s, launch_key()); return false;
+    case Op::ordinal: set(s, ordinal_); return false;
+    case Op::iteration: set(s, iteration_); return false;
+    case Op::call_number: set(s, in_iteration_ ? calls_++ : launch_.serial_calls++); return false;
     case Op::arg: set(s, arg(s)); return false;
     case Op::builtin: set(s, builtin(s)); return false;
     case Op::offset: set(s, operand(s, 0) + operand(s, 1)); return false;

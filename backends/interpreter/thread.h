@@ -122,7 +122,8 @@ class Thread {
   // effects
   void check(const Step& s);
   void print(const Step& s);
-  ir::Bits random();
+  ir::Bits random(const Step& s);
+  ir::Bits launch_key() const;
   void fail(const Step& s, std::span<const ir::Bits> values);
   bool claims(const Step& s) const;
   void out_of_range(const Step& s, std::span<const ir::Bits> values, const std::string& what);
@@ -147,7 +148,7 @@ class Thread {
   uint32_t ordinal_ = ~0u;
   uint64_t iteration_ = 0;
   bool in_iteration_ = false;
-  uint32_t calls_ = 0;  ///< of `random` in this iteration
+  uint32_t calls_ = 0;  ///< call numbers given out in this iteration
 };
 
 }  // namespace quern::interpreter

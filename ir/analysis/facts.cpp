@@ -25,6 +25,11 @@ bool can_fail(const Kernel& kernel, const Inst* inst) {
   return has(inst->op, flag::may_fail);
 }
 
+bool costly(const Inst* inst) {
+  return info(inst->op).library || inst->is(Op::div) || inst->is(Op::rem) || inst->is(Op::sqrt) ||
+         inst->is(Op::random);
+}
+
 bool removable(const Kernel& kernel, const Inst* inst) {
   if (is_pure(inst->op)) return !can_fail(kernel, inst);
   if (inst->is(Op::load)) return !kernel.modes.checked;

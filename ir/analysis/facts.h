@@ -19,6 +19,9 @@ bool preserves(Type from, Type to);
 /// lowering checks are code and arithmetic is total.
 bool can_fail(const Kernel& kernel, const Inst* inst);
 
+/// Does it take much longer than most? Not to be run where the program would not have run it.
+bool costly(const Inst* inst);
+
 /// May the instruction be dropped when its results are unused? (Control is judged by its content.)
 bool removable(const Kernel& kernel, const Inst* inst);
 

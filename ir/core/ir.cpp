@@ -348,6 +348,14 @@ Inst* Builder::yield(std::initializer_list<Value*> values) {
               std::span<Value* const>(values.begin(), values.size()));
 }
 
+Value* Builder::random() {
+  Value* launch = make(Op::launch_key, {Type::u64}, {})->result();
+  Value* ordinal = make(Op::ordinal, {Type::u32}, {})->result();
+  Value* iteration = make(Op::iteration, {Type::u64}, {})->result();
+  Value* call = make(Op::call_number, {Type::u32}, {})->result();
+  return make(Op::random, {Type::u32}, {launch, ordinal, iteration, call})->result();
+}
+
 Value* Builder::arg(uint32_t offset, Type type) {
   return make(Op::arg, {type}, {}, offset)->result();
 }

@@ -35,20 +35,11 @@ struct Word {
   Item item;
 };
 constexpr Word words[] = {
-    {"b1", Item::b1},
-    {"u32", Item::u32},
-    {"i64", Item::i64},
-    {"address", Item::address},
-    {"slot", Item::slot},
-    {"[slot]", Item::slot},
-    {"slot of elem", Item::slot},
-    {"scalar", Item::scalar},
-    {"any", Item::any},
-    {"integer", Item::integer},
-    {"elem", Item::elem},
-    {"[index]", Item::index},
-    {"indices", Item::indices},
-    {"values", Item::values},
+    {"b1", Item::b1},         {"u32", Item::u32},           {"u64", Item::u64},
+    {"i64", Item::i64},       {"address", Item::address},   {"slot", Item::slot},
+    {"[slot]", Item::slot},   {"slot of elem", Item::slot}, {"scalar", Item::scalar},
+    {"any", Item::any},       {"integer", Item::integer},   {"elem", Item::elem},
+    {"[index]", Item::index}, {"indices", Item::indices},   {"values", Item::values},
     {"any*", Item::rest},
 };
 /// Of one word of a form; does not compile where there is none of that name.

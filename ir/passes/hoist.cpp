@@ -53,10 +53,6 @@ class Hoister {
     if (to < loops_.size()) move(b_.before(loops_[to]), inst);
   }
 
-  static bool costly(const Inst* inst) {
-    return info(inst->op).library || inst->is(Op::div) || inst->is(Op::rem) || inst->is(Op::sqrt);
-  }
-
   /// How many loops stand around the place where a value is made.
   size_t level(const Value* v) const { return levels_.at(v->inst ? v->inst->parent : v->region); }
 

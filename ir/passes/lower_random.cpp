@@ -40,7 +40,19 @@ Value* philox(Builder& b, Value* key0, Value* key1, std::span<Value* const> coun
   return rounds->result(0);
 }
 
-void lower(Kernel& kernel, Task& task, std::span<Inst* const> calls, uint32_t serial_cell) {
+Value* high_word(Builder& b, Value* v) {
+  return b.convert(b.binary(Op::shr, v, b.constant(Type::u64, 32)), Type::u32);
+}
+
+Value* launch_key(Builder& b) {
+  Value* seed = b.convert(b.arg(abi::random_seed, Type::u32), Type::u64);
+  Value* launch = b.convert(b.arg(abi::random_launch, Type::u32), Type::u64);
+  return b.binary(Op::bit_or, seed, b.binary(Op::shl, launch, b.constant(Type::u64, 32)));
+}
+
+/// The number of calls so far, in a slot of the iteration; in serial code it goes on from task to
+/// task in a cell.
+Value* call_counter(Kernel& kernel, Task& task, uint32_t serial_cell) {
   Builder b(kernel);
   bool serial = task.kind == Task::serial;
   Region* body = serial ? task.body : parallel_of(task)->region(0);
@@ -51,19 +63,27 @@ void lower(Kernel& kernel, Task& task, std::span<Inst* const> calls, uint32_t se
     b.put(calls_made, b.load(frame, serial_cell, Type::u32, {}));
     b.before(body->last).store(frame, serial_cell, {}, b.get(calls_made));
   }
-  for (Inst* inst : calls) {
-    b.before(inst).at(inst->loc);
-    Value* number = b.get(calls_made);
-    b.put(calls_made, b.add(number, word(b, 1)));
-    Value* linear = b.bitcast(b.builtin(Builtin::iteration), Type::u64);
-    Value* upper = b.binary(Op::shr, linear, b.constant(Type::u64, 32));
-    Value* counter[4] = {b.convert(linear, Type::u32), b.convert(upper, Type::u32), number,
-                         word(b, task.options.ordinal)};
-    Value* seed = b.arg(abi::random_seed, Type::u32);
-    Value* launch = b.arg(abi::random_launch, Type::u32);
-    inst->result()->replace_with(philox(b, seed, launch, counter));
-    inst->erase();
+  return calls_made;
+}
+
+/// What takes the place of `inst`.
+Value* lowered(Builder& b, const Inst* inst, const Task& task, Value* calls_made) {
+  switch (inst->op) {
+    case Op::launch_key: return launch_key(b);
+    case Op::ordinal: return word(b, task.options.ordinal);
+    case Op::iteration: return b.bitcast(b.builtin(Builtin::iteration), Type::u64);
+    case Op::call_number: {
+      Value* number = b.get(calls_made);
+      b.put(calls_made, b.add(number, word(b, 1)));
+      return number;
+    }
+    default: break;  // random
   }
+  Value *launch = inst->operand(0), *iteration = inst->operand(2);
+  Value* counter[4] = {b.convert(iteration, Type::u32), high_word(b, iteration), inst->operand(3),
+                       inst->operand(1)};
+  Value* seed = b.convert(launch, Type::u32);
+  return philox(b, seed, high_word(b, launch), counter);
 }
 
 }  // namespace
@@ -72,17 +92,26 @@ void lower_random(Kernel& kernel) {
   uint32_t cell = 0;
   bool has_cell = false;
   for (Task& task : kernel.tasks) {
-    std::vector<Inst*> calls;
+    std::vector<Inst*> all;
+    bool counts = false;
     walk(task.body, [&](Inst* inst) {
-      if (inst->is(Op::random)) calls.push_back(inst);
+      counts = counts || inst->is(Op::call_number);
+      if (inst->is(Op::random) || inst->is(Op::launch_key) || inst->is(Op::ordinal) ||
+          inst->is(Op::iteration) || inst->is(Op::call_number))
+        all.push_back(inst);
     });
-    if (calls.empty()) continue;
-    if (task.kind == Task::serial && !has_cell) {
+    if (counts && task.kind == Task::serial && !has_cell) {
       has_cell = true;
       cell = uint32_t(kernel.frame.size());
       kernel.frame.push_back(Type::u32);
     }
-    lower(kernel, task, calls, cell);
+    Value* calls_made = counts ? call_counter(kernel, task, cell) : nullptr;
+    for (Inst* inst : all) {
+      Builder b(kernel);
+      b.before(inst).at(inst->loc);
+      inst->result()->replace_with(lowered(b, inst, task, calls_made));
+      inst->erase();
+    }
   }
 }
 

@@ -204,8 +204,7 @@ class Simplifier {
   bool cheap(const Region* region) const {
     int work = 0;
     for (Inst* inst = region->first; inst != region->last; inst = inst->next) {
-      if (!is_pure(inst->op) || info(inst->op).library || can_fail(kernel_, inst)) return false;
-      if (inst->is(Op::div) || inst->is(Op::rem) || inst->is(Op::sqrt)) return false;
+      if (!is_pure(inst->op) || costly(inst) || can_fail(kernel_, inst)) return false;
       if (!inst->is(Op::constant) && ++work > 3) return false;
     }
     return true;

@@ -283,6 +283,7 @@ class FormOf {
     switch (item) {
       case Item::b1: return c_.is(k, Type::b1);
       case Item::u32: return c_.is(k, Type::u32);
+      case Item::u64: return c_.is(k, Type::u64);
       case Item::i64: return c_.is(k, Type::i64);
       case Item::address: return c_.is(k, Type::address);
       case Item::slot:
@@ -308,6 +309,7 @@ class FormOf {
     const Type t = one ? results[0].type : Type::none;
     switch (form_.results[0]) {
       case Item::u32: return c_.gives({Type::u32});
+      case Item::u64: return c_.gives({Type::u64});
       case Item::i64: return c_.gives({Type::i64});
       case Item::address: return c_.gives({Type::address});
       case Item::slot: return c_.gives({Type::slot});

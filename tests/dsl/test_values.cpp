@@ -253,8 +253,8 @@ TEST_CASE("recorded: indices of any integer type") {
 }
 
 TEST_CASE("recorded: random numbers are made of words") {
-  CHECK(records([] { (void)random<uint32_t>(); }, "%0 = random : u32"));
-  CHECK(records([] { (void)random<float>(); }, "%4 = constant<5.9604645e-08> : f32"));
+  CHECK(records([] { (void)random<uint32_t>(); }, "%4 = random %0, %1, %2, %3 : u32"));
+  CHECK(records([] { (void)random<float>(); }, "%8 = constant<5.9604645e-08> : f32"));
 }
 
 TEST_CASE("recorded: what reassociate() frees") {

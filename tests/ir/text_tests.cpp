@@ -59,10 +59,14 @@ body {
     reduce.max %13, %20
     check %24, %17 !0
     print %17, %20 !1
-    %25 = random : u32
+    %25 = launch_key : u64
+    %26 = ordinal : u32
+    %27 = iteration : u64
+    %28 = call_number : u32
+    %29 = random %25, %26, %27, %28 : u32
     yield
   }
-  %26, %27 = if %12 : f32, f32 {
+  %30, %31 = if %12 : f32, f32 {
     yield %6, %7
   } {
     yield %7, %6
@@ -73,20 +77,20 @@ body {
   } {
     yield
   }
-  %28, %29 = loop %2, %1, %3, %6, %4 : f32, i64 {(%30: i32, %31: f32, %32: i64)
-    %33, %34 = call<0> %31, %32 : f32, i64
-    yield %33, %34
+  %32, %33 = loop %2, %1, %3, %6, %4 : f32, i64 {(%34: i32, %35: f32, %36: i64)
+    %37, %38 = call<0> %35, %36 : f32, i64
+    yield %37, %38
   }
-  %35 = while %6 : f32 {(%36: f32)
-    %37 = lt %36, %9 : b1
-    yield %37, %36
-  } {(%38: f32)
-    %39 = fma %38, %38, %38 : f32
-    yield %39
+  %39 = while %6 : f32 {(%40: f32)
+    %41 = lt %40, %9 : b1
+    yield %41, %40
+  } {(%42: f32)
+    %43 = fma %42, %42, %42 : f32
+    yield %43
   }
-  %40 = get %13 : f32
-  %41 = select %12, %40, %28 : f32
-  yield %41, %29
+  %44 = get %13 : f32
+  %45 = select %12, %44, %32 : f32
+  yield %45, %33
 }
 )";
 
@@ -346,8 +350,9 @@ TEST_CASE("a parse error names the line, what was found and what was expected") 
       {"body {\n  frobnicate\n", 4, "found 'frobnicate', expected an instruction or '}'"},
       {"body {\n  yield\n", 5, "found the end of the text, expected an instruction or '}'"},
       {"body {\n  %0 = neg %1 : f32\n", 4, "%1 is not defined before its use"},
-      {"body {\n  %a = random : u32\n  %a = random : u32\n", 5, "%a is already defined in line 4"},
-      {"body {\n  %a, %b = random : u32\n", 4, "found 1 result types for 2 results"},
+      {"body {\n  %a = call_number : u32\n  %a = call_number : u32\n", 5,
+       "%a is already defined in line 4"},
+      {"body {\n  %a, %b = call_number : u32\n", 4, "found 1 result types for 2 results"},
       {"body {\n  %a = constant<300> : u8\n", 4, "found '300', expected a constant of type u8"},
       {"body {\n  %a = constant<-129> : i8\n", 4, "expected a constant of type i8"},
       {"body {\n  %a = constant<-1> : u64\n", 4, "expected a constant of type u64"},

@@ -159,7 +159,10 @@ TEST_CASE("rules of instructions") {
       {"check %t, %n !1", "site 1 is of another kind"},
       {"print %f, %f !1", "reports (f32, f32), its site says (f32)"},
       {"print %n !0", "site 0 is of another kind"},
-      {"%r = random : i32", "gives (i32), expected (u32)"},
+      {"%r = call_number : i32", "gives (i32), expected (u32)"},
+      {"%r = iteration : u32", "gives (u32), expected (u64)"},
+      {"%k = launch_key : u64\n%o = ordinal : u32\n%r = random %k, %o, %o, %o : u32",
+       "operand 2 is u32, expected u64"},
       {"%r = load<1.0> %n, %n : f32 !9", "site 9 does not exist"},
       // other levels
       {"%r = builtin.chunk : i64", "not allowed at this level"},

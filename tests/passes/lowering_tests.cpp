@@ -128,16 +128,32 @@ TEST_CASE("random numbers depend on iteration, call and loop; serial calls are c
       %z = constant<0> : i32
       %one = constant<1> : i32
       %n = extent<0.0> : i32
-      %s0 = random : u32
+      %s0l = launch_key : u64
+      %s0o = ordinal : u32
+      %s0k = iteration : u64
+      %s0c = call_number : u32
+      %s0 = random %s0l, %s0o, %s0k, %s0c : u32
       store<0.0> %z, %s0
       parallel ordinal=1 %one, %n {(%i: i32)
-        %a = random : u32
-        %b = random : u32
+        %al = launch_key : u64
+        %ao = ordinal : u32
+        %ak = iteration : u64
+        %ac = call_number : u32
+        %a = random %al, %ao, %ak, %ac : u32
+        %bl = launch_key : u64
+        %bo = ordinal : u32
+        %bk = iteration : u64
+        %bc = call_number : u32
+        %b = random %bl, %bo, %bk, %bc : u32
         %c = bit_xor %a, %b : u32
         store<0.0> %i, %c
         yield
       }
-      %s1 = random : u32
+      %s1l = launch_key : u64
+      %s1o = ordinal : u32
+      %s1k = iteration : u64
+      %s1c = call_number : u32
+      %s1 = random %s1l, %s1o, %s1k, %s1c : u32
       %x = bit_xor %s0, %s1 : u32
       store<0.0> %z, %x
       yield

@@ -417,7 +417,7 @@ class Generator {
         if (!large_ && !s.function) print();
         return;
       case 19:
-        if (!s.function) values_->add(b_.make(Op::random, {Type::u32}, {})->result());
+        if (!s.function) values_->add(b_.random());
         return;
       case 20:
         if (counts_ != no_site && !s.function && random_.chance(60)) return count();

@@ -91,6 +91,9 @@ class Builder {
   Inst* yield(std::initializer_list<Value*> values);
 
   // below access lowering
+  /// The next random number of the iteration: `random` of where the builder stands.
+  Value* random();
+
   Value* arg(uint32_t offset, Type type);
   Value* builtin(Builtin b);
   Value* offset(Value* address, Value* bytes);

@@ -32,8 +32,9 @@ enum class OperandRule : uint8_t {
 
 /// An operand or result of the other operations, as their forms write them.
 enum class Item : uint8_t {
-  b1,  ///< of this type, as the next three are
+  b1,  ///< of this type, as the next four are
   u32,
+  u64,
   i64,
   address,
   slot,  ///< what a `slot` has made; `[slot]`: if it stands outside of tasks
