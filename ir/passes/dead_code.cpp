@@ -1,7 +1,5 @@
 #include "ir/passes/dead_code.h"
 
-#include <unordered_set>
-
 #include "ir/analysis/facts.h"
 #include "ir/passes/reshape.h"
 
@@ -14,6 +12,7 @@ class Sweeper {
   explicit Sweeper(Kernel& kernel) : kernel_(kernel), b_(kernel) {}
 
   bool run(Region* root) {
+    clear(root);
     for (const Use& use : root->last->operands) need(use.value);
     walk(root, [&](Inst* inst) {
       if (has_effect(inst)) need(inst);
@@ -28,6 +27,16 @@ class Sweeper {
   }
 
  private:
+  /// What is marked is needed.
+  static void clear(Region* region) {
+    for (Value& v : region->args) v.mark = false;
+    for (Inst* inst = region->first; inst; inst = inst->next) {
+      inst->mark = false;
+      for (Value& v : inst->results) v.mark = false;
+      for (Region* r : inst->regions) clear(r);
+    }
+  }
+
   /// An effect beyond the root's slots and values.
   bool has_effect(const Inst* inst) {
     if (has(inst->op, flag::control | flag::ends)) return false;
@@ -40,11 +49,14 @@ class Sweeper {
   }
 
   void need(Value* v) {
-    if (values_.insert(v).second) work_.push_back(v);
+    if (v->mark) return;
+    v->mark = true;
+    work_.push_back(v);
   }
 
   void need(Inst* inst) {
-    if (!insts_.insert(inst).second) return;
+    if (inst->mark) return;
+    inst->mark = true;
     if (inst->parent->parent) need(inst->parent->parent);
     if (inst->is(Op::if_)) {
       need(inst->operand(0));
@@ -91,8 +103,7 @@ class Sweeper {
 
   std::vector<bool> live(std::span<Value> values, size_t always) {
     std::vector<bool> keep;
-    for (size_t k = 0; k < values.size(); k++)
-      keep.push_back(k < always || values_.contains(&values[k]));
+    for (size_t k = 0; k < values.size(); k++) keep.push_back(k < always || values[k].mark);
     return keep;
   }
 
@@ -108,7 +119,7 @@ class Sweeper {
     for (Inst* inst = region->last; inst; inst = before) {
       before = inst->prev;
       if (has(inst->op, flag::ends)) continue;
-      if (!insts_.contains(inst)) {
+      if (!inst->mark) {
         inst->erase();
         changed_ = true;
         continue;
@@ -140,8 +151,6 @@ class Sweeper {
 
   Kernel& kernel_;
   Builder b_;
-  std::unordered_set<Value*> values_;
-  std::unordered_set<Inst*> insts_;
   std::vector<Value*> work_;
   bool changed_ = false;
 };

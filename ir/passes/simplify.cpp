@@ -1,7 +1,7 @@
 #include "ir/passes/simplify.h"
 
 #include <unordered_map>
-#include <unordered_set>
+#include <vector>
 
 #include "ir/analysis/facts.h"
 #include "ir/passes/algebra.h"
@@ -19,10 +19,38 @@ bool commutes(const Inst* inst) {
   return has(inst->op, flag::commutes) && inst->operand_count() == 2;
 }
 
-/// Equal keys: equal results. Sites and locations do not count: of two equal instructions that fail
-/// the first one has reported the error.
-struct Hash {
-  size_t operator()(const Inst* inst) const {
+/// The instructions that later ones may be equal to. They leave in the reverse of the order they came
+/// in, so that a place that becomes free again was the end of every search it is on.
+class Shared {
+ public:
+  Shared() : places_(256) {}
+
+  /// The one equal to `inst`, else `inst`, which is among them from now on.
+  Inst* find_or_add(Inst* inst) {
+    if (taken_.size() * 2 >= places_.size()) grow();
+    const size_t h = hash(inst);
+    size_t at = h & (places_.size() - 1);
+    for (; places_[at].inst; at = (at + 1) & (places_.size() - 1))
+      if (places_[at].hash == h && equal(places_[at].inst, inst)) return places_[at].inst;
+    places_[at] = {inst, h};
+    taken_.push_back(at);
+    return inst;
+  }
+
+  size_t size() const { return taken_.size(); }
+  void shrink(size_t size) {
+    for (; taken_.size() > size; taken_.pop_back()) places_[taken_.back()] = {};
+  }
+
+ private:
+  struct Place {
+    Inst* inst = nullptr;
+    size_t hash = 0;
+  };
+
+  /// Equal keys: equal results. Sites and locations do not count: of two equal instructions that
+  /// fail the first one has reported the error.
+  static size_t hash(const Inst* inst) {
     size_t h = size_t(inst->op) * 31 + size_t(inst->type());
     auto mix = [&](uint64_t v) { h = (h ^ v) * 0x9e3779b97f4a7c15u + (h >> 29); };
     mix(inst->imm);
@@ -34,11 +62,10 @@ struct Hash {
     } else {
       for (const Use& use : inst->operands) mix(uintptr_t(use.value));
     }
-    return h;
+    return h ^ h >> 32;
   }
-};
-struct Equal {
-  bool operator()(const Inst* a, const Inst* b) const {
+
+  static bool equal(const Inst* a, const Inst* b) {
     if (a->op != b->op || a->imm != b->imm || a->part != b->part || a->kind != b->kind ||
         a->type() != b->type() || a->operand_count() != b->operand_count())
       return false;
@@ -48,6 +75,20 @@ struct Equal {
       if (a->operand(k) != b->operand(k)) return false;
     return true;
   }
+
+  void grow() {
+    std::vector<Place> old(places_.size() * 2);
+    old.swap(places_);
+    for (size_t& at : taken_) {
+      const Place place = old[at];
+      at = place.hash & (places_.size() - 1);
+      while (places_[at].inst) at = (at + 1) & (places_.size() - 1);
+      places_[at] = place;
+    }
+  }
+
+  std::vector<Place> places_;  ///< open addressing; a power of two
+  std::vector<size_t> taken_;  ///< in the order they came in
 };
 
 class Simplifier {
@@ -64,9 +105,9 @@ class Simplifier {
 
   template <class F>
   void scope(F&& inside) {
-    size_t shared = shared_log_.size(), known = known_log_.size();
+    size_t shared = shared_.size(), known = known_log_.size();
     inside();
-    for (; shared_log_.size() > shared; shared_log_.pop_back()) shared_.erase(shared_log_.back());
+    shared_.shrink(shared);
     for (; known_log_.size() > known; known_log_.pop_back()) known_.erase(known_log_.back());
   }
 
@@ -131,12 +172,9 @@ class Simplifier {
       inst->erase();
       return true;
     }
-    auto [found, fresh] = shared_.insert(inst);
-    if (fresh) {
-      shared_log_.push_back(inst);
-      return false;
-    }
-    inst->result()->replace_with((*found)->result());
+    Inst* first = shared_.find_or_add(inst);
+    if (first == inst) return false;
+    inst->result()->replace_with(first->result());
     inst->erase();
     return true;
   }
@@ -344,8 +382,7 @@ class Simplifier {
 
   Kernel& kernel_;
   Builder b_;
-  std::unordered_set<Inst*, Hash, Equal> shared_;
-  std::vector<Inst*> shared_log_;
+  Shared shared_;
   std::unordered_map<Value*, bool> known_;
   std::vector<Value*> known_log_;
   bool changed_ = false;

@@ -34,6 +34,7 @@ struct Use {
 /// A result of an instruction, or an argument of a region.
 struct Value {
   Type type = Type::none;
+  bool mark = false;         ///< of the pass that runs, which clears it first
   uint32_t index = 0;        ///< among its instruction's results or its region's arguments
   Inst* inst = nullptr;      ///< defining instruction, or null
   Region* region = nullptr;  ///< owning region of an argument, or null
@@ -65,6 +66,7 @@ struct Inst {
   Op op{};
   uint8_t kind = 0;        ///< KindUse
   Type elem = Type::none;  ///< scalar that is moved or kept
+  bool mark = false;       ///< of the pass that runs, which clears it first
   uint32_t site = no_site;
   Loc loc;
   uint64_t imm = 0;     ///< NameUse
