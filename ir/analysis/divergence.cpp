@@ -81,6 +81,7 @@ void Divergence::step(const Inst* inst, State& state, bool) {
     bool shared = is_pure(inst->op) || inst->is(Op::slot);
     if (inst->is(Op::builtin)) shared = is_shared(inst->builtin());
     if (has(inst->op, flag::reads)) shared = reads_shared(inst);
+    if (inst->is(Op::iteration)) shared = false;
     if (any || !shared) vary(inst->result());
   }
   state = varying_.size();

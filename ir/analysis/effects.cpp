@@ -20,7 +20,7 @@ void add_own(Places& to, const Inst* inst, const Kernel& kernel) {
       inst->operand(0)->type == Type::slot)
     insert(to.slots, static_cast<const Value*>(inst->operand(0)));
   if (has(inst->op, flag::host)) to.host = true;
-  if (inst->is(Op::random)) to.random = true;
+  if (inst->is(Op::call_number)) to.random = true;
   if (inst->is(Op::reduce) && inst->operand(0)->type != Type::slot)  // of a task: in its cell
     insert(to.bindings, kernel.frame_binding());
 }

@@ -48,8 +48,8 @@ TEST_CASE("two instructions conflict where one writes what the other may touch")
   %5 = get %1 : i32
   print !0
   print !0
-  %6 = random : u32
-  %7 = random : u32
+  %6 = call_number : u32
+  %7 = call_number : u32
   loop %0, %0, %0 {(%8: i32)
     %9 = slot<1> : slot i32
     put %9, %0
@@ -118,7 +118,7 @@ TEST_CASE("a slice is what a value needs, operands first, or says what is in the
     %6 = add %5, %1 : i32
     %7 = load<0.0> %3 : i32
     %8 = sub %4, %7 : i32
-    %9 = random : u32
+    %9 = call_number : u32
     %10 = slot<1> : slot i32
     %11 = get %10 : i32
     %12 = atomic.add<0.0> %3, %3 : i32
