@@ -19,12 +19,17 @@ if(PROJECT_IS_TOP_LEVEL)
     target_compile_options(quern_options INTERFACE
       "$<$<CONFIG:Release>:-Wno-restrict;-Wno-maybe-uninitialized>")
   endif()
+  # With sanitizers g++ takes std::function within std::regex, and LLVM's unique_function, to be unset.
+  if(QUERN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(quern_options INTERFACE -Wno-maybe-uninitialized)
+  endif()
 else()
   target_compile_options(quern_options INTERFACE -w)
 endif()
 
 if(QUERN_SANITIZE)
-  add_compile_options(-fsanitize=${QUERN_SANITIZE} -fno-omit-frame-pointer)
+  # What is found ends the program, undefined behaviour too.
+  add_compile_options(-fsanitize=${QUERN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${QUERN_SANITIZE})
 endif()
 

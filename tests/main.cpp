@@ -13,6 +13,23 @@
 
 void (*quern::test::at_end)() = nullptr;
 
+#ifdef QUERN_SANITIZED
+// What drivers of Vulkan and their layers do, whose code no sanitizer has seen.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libVkLayer_khronos_validation\nleak:libvulkan\n";
+}
+extern "C" const char* __tsan_default_suppressions() {
+  return "called_from_lib:libVkLayer_khronos_validation\n"
+         "called_from_lib:libvulkan.so\n"
+         "called_from_lib:libvulkan_lvp\n"
+         "mutex:quern::vulkan::Gpu::~Gpu\n";  // that the driver's part took unseen
+}
+// Child processes start threads, and after a crash inside LLVM its signal handler is left by a jump.
+extern "C" const char* __tsan_default_options() {
+  return "die_after_fork=0:report_signal_unsafe=0";
+}
+#endif
+
 int main(int argc, char** argv) {
   Catch::Session session;
   if (int wrong = session.applyCommandLine(argc, argv)) return wrong;

@@ -97,12 +97,12 @@ class Driver : public runtime::Driver {
     // Of very many chunks a group at a time, so that those of a launch that was ended are not called
     // one by one to do nothing.
     const uint64_t group = chunks / most_groups + 1;
-    auto& record = *pointer<ir::abi::ErrorRecord>(
+    auto* record = pointer<ir::abi::ErrorRecord>(
         *pointer<const Address>(launch.args + ir::abi::error_address));
     auto run_group = [&](uint64_t g) {
       const uint64_t end = std::min(chunks, (g + 1) * group);
       for (uint64_t k = g * group; k < end; k++) {
-        if (group > 1 && std::atomic_ref(record.state).load(std::memory_order_relaxed) >=
+        if (group > 1 && std::atomic_ref(record->state).load(std::memory_order_relaxed) >=
                              (ir::abi::claim_bit | ir::abi::stop_bit))
           return;
         chunk(k);

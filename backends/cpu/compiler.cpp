@@ -8,6 +8,7 @@
 #include <llvm/TargetParser/Host.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "backends/cpu/isa.h"
 #include "backends/llvm/toolchain.h"
@@ -27,9 +28,13 @@ void initialise() {
 /// it.
 constexpr codegen::FunctionSizes function_sizes = {.usual = 1500, .most = 6000};
 
+/// Accesses of wide vectors go past the thread sanitizer.
+constexpr bool vectorise = codegen::own_sanitizer != codegen::Sanitizer::thread;
+
 codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
   codegen::Machine out = codegen::machine_of(isa, machine);
   out.function_sizes = function_sizes;
+  if (!vectorise) return out;
   auto has = [&](const char* feature) { return isa.features.find(feature) != std::string::npos; };
   out.vector_bits = has("+avx512f") ? 512 : has("+avx2") ? 256 : 128;
   if (has("+avx512f")) out.attributes.push_back({"prefer-vector-width", "512"});
@@ -42,9 +47,10 @@ constexpr uint64_t max_local_bytes = 1 << 20;
 const codegen::Toolchain tools = {.backend = "cpu",
                                   .initialise = initialise,
                                   .describe = describe,
-                                  .vectorise = true,
+                                  .vectorise = vectorise,
                                   .assembly = "asm",
-                                  .max_local_bytes = max_local_bytes};
+                                  .max_local_bytes = max_local_bytes,
+                                  .sanitizer = codegen::own_sanitizer};
 
 /// This CPU in LLVM's words. What LLVM finds in it besides what its isa names is not used: the image
 /// would not say that it needs it.
@@ -65,10 +71,21 @@ const std::string& host_in_llvm() {
   return text;
 }
 
+/// Another CPU of x86-64 than this one is to LLVM what its isa names.
+std::string in_llvm(const std::string& isa) {
+  if (isa == host_isa()) return host_in_llvm();
+  std::istringstream words(isa);
+  std::string architecture, word;
+  words >> architecture;
+  if (architecture != "x86-64" || !host_isa().starts_with("x86-64"))
+    throw InternalError("code for a CPU of another architecture than this one: " + isa);
+  codegen::Isa out{llvm::sys::getProcessTriple(), "x86-64", ""};
+  while (words >> word) out.features += (out.features.empty() ? "" : ",") + word;
+  return out.text();
+}
+
 runtime::Target in_llvm(runtime::Target target) {
-  if (target.isa != host_isa())
-    throw InternalError("code for another CPU than this one: " + target.isa);
-  target.isa = host_in_llvm();
+  target.isa = in_llvm(target.isa);
   return target;
 }
 

@@ -8,16 +8,23 @@
 #include <string>
 
 #include "backends/cpu/parallel.h"
+#include "backends/llvm/sanitizer.h"
 #include "quern/error.h"
 
 namespace quern::cpu {
 
 namespace {
-constexpr uint64_t large = 1 << 20;
+/// Blocks from here on are whole pages; none with the address sanitizer, which watches the ends of
+/// those that the C library gives.
+constexpr uint64_t large =
+    codegen::own_sanitizer == codegen::Sanitizer::address ? UINT64_MAX : 1 << 20;
 constexpr uint64_t piece = 256 << 10;  ///< bytes a thread copies or fills at a time
 
 void* obtain(uint64_t bytes) {
-  if (bytes < large) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  if (bytes < large) {
+    void* at = nullptr;
+    return posix_memalign(&at, 64, bytes) == 0 ? at : nullptr;
+  }
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return nullptr;
   madvise(at, bytes, MADV_HUGEPAGE);

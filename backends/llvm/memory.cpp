@@ -98,10 +98,12 @@ Value* Memory::read(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address
   auto* load =
       b.CreateAlignedLoad(stored(inst.elem), address, llvm::Align(ir::byte_size(inst.elem)));
   annotate(load, inst.imm);
-  if (inst.imm == ir::abi::error_class)  // others write there while a loop asks
+  if (inst.imm == ir::abi::error_class) {  // others write there while a loop asks
     load->setVolatile(true);
-  else if (machine_.read_only_loads && !classes_[inst.imm].written)
+    if (!machine_.grid) load->setAtomic(llvm::AtomicOrdering::Monotonic);
+  } else if (machine_.read_only_loads && !classes_[inst.imm].written) {
     load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+  }
   return loaded(b, load, inst.elem);
 }
 

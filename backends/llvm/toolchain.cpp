@@ -97,6 +97,7 @@ MachinePool& pool() {
 
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchain& tools) {
   const bool vectorise = tools.vectorise;
+  prepare_for(tools.sanitizer, module);
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = vectorise;
   tuning.LoopInterleaving = vectorise;
@@ -118,6 +119,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchai
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
   drop_unused_lanes(module);
+  instrument_for(tools.sanitizer, module);
   if (tools.mend) tools.mend(module);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/llvm/codegen.h"
+#include "backends/llvm/sanitizer.h"
 #include "quern/runtime/backend.h"
 
 namespace llvm {
@@ -40,6 +41,7 @@ struct Toolchain {
   /// Loop strength reduction: a pointer for each field that goes along with the index. Not where
   /// the fields' addresses are constants that take no registers.
   bool reduce_strength = true;
+  Sanitizer sanitizer = Sanitizer::none;  ///< that watches what the code does to memory
 };
 
 /// Machine code of a kernel that is lowered for `target`. Throws Error at the line of the first

@@ -1,38 +1,33 @@
-// Streaming loops become wide instructions. Skipped where the CPU has no AVX2.
-#include <regex>
-
+// Streaming loops become wide instructions.
 #include "ir/passes/widen_halves.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
-#include "tests/backend/harness/harness.h"
+#include "tests/cpu/instructions/x86.h"
 
 using namespace quern;
+using test::all_x86;
+using test::X86;
 
 namespace {
 
 runtime::Driver& driver() { return test::driver("cpu"); }
 
 /// How many instructions of the optimised code match `pattern`.
-int count(const std::string& text, const std::string& pattern) {
-  auto kernel = ir::parse(text);
-  std::string code = test::compiler(driver()).listing(*kernel, driver().target(), "asm");
-  std::regex expression(pattern);
-  return int(std::distance(std::sregex_iterator(code.begin(), code.end(), expression), {}));
+int count(const X86& cpu, const std::string& text, const std::string& pattern) {
+  return test::count(test::target_of(cpu), *ir::parse(text), pattern);
 }
 
 /// The same of a kernel of level `structured`, of fields that do not overlap.
-int count_compiled(const std::string& text, const std::string& pattern) {
+int count_compiled(const X86& cpu, const std::string& text, const std::string& pattern) {
   auto kernel = ir::parse(text);
   ir::Signature signature;
   for (uint32_t k = 0; k < kernel->bindings.size(); k++) signature.fields.push_back({true, k + 1});
   signature.modes = kernel->modes;
   ir::optimise(*kernel);
   ir::split(*kernel);
-  ir::lower(*kernel, signature, driver().target().traits);
-  return count(ir::print(*kernel), pattern);
+  ir::lower(*kernel, signature, test::target_of(cpu).traits);
+  return count(cpu, ir::print(*kernel), pattern);
 }
-
-bool has(const char* feature) { return driver().target().isa.find(feature) != std::string::npos; }
 
 /// y[i] = a * x[i] + y[i] with the given alias classes.
 std::string saxpy(const std::string& class_x, const std::string& class_y) {
@@ -102,14 +97,15 @@ const char* stencil = R"(quern 1
 }  // namespace
 
 TEST_CASE("streaming loops use the widest vectors") {
-  if (!has("+avx2")) return;
-  const std::string wide = has("+avx512f") ? "zmm" : "ymm";
-  CHECK(count(saxpy("1", "2"), "vfmadd\\w+ps[^\n]*" + wide) >= 1);
-  CHECK(count(stencil, "vaddps[^\n]*" + wide) >= 3);
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    const std::string wide = cpu.registers;
+    CHECK(count(cpu, saxpy("1", "2"), "vfmadd\\w+ps[^\n]*" + wide) >= 1);
+    CHECK(count(cpu, stencil, "vaddps[^\n]*" + wide) >= 3);
+  }
 }
 
 TEST_CASE("halves convert by vectors") {
-  if (!has("+avx2") || !has("+f16c")) return;
   const std::string text = R"(quern 1
   kernel @saxpy level=lowered modes=contract
   task range rank=1 walk=chunked domain { yield } {
@@ -133,33 +129,39 @@ TEST_CASE("halves convert by vectors") {
     }
     yield
   })";
-  auto kernel = ir::parse(text);
-  ir::widen_halves(*kernel, driver().target().traits);
-  const std::string widened = ir::print(*kernel);
-  // an instruction on halves rounds as the conversions do
-  const bool native = has("+avx512fp16");
-  CHECK(count(widened, native ? "vmulph[^\n]*[yz]mm" : "vcvtph2ps[^\n]*[yz]mm") >= 1);
-  CHECK(count(widened, native ? "vaddph[^\n]*[yz]mm" : "vcvtps2ph[^\n]*[yz]mm") >= 1);
-  CHECK(count(widened, "vfmadd") == 0);
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    auto kernel = ir::parse(text);
+    ir::widen_halves(*kernel, test::target_of(cpu).traits);
+    const std::string widened = ir::print(*kernel);
+    // an instruction on halves rounds as the conversions do
+    CHECK(count(cpu, widened, cpu.halves ? "vmulph[^\n]*[yz]mm" : "vcvtph2ps[^\n]*[yz]mm") >= 1);
+    CHECK(count(cpu, widened, cpu.halves ? "vaddph[^\n]*[yz]mm" : "vcvtps2ph[^\n]*[yz]mm") >= 1);
+    CHECK(count(cpu, widened, "vfmadd") == 0);
+  }
 }
 
 TEST_CASE("a parallel loop over memory that may overlap needs no check of it") {
-  if (!has("+avx2")) return;
-  for (const char* x : {"0", "1"}) CHECK(count(saxpy(x, "1"), "vfmadd\\w+ps[^\n]*[yz]mm") >= 1);
-  // one compare of pointers would be a `cmp` of two addresses read from the arguments
-  auto kernel = ir::parse(saxpy("1", "1"));
-  std::string code = test::compiler(driver()).listing(*kernel, driver().target(), "llvm-optimised");
-  CHECK(code.find("vector.memcheck") == std::string::npos);
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    for (const char* x : {"0", "1"})
+      CHECK(count(cpu, saxpy(x, "1"), "vfmadd\\w+ps[^\n]*[yz]mm") >= 1);
+    // one compare of pointers would be a `cmp` of two addresses read from the arguments
+    auto kernel = ir::parse(saxpy("1", "1"));
+    const std::string code =
+        test::compiler(driver()).listing(*kernel, test::target_of(cpu), "llvm-optimised");
+    CHECK(code.find("vector.body") != std::string::npos);
+    CHECK(code.find("vector.memcheck") == std::string::npos);
+  }
 }
 
 TEST_CASE("conversions, integer arithmetic and masked stores vectorise") {
-  if (!has("+avx512f") || !has("+avx512dq")) return;
-  CHECK(count(test::each(driver(), R"(
+  const std::string text = test::each(driver(), R"(
     %x = arg<64> : address
     %y = arg<72> : address
     %four = constant<4> : i64
     %zero = constant<0> : f32)",
-                         R"(
+                                      R"(
       %o = mul %i, %four : i64
       %px = offset %x, %o : address
       %py = offset %y, %o : address
@@ -171,12 +173,14 @@ TEST_CASE("conversions, integer arithmetic and masked stores vectorise") {
         yield
       } {
         yield
-      })"),
-              "vmovdqu32[^\n]*zmm[^\n]*\\{%k") >= 1);
+      })");
+  for (const X86& cpu : test::with_avx512) {
+    INFO(cpu.name);
+    CHECK(count(cpu, text, "vmovdqu32[^\n]*zmm[^\n]*\\{%k") >= 1);
+  }
 }
 
 TEST_CASE("components that lie side by side in a struct move as whole vectors, not one by one") {
-  if (!has("+avx2")) return;
   const std::string text = R"(quern 1
   kernel @aos level=lowered modes=contract
   task range rank=1 walk=chunked domain { yield } {
@@ -205,8 +209,11 @@ TEST_CASE("components that lie side by side in a struct move as whole vectors, n
     }
     yield
   })";
-  CHECK(count(text, "vaddps[^\n]*[yz]mm") >= 1);
-  CHECK(count(text, "gather|scatter") == 0);
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count(cpu, text, "vaddps[^\n]*[yz]mm") >= 1);
+    CHECK(count(cpu, text, "gather|scatter") == 0);
+  }
 }
 
 namespace {
@@ -374,21 +381,24 @@ const char* widened = "vpmovzxb\\w+[^\n]*\\([^\n]*[yz]mm";
 }  // namespace
 
 TEST_CASE("reads that wrap around or stop at a border become reads of neighbours by vectors") {
-  if (!has("+avx2")) return;
   for (const std::string& reads : {around, guarded}) {
     const std::string text = neighbours_in_row(reads, exactly_one);
-    CHECK(count_compiled(text, widened) >= 2);
+    for (const X86& cpu : all_x86) {
+      INFO(cpu.name << ":" << reads);
+      CHECK(count_compiled(cpu, text, widened) >= 2);
+    }
   }
 }
 
 TEST_CASE("a chain of comparisons does not keep a loop from vectors") {
-  if (!has("+avx512bw")) return;
   const std::string text = neighbours_in_row(both_sides, chain);
-  CHECK(count_compiled(text, widened) >= 2);
+  for (const X86& cpu : test::with_avx512) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, widened) >= 2);
+  }
 }
 
 TEST_CASE("a serial sum becomes wide where it may be reassociated, and only there") {
-  if (!has("+avx2")) return;
   auto dot = [](const std::string& flag) {
     return R"(quern 1
   kernel @dot level=lowered modes=contract
@@ -423,20 +433,24 @@ TEST_CASE("a serial sum becomes wide where it may be reassociated, and only ther
   })";
   };
   const std::string sums = "v(fmadd\\w+|add)ps[^\n]*[yz]mm";
-  CHECK(count(dot(".reassociate"), sums) >= 1);
-  CHECK(count(dot(""), sums) == 0);
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count(cpu, dot(".reassociate"), sums) >= 1);
+    CHECK(count(cpu, dot(""), sums) == 0);
+  }
 }
 
 TEST_CASE("samples between elements, clamped at the borders, are computed by vectors") {
-  if (!has("+avx2")) return;
-  CHECK(count_compiled(bilinear, "vcvttps2dq[^\n]*[yz]mm") >= 1);
-  CHECK(count_compiled(bilinear, "v(round|rndscale)ps[^\n]*[yz]mm") >= 1);
+  for (const X86& cpu : test::with_avx512) {  // with AVX2 alone, LLVM takes gathers to be slow
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, bilinear, "vcvttps2dq[^\n]*[yz]mm") >= 1);
+    CHECK(count_compiled(cpu, bilinear, "v(round|rndscale)ps[^\n]*[yz]mm") >= 1);
+  }
 }
 
 TEST_CASE("exp in an inner loop becomes vectors over the outer one") {
-  if (!has("+avx2")) return;
   // exp of r, less its constant term, is a polynomial of degree 6 at least
-  CHECK(count_compiled(R"(quern 1
+  const std::string text = R"(quern 1
   kernel @sums level=structured modes=contract
   binding field rank=1 f32 "x"
   binding field rank=1 f32 "y"
@@ -458,6 +472,9 @@ TEST_CASE("exp in an inner loop becomes vectors over the outer one") {
       yield
     }
     yield
-  })",
-                       "vfn?madd\\w+ps[^\n]*[yz]mm") >= 6);
+  })";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vfn?madd\\w+ps[^\n]*[yz]mm") >= 6);
+  }
 }
