@@ -19,9 +19,11 @@ inline std::vector<std::string> device_names() {
   return {"interpreter", "cpu", "vulkan", "cuda", "rocm"};
 }
 
-inline bool is_first_report(const std::string& device) {
+/// No case runs on a device, or some do not, for `why`: said once a run.
+inline void report_not_run(const std::string& device, const std::string& why) {
   static std::set<std::string> reported;
-  return reported.insert(device).second;
+  if (reported.insert(device + why).second) WARN("on " << device << ": " << why);
+  SUCCEED();
 }
 
 /// Calls `body(device)` for each; a device that is not present is reported, once a run, never
@@ -37,7 +39,7 @@ void on_every_device(F body) {
     }
     if (!absent.empty()) {
       if (device_names().size() == 1) FAIL(absent);  // it was asked for
-      if (is_first_report(name)) WARN("no case runs on " << name << ": " << absent);
+      report_not_run(name, "no case runs, " + absent);
       continue;
     }
     qn::Device device(name.c_str());

@@ -20,22 +20,17 @@ std::vector<uint64_t> bits(const std::vector<T>& v) {
   return out;
 }
 
-/// Results of `program` on every device, each compared with the first.
+/// Results of `program` on every device, each compared with the interpreter's.
 template <class Program>
 void same_bits(Program program) {
-  std::vector<uint64_t> first;
-  std::string from;
+  qn::Device interpreter("interpreter");
+  const std::vector<uint64_t> wanted = program(interpreter);
+  REQUIRE(!wanted.empty());
   on_every_device([&](qn::Device& device) {
-    std::vector<uint64_t> mine = program(device);
-    if (from.empty()) {
-      first = mine;
-      from = device.name();
-      return;
-    }
-    INFO("compared with " << from);
-    REQUIRE(mine.size() == first.size());
+    const std::vector<uint64_t> found = program(device);
+    REQUIRE(found.size() == wanted.size());
     size_t differ = 0;
-    for (size_t k = 0; k < mine.size(); k++) differ += mine[k] != first[k];
+    for (size_t k = 0; k < found.size(); k++) differ += found[k] != wanted[k];
     CHECK(differ == 0);
   });
 }

@@ -52,7 +52,7 @@ std::optional<qn::Device> vulkan() {
   try {
     return qn::Device{"vulkan"};
   } catch (const qn::Error& e) {
-    WARN("not run: " << e.what());
+    NOT_RUN(e.what());
     return {};
   }
 }

@@ -179,7 +179,7 @@ TEST_CASE("invalid SPIR-V is noticed") {
 TEST_CASE("the validation layers watch these tests, and their findings are errors") {
   auto instance = test::instance();
   if (!instance->validated()) {
-    WARN("the validation layers are not installed");
+    NOT_RUN("the validation layers are not installed");
     return;
   }
   std::string why;
