@@ -491,7 +491,7 @@ TEST_CASE("compact by a predicate, and leaves what lies behind") {
   });
 }
 
-TEST_CASE("algorithms count beyond 2^31 elements", "[cpu][.long]") {
+TEST_CASE("algorithms count beyond 2^31 elements", "[cpu][.long][large-fields]") {
   qn::Device device("cpu");
   const int64_t size = (int64_t(1) << 31) + 5000;
   qn::Field<uint8_t> x{device, {size}};

@@ -215,7 +215,10 @@ TEST_CASE("an aos field is an array of the C++ struct; wrapped memory is used in
     CHECK_THAT(null, contains("layouts.cpp:"));
     CHECK_THAT(null, contains("null pointer"));
   }
-  if (device_names().size() < 3) return;
+  if (const std::string absent = message([] { qn::Device("vulkan"); }); absent != "no error") {
+    NOT_RUN(absent);
+    return;
+  }
   float value[4] = {};
   CHECK_THAT(message([&] { qn::Field<float>::wrap(qn::Device("vulkan"), value, {4}); }),
              contains("does not see the host's memory"));
@@ -386,7 +389,8 @@ TEST_CASE("host copies refuse another number of elements, and layouts their fiel
   CHECK_THAT(message([&] { u.row(0); }), contains("released"));
 }
 
-TEST_CASE("views of more than 2^31 elements are addressed in 64 bits", "[cpu][.long]") {
+TEST_CASE("views of more than 2^31 elements are addressed in 64 bits",
+          "[cpu][.long][large-fields]") {
   qn::Device device("cpu");
   for (const qn::Layout& layout : {qn::soa, qn::order(1, 0), qn::blocked(64, 64)}) {
     qn::Field<uint8_t, 2> u{device, {70'000, 40'000}, layout};
