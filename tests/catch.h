@@ -9,8 +9,8 @@ inline auto contains(const std::string& text) { return Catch::Matchers::Contains
 inline auto contains(const std::string& text) { return Catch::Matchers::Contains(text); }
 #endif
 
-/// For a case that cannot check what it is for: says why, which ./dev test shows, and counts as a
-/// check where cases without one fail (`-w NoAssertions`).
+/// For a case that cannot check what it is for: says why, which ./dev test shows. A case without
+/// any check fails otherwise (main.cpp).
 #define NOT_RUN(why)            \
   do {                          \
     WARN("not run: " << (why)); \

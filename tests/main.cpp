@@ -33,10 +33,13 @@ extern "C" const char* __tsan_default_options() {
 int main(int argc, char** argv) {
   Catch::Session session;
   if (int wrong = session.applyCommandLine(argc, argv)) return wrong;
+  // A case that ends without a check fails: NOT_RUN says so where there is a reason.
+  Catch::ConfigData& settings = session.configData();
+  settings.warnings = Catch::WarnAbout::What(settings.warnings | Catch::WarnAbout::NoAssertions);
   for (std::string name : {QUERN_LEFT_OUT}) {
     if (name.empty()) continue;
     std::printf("no case of [%s] runs: this build has no such back end\n", name.c_str());
-    session.configData().testsOrTags.push_back("~[" + name + "]");
+    settings.testsOrTags.push_back("~[" + name + "]");
   }
   const int failed = session.run();
   if (quern::test::at_end) quern::test::at_end();
