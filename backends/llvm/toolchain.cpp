@@ -162,18 +162,18 @@ void with_module(const Toolchain& tools, const ir::Kernel& kernel, const runtime
                  const Use& use) {
   const std::string& isa = target.isa;
   std::string errors;
-  std::unique_ptr<llvm::TargetMachine> machine = pool().take(tools, isa);
-  // Released only where LLVM comes back: after a crash inside it the machine is not to be trusted.
-  llvm::TargetMachine* in_use = machine.release();
+  // Nobody's where LLVM does not come back: after a crash inside it the machine is not trusted.
+  llvm::TargetMachine* taken = pool().take(tools, isa).release();
   guarded("compiling kernel '" + kernel.name + "'", [&] {
+    std::unique_ptr<llvm::TargetMachine> machine(taken);
     llvm::LLVMContext context;
     context.setDiagnosticHandlerCallBack(on_diagnostic, &errors, true);
-    Machine description = tools.describe(Isa::parse(isa), *in_use);
+    Machine description = tools.describe(Isa::parse(isa), *machine);
     description.one_thread = !description.grid && target.workers == 1;
     auto module = generate(context, kernel, description, target.traits);
-    use(*module, *in_use);
+    use(*module, *machine);
+    pool().give(isa, std::move(machine));
   });
-  pool().give(isa, std::unique_ptr<llvm::TargetMachine>(in_use));
   if (!errors.empty()) throw InternalError("LLVM refuses kernel '" + kernel.name + "': " + errors);
 }
 

@@ -42,7 +42,7 @@ std::string write_all(const std::string& name, const char* mode,
   File file(std::fopen(name.c_str(), mode));
   if (!file) return std::strerror(errno);
   for (std::span<const std::byte> part : parts)
-    if (std::fwrite(part.data(), 1, part.size(), file.get()) != part.size())
+    if (!part.empty() && std::fwrite(part.data(), 1, part.size(), file.get()) != part.size())
       return std::strerror(errno);
   return std::fclose(file.release()) == 0 ? "" : std::strerror(errno);
 }
