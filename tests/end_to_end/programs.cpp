@@ -77,7 +77,7 @@ TEST_CASE("Game of Life: a glider moves by (1, 1) in four generations") {
 TEST_CASE("Game of Life: the R-pentomino settles at 116 cells after 1103 generations", "[cpu]") {
   if (std::vector<std::string> names = device_names();
       std::find(names.begin(), names.end(), "cpu") == names.end())
-    return;
+    return report_not_run(names.front(), "the R-pentomino's board is too large");
   const int n = 1024;  // gliders leave the board's middle but do not come around in time
   std::vector<int> board(size_t(n) * n);
   for (auto [i, j] : {std::pair{0, 1}, {0, 2}, {1, 0}, {1, 1}, {2, 1}})
