@@ -1,6 +1,7 @@
 // Effects, aliasing and slices, on small kernels; expected by hand.
 #include <map>
 
+#include "ir/analysis/divergence.h"
 #include "ir/analysis/effects.h"
 #include "ir/analysis/slice.h"
 #include "ir/text/names.h"
@@ -172,4 +173,40 @@ TEST_CASE("a slice is what a value needs, operands first, or says what is in the
   const Value* copy = map.at(c.values.at("%4"));
   CHECK(copy->inst->parent == c.kernel->body);
   CHECK(copy->inst->operand(0)->inst->operand(0) == seven);
+}
+
+TEST_CASE("iterations and numbers of calls differ among the threads of a block") {
+  auto k = parse(R"(quern 1
+kernel @k level=opened
+binding frame ""
+task range rank=1 walk=element domain {
+  %lo = constant<0> : i64
+  %hi = constant<8> : i64
+  yield %lo, %hi
+} {
+  %lo = constant<0> : i64
+  %hi = constant<8> : i64
+  parallel %lo, %hi {(%i: i64)
+    %key = launch_key : u64
+    %loop = ordinal : u32
+    %n = iteration : u64
+    %c = call_number : u32
+    %r = random %key, %loop, %n, %c : u32
+    %same = add %loop, %loop : u32
+    yield
+  }
+  yield
+})");
+  const Divergence divergence(*k, k->tasks[0]);
+  std::map<Op, bool> varies;
+  walk(k->tasks[0].body, [&](const Inst* inst) {
+    if (!inst->results.empty()) varies[inst->op] = divergence.varies(inst->result());
+  });
+  CHECK(varies == std::map<Op, bool>{{Op::constant, false},
+                                     {Op::launch_key, false},
+                                     {Op::ordinal, false},
+                                     {Op::iteration, true},
+                                     {Op::call_number, true},
+                                     {Op::random, true},
+                                     {Op::add, false}});
 }
