@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "ir/passes/legalise_atomics.h"
+#include "ir/passes/atomics/legalise_atomics.h"
 #include "tests/backend/harness/harness.h"
 
 using namespace quern;

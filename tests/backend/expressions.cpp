@@ -3,7 +3,7 @@
 #include <cmath>
 #include <random>
 
-#include "ir/passes/widen_halves.h"
+#include "ir/passes/lower/widen_halves.h"
 #include "quern/ir/abi.h"
 #include "tests/backend/rows.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "ir/passes/widen_halves.h"
+#include "ir/passes/lower/widen_halves.h"
 #include "quern/ir/abi.h"
 
 namespace quern::test {

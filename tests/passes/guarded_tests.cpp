@@ -6,12 +6,12 @@
 #include <random>
 #include <utility>
 
-#include "ir/passes/add_sites.h"
-#include "ir/passes/bind.h"
-#include "ir/passes/check_access.h"
-#include "ir/passes/check_arithmetic.h"
-#include "ir/passes/open_tasks.h"
-#include "ir/passes/split_tasks.h"
+#include "ir/passes/checks/check_access.h"
+#include "ir/passes/checks/check_arithmetic.h"
+#include "ir/passes/record/add_sites.h"
+#include "ir/passes/tasks/bind.h"
+#include "ir/passes/tasks/open_tasks.h"
+#include "ir/passes/tasks/split_tasks.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "tests/catch.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "ir/passes/inline_calls.h"
+#include "ir/passes/record/inline_calls.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "tests/passes/programs.h"

@@ -16,7 +16,7 @@ namespace quern {
 namespace detail {
 
 /// `place(i, first, count)`: the index, along an axis, of the element that stands for i. Inside it
-/// is i by the answer of a comparison, for which stencils are split (ir/passes/split_walks.h).
+/// is i by the answer of a comparison, for which stencils are split (ir/passes/walks/split_walks.h).
 struct ClampBorder {
   template <class I>
   static Val<I> place(const Val<I>& i, const Val<I>& first, const Val<I>& count) {

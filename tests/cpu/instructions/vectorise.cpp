@@ -1,5 +1,5 @@
 // Streaming loops become wide instructions.
-#include "ir/passes/widen_halves.h"
+#include "ir/passes/lower/widen_halves.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "tests/cpu/instructions/x86.h"

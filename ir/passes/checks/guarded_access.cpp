@@ -1,0 +1,46 @@
+#include "ir/passes/checks/guarded_access.h"
+
+#include "ir/analysis/facts.h"
+
+namespace quern::ir {
+
+Value* guard_access(Builder& b, Inst* inst, Value* ok, std::vector<Value*> values) {
+  b.before(inst).at(inst->loc);
+  values.insert(values.begin(), ok);
+  Inst* check = b.make(Op::check, {}, values);
+  check->site = inst->site;
+  inst->site = no_site;
+  std::vector<Type> types;
+  for (const Value& v : inst->results) types.push_back(v.type);
+  Inst* branch = b.if_(ok, types);
+  if (!types.empty()) inst->result()->replace_with(branch->result());
+  b.at_end(branch->region(0));
+  move(b, inst);
+  if (types.empty()) {
+    b.yield();
+    b.at_end(branch->region(1)).yield();
+    return nullptr;
+  }
+  b.yield({inst->result()});
+  b.at_end(branch->region(1));
+  b.yield({b.constant(types[0], 0)});
+  return branch->result();
+}
+
+Value* guard_array(Builder& b, Inst* inst, Value* index, uint64_t count) {
+  const Inst* c = constant_of(index);
+  if (c && uint64_t(to_signed(c->imm, index->type)) < count)
+    return inst->results.empty() ? nullptr : inst->result();
+  b.before(inst).at(inst->loc);
+  Value* n = b.integer(Type::i64, int64_t(count));
+  Value* ok = in_range(b, index, n);
+  Value* wide = b.convert(index, Type::i64);
+  return guard_access(b, inst, ok, {wide, n});
+}
+
+Value* in_range(Builder& b, Value* index, Value* extent) {
+  Value* at = b.convert(index, Type::u64);
+  return b.lt(at, b.convert(extent, Type::u64));
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,197 @@
+#include "ir/passes/lower/lower_access.h"
+
+#include <bit>
+#include <cstdlib>
+#include <unordered_set>
+#include <utility>
+
+#include "ir/analysis/affine.h"
+#include "ir/analysis/facts.h"
+#include "ir/passes/tasks/task_args.h"
+
+namespace quern::ir {
+
+namespace {
+
+class Lowering {
+ public:
+  Lowering(Kernel& kernel, const abi::Layout& layout, Task& task)
+      : kernel_(kernel), layout_(layout), task_(task), b_(kernel), args_(kernel, task) {}
+
+  void run() {
+    walk(task_.body, [&](Inst* inst) {
+      b_.before(inst).at(inst->loc);
+      switch (inst->op) {
+        case Op::param: return replace(inst, param(*inst));
+        case Op::extent:
+          return replace(inst, args_.get(place(*inst).extent(inst->axis()), inst->type()));
+        case Op::first: {
+          Value* first = args_.get(place(*inst).first(inst->axis()), inst->type());
+          firsts_.insert(first);
+          return replace(inst, first);
+        }
+        case Op::load: return replace(inst, load(*inst));
+        case Op::store: store(*inst); return inst->erase();
+        case Op::atomic: return replace(inst, atomic(*inst));
+        default: return;
+      }
+    });
+  }
+
+ private:
+  struct Target {
+    Value* address;
+    Type value, storage;
+    uint64_t alias_class;
+  };
+
+  static void replace(Inst* inst, Value* v) {
+    inst->result()->replace_with(v);
+    inst->erase();
+  }
+
+  const abi::Place& place(const Inst& inst) const { return layout_.places[inst.binding()]; }
+
+  Value* param(const Inst& inst) {
+    uint32_t offset = place(inst).value();
+    if (inst.type() != Type::b1) return args_.get(offset, inst.type());
+    return b_.convert(args_.get(offset, Type::u32), Type::b1);
+  }
+
+  Value* load(const Inst& inst) {
+    Target t = target(inst);
+    return b_.convert(b_.read(t.address, t.storage, t.alias_class), t.value);
+  }
+
+  void store(const Inst& inst) {
+    Target t = target(inst);
+    Value* v = inst.operand(inst.operand_count() - 1);
+    b_.write(t.address, b_.convert(v, t.storage), t.alias_class);
+  }
+
+  Value* atomic(const Inst& inst) {
+    Target t = target(inst);
+    std::vector<Value*> values;
+    for (size_t k = kernel_.bindings[inst.binding()].rank; k < inst.operand_count(); k++)
+      values.push_back(b_.convert(inst.operand(k), t.storage));
+    Inst* made = b_.rmw(inst.atomic(), t.address, t.storage, values, t.alias_class);
+    return b_.convert(made->result(), t.value);
+  }
+
+  Target target(const Inst& inst) {
+    const Binding& binding = kernel_.bindings[inst.binding()];
+    if (binding.kind == Binding::frame) return cell(inst);
+    const Storage& s = binding.components[inst.component()];
+    Type storage = s.storage == Type::b1 ? Type::u8 : s.storage;
+    const Placement& layout = binding.layout;
+    // Components side by side share an address; each is a constant away.
+    const uint32_t component = layout.offsets.empty() ? inst.component() : 0;
+    Value* address = args_.get(place(inst).base(component), Type::address);
+    uint32_t fast = binding.rank - 1u - layout.fast;
+    Value* within_block = nullptr;
+    auto move_along = [&](uint32_t axis) {
+      Value* at = layout.has_blocks(axis) ? block_of(inst, axis, byte_size(storage), within_block)
+                                          : wide(inst.operand(axis));
+      bool unit = binding.contiguous && axis == fast;
+      Value* stride = unit ? b_.integer(Type::i64, layout.bytes(1, byte_size(storage)))
+                           : args_.get(place(inst).stride(component, axis), Type::i64);
+      address = b_.offset(address, b_.mul(at, stride));
+    };
+    for (uint32_t axis = 0; axis < binding.rank; axis++)
+      if (axis != fast) move_along(axis);
+    if (binding.rank > 0) move_along(fast);
+    if (within_block) address = b_.offset(address, within_block);
+    if (!layout.offsets.empty() && layout.offsets[inst.component()] != 0)
+      address = b_.offset(address, b_.integer(Type::i64, layout.offsets[inst.component()]));
+    return {address, s.value, storage, binding.alias_class};
+  }
+
+  /// The number of the whole block that an index of an axis with blocks lies in; the way from the
+  /// block's start is added to `within`.
+  Value* block_of(const Inst& inst, uint32_t axis, uint32_t width, Value*& within) {
+    const Placement& layout = kernel_.bindings[inst.binding()].layout;
+    Value* index = inst.operand(axis);
+    Value* at = nullptr;
+    if (layout.shifted) {
+      Value* origin = args_.get(place(inst).origin(axis), Type::i64);
+      at = b_.convert(b_.add(wide(index), origin), Type::u64);
+    } else {
+      // A position is never negative. Divisions of 32 bits are several times faster.
+      at = b_.convert(index, bit_width(index->type) <= 32 ? Type::u32 : Type::u64);
+    }
+    for (size_t k = layout.levels.size(); k-- > 0;) {
+      const Placement::Level& level = layout.levels[k];
+      if (level.extent[axis] <= 1) continue;
+      auto [rest, digit] = divide(at, level.extent[axis]);
+      Value* stride = b_.integer(Type::i64, layout.bytes(level.stride[axis], width));
+      Value* bytes = b_.mul(b_.convert(digit, Type::i64), stride);
+      within = within ? b_.add(within, bytes) : bytes;
+      at = rest;
+    }
+    return b_.convert(at, Type::i64);
+  }
+
+  /// Quotient and remainder of an unsigned value.
+  std::pair<Value*, Value*> divide(Value* v, uint32_t by) {
+    Value* n = b_.integer(v->type, by);
+    if (std::has_single_bit(by)) {
+      Value* shift = b_.integer(v->type, std::countr_zero(by));
+      Value* mask = b_.integer(v->type, by - 1);
+      return {b_.binary(Op::shr, v, shift), b_.binary(Op::bit_and, v, mask)};
+    }
+    Value* quotient = b_.div(v, n);
+    return {quotient, b_.sub(v, b_.mul(quotient, n))};
+  }
+
+  Target cell(const Inst& inst) {
+    Value* address = args_.get(abi::frame_address, Type::address);
+    if (inst.component() != 0)
+      address = b_.offset(address, b_.integer(Type::i64, 8 * int64_t(inst.component())));
+    if (inst.operand_count() == (inst.is(Op::store) ? 2u : 1u)) {
+      Value* index = b_.convert(inst.operand(0), Type::i64);
+      address = b_.offset(address, b_.mul(index, b_.integer(Type::i64, 8)));
+    }
+    Type storage = inst.elem == Type::b1 ? Type::u8 : inst.elem;
+    return {address, inst.elem, storage, abi::frame_class};
+  }
+
+  /// An index in 64 bits.
+  Value* wide(Value* index) {
+    const Affine& form = forms_.of(index);
+    const bool moved = index->type == Type::i32 && form.base() && form.constant != 0;
+    if (!moved || std::abs(form.constant) > 1 << 30 || !starts_in_range(form.base()))
+      return b_.convert(index, Type::i64);
+    Value* base = b_.convert(form.base()->region->arg(form.base()->index), Type::i64);
+    return b_.add(base, b_.integer(Type::i64, form.constant));
+  }
+
+  /// Is `v` the index of a loop that starts at a constant from 0 on or at a field's first index,
+  /// which lies within ±2^30?
+  bool starts_in_range(const Value* v) const {
+    if (!v->region || !v->region->parent) return false;
+    const Inst* loop = v->region->parent;
+    const Value* lo = nullptr;
+    if (loop->is(Op::parallel)) lo = loop->operand(2 * v->index);
+    if (loop->is(Op::loop) && v->index == 0) lo = loop->operand(0);
+    if (!lo) return false;
+    if (firsts_.contains(lo)) return true;
+    return constant_of(lo) && to_signed(constant_of(lo)->imm, lo->type) >= 0;
+  }
+
+  Kernel& kernel_;
+  const abi::Layout& layout_;
+  Task& task_;
+  Builder b_;
+  TaskArgs args_;
+  AffineForms forms_;
+  std::unordered_set<const Value*> firsts_;  ///< values that are a field's first index
+};
+
+}  // namespace
+
+void lower_access(Kernel& kernel) {
+  abi::Layout layout = abi::layout(kernel);
+  for (Task& task : kernel.tasks) Lowering(kernel, layout, task).run();
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,135 @@
+#include "ir/passes/walks/replay_rare_branches.h"
+
+#include <unordered_set>
+
+#include "ir/analysis/effects.h"
+#include "ir/analysis/facts.h"
+#include "ir/passes/walks/walk_blocks.h"
+
+namespace quern::ir {
+
+namespace {
+
+bool is_rare(const Inst* inst) { return inst->is(Op::if_) && inst->kind == rarely; }
+
+class Replay : WalkBlocks {
+ public:
+  Replay(Kernel& kernel, Inst* walk, int64_t lanes)
+      : WalkBlocks(kernel, walk, lanes), effects_(kernel) {
+    for (Inst* inst : *body_)
+      if (is_rare(inst)) branches_.push_back(inst);
+  }
+
+  /// Changes the walk where it has the form; it is gone then.
+  void run() {
+    if (branches_.empty() || !has_form() || !may_be_repeated() || !keeps_its_places()) return;
+    b_.before(walk_).at(walk_->loc);
+    begin_blocks();
+    Value* any = usual();
+    Inst* again = b_.if_(any);
+    Region* around = b_.region();
+    b_.at_end(again->region(1)).yield();
+    b_.at_end(again->region(0));
+    rare();
+    b_.yield();
+    b_.at_end(around).yield();
+    walk_->erase();
+  }
+
+ private:
+  bool has_form() const {
+    if (!walk_->results.empty() || !is_constant(walk_->operand(2), 1)) return false;
+    for (const Inst* inst : *body_)
+      if (inst->is(Op::slot)) return false;
+    for (const Inst* branch : branches_)
+      for (const Inst* inst : *branch->region(1))
+        if (inst != branch->region(1)->last && !is_pure(inst->op)) return false;
+    return true;
+  }
+
+  /// Does an iteration do the same when it runs a second time? Fields of class 0 may be any.
+  bool may_be_repeated() {
+    const Touched all = effects_.of(body_);
+    return !effects_.may_overlap(all.writes, all.reads);
+  }
+
+  /// Do the same places get written, and read, whatever the rare branches give? Their results may
+  /// become stored values, nothing that says where or whether to store.
+  bool keeps_its_places() const {
+    std::unordered_set<const Value*> doubtful;
+    for (const Inst* inst : *body_) {
+      bool doubt = is_rare(inst);
+      outer_operands(inst, [&](Value* v) { doubt |= doubtful.contains(v); });
+      if (!doubt) continue;
+      if (!inst->regions.empty() && !is_rare(inst)) return false;
+      if (inst->is(Op::read) || inst->is(Op::get) || inst->is(Op::put)) return false;
+      if (inst->is(Op::write) && doubtful.contains(inst->operand(0))) return false;
+      for (const Value& v : inst->results) doubtful.insert(&v);
+    }
+    return true;
+  }
+
+  /// All iterations of the block the usual way; whether any of them wants a rare branch.
+  Value* usual() {
+    Value* none = b_.boolean(false);
+    return each(parallel_walk, {&none, 1}, [&](std::span<Value> carried) {
+      for (const Inst* inst : *body_) {
+        if (inst == body_->last) break;
+        if (is_rare(inst))
+          take_usual(inst);
+        else
+          copy(inst);
+      }
+      return std::vector{b_.binary(Op::bit_or, &carried[0], wants_rare())};
+    })[0];
+  }
+
+  /// The pure region of a branch in its place, in the part being made.
+  void take_usual(const Inst* branch) {
+    const Region* region = branch->region(1);
+    for (const Inst* inst = region->first; inst != region->last; inst = inst->next) copy(inst);
+    for (size_t k = 0; k < branch->results.size(); k++)
+      map_[branch->result(k)] = need(region->last->operand(k));
+  }
+
+  /// Does the iteration take any rare branch? What follows a first one does not matter then.
+  Value* wants_rare() {
+    Value* any = nullptr;
+    for (const Inst* branch : branches_) {
+      Value* one = need(branch->operand(0));
+      any = any ? b_.binary(Op::bit_or, any, one) : one;
+    }
+    return any;
+  }
+
+  void rare() {
+    each(0, {}, [&](std::span<Value>) {
+      Inst* mine = b_.if_(wants_rare());
+      Region* lane = b_.region();
+      b_.at_end(mine->region(1)).yield();
+      b_.at_end(mine->region(0));
+      for (const Inst* inst = body_->first; inst != body_->last; inst = inst->next) copy(inst);
+      b_.yield();
+      b_.at_end(lane);
+      return std::vector<Value*>();
+    });
+  }
+
+  Effects effects_;
+  std::vector<Inst*> branches_;
+};
+
+}  // namespace
+
+void replay_rare_branches(Kernel& kernel, const TargetTraits& target) {
+  if (target.lanes == 0) return;
+  for (Task& task : kernel.tasks) {
+    std::vector<Inst*> walks;
+    walk(task.body, [&](Inst* inst) {
+      if (inst->is(Op::loop) && inst->kind == parallel_walk) walks.push_back(inst);
+    });
+    for (Inst* inst : walks) Replay(kernel, inst, target.lanes).run();
+  }
+}
+
+}  // namespace quern::ir

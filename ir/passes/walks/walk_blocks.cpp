@@ -1,0 +1,77 @@
+#include "ir/passes/walks/walk_blocks.h"
+
+namespace quern::ir {
+
+void WalkBlocks::outer_operands(const Inst* inst, const std::function<void(Value*)>& use) {
+  for (const Use& u : inst->operands) use(u.value);
+  for (Region* region : inst->regions)
+    walk(region, [&](const Inst* inner) {
+      for (const Use& u : inner->operands) {
+        const Region* home = u.value->inst ? u.value->inst->parent : u.value->region;
+        bool inside = false;
+        for (const Region* own : inst->regions) inside |= encloses(own, home);
+        if (!inside) use(u.value);
+      }
+    });
+}
+
+bool WalkBlocks::from_memory(const Value* v) {
+  if (is_shared(v) || !v->inst) return false;
+  auto [at, is_new] = from_memory_.try_emplace(v, !is_pure(v->inst->op));
+  if (!is_new || at->second) return at->second;
+  bool any = false;
+  for (const Use& use : v->inst->operands) any |= from_memory(use.value);
+  return from_memory_[v] = any;
+}
+
+void WalkBlocks::keep(Value* v) {
+  if (slots_.contains(v) || !from_memory(v)) return;
+  if (v->type == Type::address) {
+    for (const Use& use : v->inst->operands) keep(use.value);
+    return;
+  }
+  slots_[v] = b_.slot(v->type, uint64_t(lanes_));
+  kept_.push_back(v);
+}
+
+Inst* WalkBlocks::begin_blocks(std::span<Value* const> init) {
+  Value* block = integer(lanes_);
+  Inst* blocks = b_.loop(walk_->operand(0), walk_->operand(1), block, init);
+  b_.at_end(blocks->region(0));
+  base_ = blocks->region(0)->arg(0);
+  count_ = b_.binary(Op::min, b_.sub(walk_->operand(1), base_), block);
+  return blocks;
+}
+
+std::vector<Value*> WalkBlocks::each(uint8_t kind, std::span<Value* const> init, const Fill& fill) {
+  Value* first = integer(0);
+  Inst* loop = b_.loop(first, count_, integer(1), init);
+  loop->kind = kind;
+  Region* around = b_.region();
+  b_.at_end(loop->region(0));
+  lane_ = loop->region(0)->arg(0);
+  map_.clear();
+  map_[body_->arg(0)] = b_.add(base_, lane_);
+  b_.yield(fill(loop->region(0)->args.subspan(1)));
+  b_.at_end(around);
+  std::vector<Value*> last;
+  for (Value& v : loop->results) last.push_back(&v);
+  return last;
+}
+
+Value* WalkBlocks::need(Value* v) {
+  auto found = map_.find(v);
+  if (found != map_.end()) return found->second;
+  if (is_shared(v)) return v;
+  auto slot = slots_.find(v);
+  if (slot != slots_.end()) return map_[v] = b_.get(slot->second, lane_);
+  copy(v->inst);
+  return map_.at(v);
+}
+
+void WalkBlocks::copy(const Inst* inst) {
+  outer_operands(inst, [&](Value* v) { need(v); });
+  clone_inst(b_, inst, map_);
+}
+
+}  // namespace quern::ir
