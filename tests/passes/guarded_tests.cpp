@@ -65,6 +65,7 @@ size_t checks(const std::string& text, void (*pass)(Kernel&) = check_access) {
 std::pair<int, int> free_walks(const std::string& text) {
   auto kernel = parse(text);
   optimise(*kernel);
+  split(*kernel);
   lower(*kernel, signature_of(*kernel), {});
   std::pair<int, int> found{0, 0};
   walk(*kernel, [&](Inst* inst) {
@@ -128,6 +129,7 @@ TEST_CASE("in checked mode too, the inside of a guarded walk is a walk without b
   auto has_straight_walk = [](const std::string& text) {
     auto kernel = parse(text);
     optimise(*kernel);
+    split(*kernel);
     TargetTraits target;
     target.lanes = 4;
     lower(*kernel, signature_of(*kernel), target);
@@ -405,6 +407,7 @@ TEST_CASE("random indices under random guards fail exactly where they are out of
     CAPTURE(seed, text);
     auto kernel = parse(text);
     optimise(*kernel);
+    split(*kernel);
     TargetTraits target;
     target.lanes = seed % 2 ? 4 : 0;
     target.calls = seed % 3 == 0;
