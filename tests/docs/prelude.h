@@ -7,6 +7,7 @@
 #include <quern/files.h>
 #include <quern/matrix.h>
 #include <quern/quaternion.h>
+#include <quern/runtime/observer.h>
 #include <quern/sample.h>
 
 #include <cmath>
