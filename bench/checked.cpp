@@ -4,7 +4,7 @@
 #include <string>
 
 #include "bench/harness.h"
-#include "bench/lattice.h"
+#include "bench/lattice_node.h"
 
 namespace bench {
 namespace qn = quern;
@@ -93,25 +93,7 @@ void guarded_lattice(Report& report) {
   pair(report, "checked lbm_d3q19", std::to_string(n) + "^3", bytes, [&] {
     for (auto [k, j, i] : grid(n, n, n)) {
       If(k > 0 && k < n - 1 && j > 0 && j < n - 1 && i > 0 && i < n - 1) {
-        std::array<Var<float>, 19> f;
-        Var<float> density = 0, x = 0, y = 0, z = 0;
-        for (size_t q = 0; q < 19; q++) {
-          const Direction& d = d3q19[q];
-          f[q] = now(q, k - d.z, j - d.y, i - d.x);
-          density += f[q];
-          if (d.x) x += float(d.x) * f[q];
-          if (d.y) y += float(d.y) * f[q];
-          if (d.z) z += float(d.z) * f[q];
-        }
-        auto whole = 1.0f + density, inverse = 1.0f / whole;
-        auto u = x * inverse, v = y * inverse, w = z * inverse;
-        auto square = 1.5f * (u * u + v * v + w * w);
-        for (size_t q = 0; q < 19; q++) {
-          const Direction& d = d3q19[q];
-          auto s = 3.0f * (float(d.x) * u + float(d.y) * v + float(d.z) * w);
-          auto equilibrium = d.weight * (density + whole * (s + 0.5f * s * s - square));
-          next(q, k, j, i) = f[q] + 1.6f * (equilibrium - f[q]);
-        }
+        stream_and_collide(now, next, k, j, i, 1.6f);
       }
     }
   });

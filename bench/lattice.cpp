@@ -1,6 +1,6 @@
 // A step of the lattice Boltzmann method in three dimensions (D3Q19, BGK), streaming and collision
 // in one sweep from one array into another, components apart.
-#include "bench/lattice.h"
+#include "bench/lattice_node.h"
 
 #include <quern/host.h>
 
@@ -26,26 +26,7 @@ void lattice(Report& report) {
 
   qn::Kernel step = [&] {
     for (auto [a, b, c] : grid(n, n, n)) {
-      auto k = a + 1, j = b + 1, i = c + 1;
-      std::array<Var<float>, 19> f;
-      Var<float> density = 0, x = 0, y = 0, z = 0;
-      for (size_t q = 0; q < 19; q++) {
-        const Direction& d = d3q19[q];
-        f[q] = now(q, k - d.z, j - d.y, i - d.x);
-        density += f[q];
-        if (d.x) x += float(d.x) * f[q];
-        if (d.y) y += float(d.y) * f[q];
-        if (d.z) z += float(d.z) * f[q];
-      }
-      auto whole = 1.0f + density, inverse = 1.0f / whole;
-      auto u = x * inverse, v = y * inverse, w = z * inverse;
-      auto square = 1.5f * (u * u + v * v + w * w);
-      for (size_t q = 0; q < 19; q++) {
-        const Direction& d = d3q19[q];
-        auto s = 3.0f * (float(d.x) * u + float(d.y) * v + float(d.z) * w);
-        auto equilibrium = d.weight * (density + whole * (s + 0.5f * s * s - square));
-        next(q, k, j, i) = f[q] + rate * (equilibrium - f[q]);
-      }
+      stream_and_collide(now, next, a + 1, b + 1, c + 1, rate);
     }
   };
   const double nodes = double(n) * n * n, bytes = nodes * 19 * 2 * sizeof(float);
