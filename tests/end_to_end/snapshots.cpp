@@ -4,6 +4,8 @@
 #include <numeric>
 #include <thread>
 
+#include <quern/interop.h>
+
 #include "quern/runtime/device.h"
 #include "tests/end_to_end/devices.h"
 
@@ -186,5 +188,33 @@ TEST_CASE("a snapshot may be read while another thread writes its field") {
       CHECK(most == k + 1);
     }
     for (int k = 0; k < 20; k++) CHECK(taken[size_t(k)].at(k) == k + 1);
+  });
+}
+
+TEST_CASE("memory that other code may write is copied when the snapshot is taken") {
+  on_every_device([](qn::Device& device) {
+    if (!qn::runtime::Device::open(device.name())->target().host_addresses) {
+      NOT_RUN(std::string("the host does not write to the memory of ") + device.name());
+      return;
+    }
+    std::vector<int> mine = counted(0);
+    auto wrapped = qn::Field<int>::wrap(device, mine.data(), {n});
+    const auto old = wrapped.snapshot();
+    mine[7] = -1;
+    CHECK(qn::to_vector(old) == counted(0));
+    CHECK(wrapped.at(7) == -1);
+
+    qn::Field<int> x{device, {n}};
+    x.copy_from(counted(0));
+    const auto before = x.snapshot();  // shares, until the address is known
+    int* elements = qn::interop::address(x);
+    elements[7] = -1;
+    const auto after = x.snapshot();
+    elements[7] = -2;
+    CHECK(qn::to_vector(before) == counted(0));
+    CHECK(after.at(7) == -1);
+    CHECK(x.at(7) == -2);
+    CHECK(error_of([&] { (void)qn::interop::address(before); }).find("in a snapshot") !=
+          std::string::npos);
   });
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "quern/runtime/observer.h"
 #include "quern/runtime/program.h"
 #include "tests/catch.h"
 #include "tests/images/kernels.h"
@@ -172,4 +173,27 @@ TEST_CASE(
   auto other = Device::open("interpreter");
   CHECK_THAT(refusal(arguments(other, 8, 1, 0)),
              contains("is loaded on device cpu, and a field is on interpreter"));
+}
+
+TEST_CASE(
+    "an image knows what its kernel reads and writes, and observers are told of its launches") {
+  auto device = Device::open("cpu");
+  auto image = std::make_shared<const Image>(Image::from(image_for(device)->bytes()));
+  struct Noting : LaunchObserver {
+    void before(const LaunchEvent& event) override {
+      CHECK(event.recording == nullptr);
+      CHECK(event.loc.line == 3);
+      for (const Image::Parameter& p : event.parameters)
+        told += std::string(p.reads ? "r" : "") + (p.writes ? "w" : "") + " ";
+    }
+    std::string told;
+  } noting;
+  const LoadedKernel kernel(device, image);
+  auto given = arguments(device, 8, 1, 0);
+  const uint64_t x = given[1].storage->version(), y = given[2].storage->version();
+  const Observation observation(noting);
+  kernel.launch(given, {"user.cpp", 3});
+  CHECK(noting.told == " rw r  ");
+  CHECK(given[1].storage->version() != x);
+  CHECK(given[2].storage->version() == y);
 }
