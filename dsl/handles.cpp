@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "dsl/recording.h"
-#include "quern/detail/signature.h"
-#include "quern/kernel.h"
+#include "quern/kernels/kernel.h"
+#include "quern/kernels/signature.h"
 
 namespace quern::detail {
 

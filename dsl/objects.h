@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "quern/detail/objects.h"
+#include "quern/fields/objects.h"
 #include "quern/runtime/program.h"
 
 namespace quern::detail {

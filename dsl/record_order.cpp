@@ -1,4 +1,4 @@
-// The order of effects in an expression: quern/detail/record.h on the recording of this thread.
+// The order of effects in an expression: quern/values/record.h on the recording of this thread.
 //
 // C++ leaves open which operand of an expression is evaluated, and so recorded, first; g++ begins
 // with the last one, clang with the first. Random numbers are numbered from the left, so where two

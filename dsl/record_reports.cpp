@@ -1,4 +1,4 @@
-// What a kernel tells the host: quern/detail/record.h on the recording of this thread.
+// What a kernel tells the host: quern/values/record.h on the recording of this thread.
 #include "dsl/recording.h"
 #include "quern/ir/abi.h"
 

@@ -1,4 +1,4 @@
-// Blocks, guards and exits: quern/detail/record.h on the recording of this thread.
+// Blocks, guards and exits: quern/values/record.h on the recording of this thread.
 #include <exception>
 
 #include "dsl/recording.h"

@@ -1,4 +1,4 @@
-// Values and storage: quern/detail/record.h on the recording of this thread.
+// Values and storage: quern/values/record.h on the recording of this thread.
 #include <array>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// Mutable locals: quern/detail/record.h on the recording of this thread.
+// Mutable locals: quern/values/record.h on the recording of this thread.
 #include "dsl/recording.h"
 
 namespace quern::detail {

@@ -1,7 +1,7 @@
 // Beginning and end of a recording, parameters, results and calls.
 #include "dsl/recording.h"
-#include "quern/detail/signature.h"
-#include "quern/func.h"
+#include "quern/kernels/func.h"
+#include "quern/kernels/signature.h"
 
 namespace quern::detail {
 

@@ -1,6 +1,6 @@
 #pragma once
 // One recording: the kernel or function being built, and what has to be known to judge the next
-// instruction. Recordings of a thread form a stack; the interface of quern/detail/record.h works on
+// instruction. Recordings of a thread form a stack; the interface of quern/values/record.h works on
 // the top.
 #include <exception>
 #include <memory>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "dsl/objects.h"
-#include "quern/detail/record.h"
 #include "quern/ir/builder.h"
+#include "quern/values/record.h"
 
 namespace quern::detail {
 

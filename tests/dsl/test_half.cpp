@@ -1,5 +1,5 @@
 // The host's half against the compiler's own binary16, and against values written out.
-#include "quern/half.h"
+#include "quern/types/half.h"
 
 #include <cmath>
 #include <cstring>

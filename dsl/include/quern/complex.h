@@ -5,7 +5,7 @@
 // Cuts for Complex Elementary Functions, or Much Ado About Nothing's Sign Bit" (1987), whose
 // formulas sqrt, tanh, atanh and the inverse functions are; of infinite and NaN parts Annex G's
 // special values are not promised. Errors are a few units in the last place of the larger part.
-#include "quern/detail/numbers.h"
+#include "quern/math/numbers.h"
 
 namespace quern {
 

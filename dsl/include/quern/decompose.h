@@ -6,7 +6,7 @@
 // Jacobi's method in its one-sided form (Hestenes 1958) for singular values and its classical
 // form for eigenvalues, with a fixed number of sweeps; Golub & Van Loan, Matrix Computations, 4th
 // ed., 8.5 and 8.6. Residuals are a few units in the last place of the largest element.
-#include "quern/detail/local.h"
+#include "quern/math/local.h"
 
 namespace quern {
 

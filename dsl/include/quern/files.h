@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/field.h"
+#include "quern/fields/field.h"
 
 namespace quern {
 namespace detail {

@@ -2,7 +2,7 @@
 // Host conveniences that need the standard library's containers; not part of quern.h.
 #include <vector>
 
-#include "quern/field.h"
+#include "quern/fields/field.h"
 
 namespace quern {
 

@@ -1,7 +1,7 @@
 #pragma once
 // Work beside a vendor's own code: CUDA's or HIP's streams, contexts and kernels. Fields on their
 // memory are made by Field::wrap. quern/dlpack.h exchanges tensors with other libraries.
-#include "quern/field.h"
+#include "quern/fields/field.h"
 
 namespace quern::interop {
 

@@ -1,7 +1,7 @@
 #pragma once
 // More of small vectors and matrices, on the host and on the device; not part of quern.h: norms,
 // diagonals, the matrix of a cross product, linear systems.
-#include "quern/detail/local.h"
+#include "quern/math/local.h"
 
 namespace quern {
 namespace detail {

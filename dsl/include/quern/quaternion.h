@@ -4,7 +4,7 @@
 // A quaternion of length 1, with axis n and angle α, (n sin α/2, cos α/2), turns space about n by
 // α, counterclockwise as seen against n; q and -q turn alike. `a * b` turns by b first. Formulas:
 // Shoemake, "Animating Rotation with Quaternion Curves", SIGGRAPH 1985.
-#include "quern/detail/numbers.h"
+#include "quern/math/numbers.h"
 
 namespace quern {
 
