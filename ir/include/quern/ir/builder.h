@@ -90,10 +90,10 @@ class Builder {
   Inst* yield(std::span<Value* const> values = {});
   Inst* yield(std::initializer_list<Value*> values);
 
-  // below access lowering
   /// The next random number of the iteration: `random` of where the builder stands.
   Value* random();
 
+  // below access lowering
   Value* arg(uint32_t offset, Type type);
   Value* builtin(Builtin b);
   Value* offset(Value* address, Value* bytes);
@@ -104,7 +104,6 @@ class Builder {
   Value* block_reduce(AtomicOp op, Value* v);
 
  private:
-  void insert(Inst* inst);
   Arena& arena_;
   Region* region_ = nullptr;
   Inst* before_ = nullptr;

@@ -29,6 +29,8 @@ struct Use {
   Value* value = nullptr;
   Inst* user = nullptr;
   Use *prev = nullptr, *next = nullptr;  // in value's list
+
+  void set(Value* v);  ///< becomes a use of `v`; null: of nothing
 };
 
 /// A result of an instruction, or an argument of a region.
@@ -106,6 +108,7 @@ struct Region {
   Value* arg(size_t k) const { return &args[k]; }
   bool empty() const { return first == nullptr; }
   Inst* terminator() const { return last; }
+  void insert(Inst* inst, Inst* before);  ///< which is in no region; null: at the end
 
   struct Iterator {
     Inst *at, *following;
@@ -269,7 +272,7 @@ struct Kernel {
   uint32_t frame_bytes() const { return uint32_t(frame.size() * 8); }
 };
 
-/// A copy that shares nothing; `of` in the second form is an operation to run on every region root.
+/// A copy that shares nothing.
 std::unique_ptr<Kernel> clone(const Kernel& kernel);
 /// Every root region: body, functions, task domains and bodies.
 std::vector<Region*> roots(const Kernel& kernel);
