@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "quern/ir/schedule.h"
 #include "runtime/bytes.h"
 
 namespace quern::runtime {
@@ -267,17 +268,11 @@ bool is_consistent(const Image::Task& t, const Image& image) {
   return !t.domain || (t.domain->results.size() == 2u * t.rank && is_consistent(*t.domain, image));
 }
 
-bool is_consistent(const std::vector<Step>& steps, const Image& image) {
-  return std::ranges::all_of(steps, [&](const Step& s) {
-    if (s.kind == Step::launch) return s.task < image.tasks.size();
-    if (s.kind == Step::combining &&
-        (s.body.size() != 2 ||
-         !std::ranges::all_of(s.body, [](const Step& one) { return one.kind == Step::launch; })))
-      return false;
-    if ((s.kind == Step::if_ || s.kind == Step::repeat) && s.cell * 8ull + 8 > image.frame_bytes)
-      return false;
-    return is_consistent(s.body, image) && is_consistent(s.condition, image);
-  });
+bool is_consistent(const Step& s, const Image& image) {
+  auto is_launch = [](const Step& one) { return one.kind == Step::launch; };
+  if (is_launch(s)) return s.task < image.tasks.size();
+  if (reads_cell(s)) return s.cell * 8ull + 8 <= image.frame_bytes;
+  return s.body.size() == 2 && std::ranges::all_of(s.body, is_launch);
 }
 
 /// Where a binding's entries end. The same sums as those of abi::Place, in 64 bits.
@@ -310,7 +305,9 @@ bool is_consistent(const Image& i) {
   const auto all_good = [&](const auto& list) {
     return std::ranges::all_of(list, [&](const auto& one) { return is_consistent(one, i); });
   };
-  return all_good(i.tasks) && is_consistent(i.schedule, i);
+  bool good = all_good(i.tasks);
+  for_each_step(i.schedule, [&](const Step& s) { good &= is_consistent(s, i); });
+  return good;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "ir/analysis/divergence.h"
 #include "ir/verify/rules.h"
+#include "quern/ir/schedule.h"
 #include "quern/ir/verify.h"
 
 namespace quern::ir {
@@ -177,7 +178,7 @@ class Verifier {
     for (size_t k = 0; k < kernel_.tasks.size(); k++) task(kernel_.tasks[k], numbered("task", k));
     for (size_t k = 0; k < kernel_.callees.size(); k++)
       require(kernel_.callees[k].body != nullptr, numbered("function", k) + " has no body");
-    steps(kernel_.schedule);
+    for_each_step(kernel_.schedule, [&](const Step& s) { step(s); });
   }
 
   void binding(const Binding& b, const std::string& what) {
@@ -223,22 +224,16 @@ class Verifier {
            kernel_.tasks[s.task].kind == Task::combining;
   }
 
-  void steps(std::span<const Step> list) {
-    for (const Step& s : list) {
-      if (s.kind == Step::launch) {
-        require(s.task < kernel_.tasks.size(),
-                "the schedule launches " + numbered("task", s.task) + ", which does not exist");
-        continue;
-      }
-      if (s.kind == Step::combining)
-        require(s.body.size() == 2 && combines(s.body[0]) && combines(s.body[1]),
-                "a combine step wants launches of two combine tasks");
-      else
-        require(s.cell < kernel_.frame.size() && kernel_.frame[s.cell] == Type::b1,
-                "the schedule reads cell " + std::to_string(s.cell) + ", which is no b1 cell");
-      steps(s.condition);
-      steps(s.body);
-    }
+  void step(const Step& s) {
+    if (s.kind == Step::launch)
+      require(s.task < kernel_.tasks.size(),
+              "the schedule launches " + numbered("task", s.task) + ", which does not exist");
+    if (s.kind == Step::combining)
+      require(s.body.size() == 2 && combines(s.body[0]) && combines(s.body[1]),
+              "a combine step wants launches of two combine tasks");
+    if (reads_cell(s))
+      require(s.cell < kernel_.frame.size() && kernel_.frame[s.cell] == Type::b1,
+              "the schedule reads cell " + std::to_string(s.cell) + ", which is no b1 cell");
   }
 
   // ---- roots

@@ -112,12 +112,9 @@ void drop_if_empty(Kernel& kernel, size_t step) {
   const Task* task =
       step < kernel.schedule.size() ? serial_of(kernel, kernel.schedule[step]) : nullptr;
   if (!task || task->body->first != task->body->last || kernel.tasks.size() == 1) return;
-  const uint32_t gone = kernel.schedule[step].task;
-  kernel.schedule.erase(kernel.schedule.begin() + long(step));
-  kernel.tasks.erase(kernel.tasks.begin() + gone);
-  for_each_step(kernel.schedule, [&](Step& s) {
-    if (s.kind == Step::launch) s.task -= s.task > gone;
-  });
+  std::vector<bool> gone(kernel.tasks.size());
+  gone[kernel.schedule[step].task] = true;
+  drop_tasks(kernel, gone);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "ir/analysis/facts.h"
 #include "ir/passes/checks/guarded_access.h"
 #include "quern/ir/builder.h"
+#include "quern/ir/schedule.h"
 #include "quern/ir/text.h"
 
 namespace quern::ir {
@@ -404,27 +405,9 @@ class Splitter {
   }
 
   void drop_empty_tasks() {
-    std::vector<uint32_t> number(kernel_.tasks.size(), no_site);
-    std::vector<Task> kept;
-    for (size_t k = 0; k < kernel_.tasks.size(); k++) {
-      if (!has_effect(kernel_.tasks[k])) continue;
-      number[k] = uint32_t(kept.size());
-      kept.push_back(std::move(kernel_.tasks[k]));
-    }
-    kernel_.tasks = std::move(kept);
-    renumber(kernel_.schedule, number);
-  }
-
-  static void renumber(std::vector<Step>& steps, const std::vector<uint32_t>& number) {
-    for (Step& s : steps) {
-      if (s.kind == Step::launch) s.task = number[s.task];
-      renumber(s.body, number);
-      renumber(s.condition, number);
-    }
-    std::erase_if(steps, [](const Step& s) {
-      return (s.kind == Step::launch && s.task == no_site) ||
-             (s.kind == Step::if_ && s.body.empty());
-    });
+    std::vector<bool> empty;
+    for (Task& task : kernel_.tasks) empty.push_back(!has_effect(task));
+    drop_tasks(kernel_, empty);
   }
 
   Kernel& kernel_;

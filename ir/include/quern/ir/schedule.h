@@ -1,5 +1,5 @@
 #pragma once
-// Walking a schedule: once for who runs it, once for who looks at its steps.
+// Walking a schedule: for who runs it, for who looks at its steps, for who takes some out.
 #include <algorithm>
 #include <set>
 #include <span>
@@ -47,13 +47,24 @@ void for_each_step(Steps& steps, F&& visit) {
   }
 }
 
-/// The frame cells that decide what runs.
-inline std::set<uint32_t> condition_cells(const Kernel& kernel) {
-  std::set<uint32_t> cells;
-  for_each_step(kernel.schedule, [&](const Step& s) {
-    if (s.kind == Step::if_ || s.kind == Step::repeat) cells.insert(s.cell);
+/// Erases the steps for which `gone` holds, which is asked of inner steps before outer ones.
+template <class F>
+void erase_steps(std::vector<Step>& steps, F&& gone) {
+  std::erase_if(steps, [&](Step& step) {
+    erase_steps(step.condition, gone);
+    erase_steps(step.body, gone);
+    return gone(step);
   });
-  return cells;
 }
+
+/// Does a frame cell decide what of this step runs?
+inline bool reads_cell(const Step& s) { return s.kind == Step::if_ || s.kind == Step::repeat; }
+
+/// The frame cells that decide what runs.
+std::set<uint32_t> condition_cells(const Kernel& kernel);
+
+/// Takes tasks out of a kernel: they, their launches, branches that nothing is left of. The others
+/// are numbered anew.
+void drop_tasks(Kernel& kernel, const std::vector<bool>& gone);
 
 }  // namespace quern::ir
