@@ -2,7 +2,6 @@
 
 #include <llvm/ADT/StringMap.h>
 #include <llvm/ADT/StringRef.h>
-#include <llvm/Config/llvm-config.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
@@ -44,14 +43,6 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
 /// Local arrays live on the stacks of the threads.
 constexpr uint64_t max_local_bytes = 1 << 20;
 
-const codegen::Toolchain tools = {.backend = "cpu",
-                                  .initialise = initialise,
-                                  .describe = describe,
-                                  .vectorise = vectorise,
-                                  .assembly = "asm",
-                                  .max_local_bytes = max_local_bytes,
-                                  .sanitizer = codegen::own_sanitizer};
-
 /// This CPU in LLVM's words. What LLVM finds in it besides what its isa names is not used: the image
 /// would not say that it needs it.
 const std::string& host_in_llvm() {
@@ -84,32 +75,23 @@ std::string in_llvm(const std::string& isa) {
   return out.text();
 }
 
-runtime::Target in_llvm(runtime::Target target) {
-  target.isa = in_llvm(target.isa);
-  return target;
-}
+/// The CPU that LLVM takes this one for, by which it chooses among instructions.
+std::string host_cpu() { return codegen::Isa::parse(host_in_llvm()).cpu; }
+
+const codegen::Toolchain tools = {.backend = "cpu",
+                                  .isa = in_llvm,
+                                  .initialise = initialise,
+                                  .describe = describe,
+                                  .vectorise = vectorise,
+                                  .assembly = "asm",
+                                  .max_local_bytes = max_local_bytes,
+                                  .sanitizer = codegen::own_sanitizer,
+                                  .besides = host_cpu};
 
 }  // namespace
 
-std::vector<std::byte> Compiler::code(const ir::Kernel& kernel,
-                                      const runtime::Target& target) const {
-  return codegen::compile(tools, kernel, in_llvm(target));
-}
-
-std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
-                              std::string_view kind) const {
-  return codegen::listing(tools, kernel, in_llvm(target), kind);
-}
-
-/// With the CPU that LLVM takes this one for, by which it chooses among instructions.
-std::string Compiler::version() const {
-  static const std::string text =
-      "LLVM " LLVM_VERSION_STRING " " + codegen::Isa::parse(host_in_llvm()).cpu;
-  return text;
-}
-
 const runtime::Compiler& compiler() {
-  static const Compiler one;
+  static const codegen::Compiler one(tools);
   return one;
 }
 

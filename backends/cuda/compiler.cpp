@@ -86,20 +86,8 @@ const codegen::Toolchain tools = {.backend = "cuda",
 
 }  // namespace
 
-std::vector<std::byte> Compiler::code(const ir::Kernel& kernel,
-                                      const runtime::Target& target) const {
-  return codegen::compile(tools, kernel, target);
-}
-
-std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
-                              std::string_view kind) const {
-  return codegen::listing(tools, kernel, target, kind);
-}
-
-std::string Compiler::version() const { return "LLVM " LLVM_VERSION_STRING; }
-
 const runtime::Compiler& compiler() {
-  static const Compiler one;
+  static const codegen::Compiler one(tools);
   return one;
 }
 

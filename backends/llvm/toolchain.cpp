@@ -1,6 +1,7 @@
 #include "backends/llvm/toolchain.h"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LLVMContext.h>
@@ -160,7 +161,7 @@ void on_diagnostic(const llvm::DiagnosticInfo* info, void* text) {
 /// Makes the module of a kernel and hands it to `use`, under LLVM's guard.
 void with_module(const Toolchain& tools, const ir::Kernel& kernel, const runtime::Target& target,
                  const Use& use) {
-  const std::string& isa = target.isa;
+  const std::string isa = tools.isa ? tools.isa(target.isa) : target.isa;
   std::string errors;
   // Nobody's where LLVM does not come back: after a crash inside it the machine is not trusted.
   llvm::TargetMachine* taken = pool().take(tools, isa).release();
@@ -193,33 +194,33 @@ void refuse_large_locals(const Toolchain& tools, const ir::Kernel& kernel) {
 
 }  // namespace
 
-std::vector<std::byte> compile(const Toolchain& tools, const ir::Kernel& kernel,
-                               const runtime::Target& target) {
-  refuse_large_locals(tools, kernel);
+std::vector<std::byte> Compiler::code(const ir::Kernel& kernel,
+                                      const runtime::Target& target) const {
+  refuse_large_locals(tools_, kernel);
   std::vector<std::byte> code;
-  with_module(tools, kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
-    optimise(module, machine, tools);
+  with_module(tools_, kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
+    optimise(module, machine, tools_);
     auto out =
         emit(module, machine,
-             tools.text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile,
-             tools.reduce_strength);
+             tools_.text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile,
+             tools_.reduce_strength);
     auto bytes = std::as_bytes(std::span(out.data(), out.size()));
     code.assign(bytes.begin(), bytes.end());
   });
-  return code;
+  return tools_.link ? tools_.link(code, kernel.name) : code;
 }
 
-std::string listing(const Toolchain& tools, const ir::Kernel& kernel, const runtime::Target& target,
-                    std::string_view kind) {
+std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
+                              std::string_view kind) const {
   if (kind == "ir") return ir::print(kernel);
-  if (kind != "llvm" && kind != "llvm-optimised" && kind != tools.assembly)
-    throw Error("the " + tools.backend + " back end has no listing '" + std::string(kind) +
-                "'; it has ir, llvm, llvm-optimised, " + tools.assembly);
+  if (kind != "llvm" && kind != "llvm-optimised" && kind != tools_.assembly)
+    throw Error("the " + tools_.backend + " back end has no listing '" + std::string(kind) +
+                "'; it has ir, llvm, llvm-optimised, " + tools_.assembly);
   std::string text;
-  with_module(tools, kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
-    if (kind != "llvm") optimise(module, machine, tools);
-    if (kind == tools.assembly) {
-      auto out = emit(module, machine, llvm::CodeGenFileType::AssemblyFile, tools.reduce_strength);
+  with_module(tools_, kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
+    if (kind != "llvm") optimise(module, machine, tools_);
+    if (kind == tools_.assembly) {
+      auto out = emit(module, machine, llvm::CodeGenFileType::AssemblyFile, tools_.reduce_strength);
       text = out.str().str();
     } else {
       llvm::raw_string_ostream stream(text);
@@ -227,6 +228,11 @@ std::string listing(const Toolchain& tools, const ir::Kernel& kernel, const runt
     }
   });
   return text;
+}
+
+std::string Compiler::version() const {
+  const std::string llvm = "LLVM " LLVM_VERSION_STRING;
+  return tools_.besides ? llvm + " " + tools_.besides() : llvm;
 }
 
 }  // namespace quern::codegen

@@ -8,7 +8,7 @@
 
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/sanitizer.h"
-#include "quern/runtime/backend.h"
+#include "quern/runtime/compiler.h"
 
 namespace llvm {
 class TargetMachine;
@@ -28,7 +28,9 @@ Machine machine_of(const Isa& isa, const llvm::TargetMachine& machine);
 
 /// How a back end uses LLVM. Constant for the life of the process.
 struct Toolchain {
-  std::string backend;             ///< its name, for messages
+  std::string backend;  ///< its name, for messages
+  /// Target::isa in LLVM's words; null: it is. Throws Error where this LLVM does not know it.
+  std::string (*isa)(const std::string& isa) = nullptr;
   void (*initialise)() = nullptr;  ///< registers the target with LLVM; called once
   /// Describes the target to the generator; `machine` gives the data layout.
   Machine (*describe)(const Isa& isa, const llvm::TargetMachine& machine) = nullptr;
@@ -42,16 +44,29 @@ struct Toolchain {
   /// the fields' addresses are constants that take no registers.
   bool reduce_strength = true;
   Sanitizer sanitizer = Sanitizer::none;  ///< that watches what the code does to memory
+  /// The image's code, of LLVM's object file; null: that is it. `kernel` is for messages.
+  std::vector<std::byte> (*link)(std::span<const std::byte> object,
+                                 const std::string& kernel) = nullptr;
+  /// What code depends on besides kernel, target and LLVM's version; null: nothing.
+  std::string (*besides)() = nullptr;
 };
 
-/// Machine code of a kernel that is lowered for `target`. Throws Error at the line of the first
-/// local array that makes those of a task exceed what there is; InternalError with LLVM's words
-/// where it fails, fatal errors included.
-std::vector<std::byte> compile(const Toolchain& tools, const ir::Kernel& kernel,
-                               const runtime::Target& target);
+/// The compiler of a back end on LLVM. Listings are of kind "ir", "llvm", "llvm-optimised" or
+/// Toolchain::assembly. Throws Error at the line of the first local array that makes those of a task
+/// exceed what there is; InternalError with LLVM's words where it fails, fatal errors included.
+class Compiler final : public runtime::Compiler {
+ public:
+  explicit Compiler(const Toolchain& tools) : tools_(tools) {}
+  std::string listing(const ir::Kernel& kernel, const runtime::Target& target,
+                      std::string_view kind) const override;
+  std::string version() const override;
 
-/// Text of kind "ir", "llvm", "llvm-optimised" or Toolchain::assembly; throws Error naming these.
-std::string listing(const Toolchain& tools, const ir::Kernel& kernel, const runtime::Target& target,
-                    std::string_view kind);
+ protected:
+  std::vector<std::byte> code(const ir::Kernel& kernel,
+                              const runtime::Target& target) const override;
+
+ private:
+  const Toolchain& tools_;
+};
 
 }  // namespace quern::codegen

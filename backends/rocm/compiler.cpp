@@ -155,40 +155,27 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   return out;
 }
 
+std::string known(const std::string& isa) {
+  const std::string name = codegen::Isa::parse(isa).cpu;
+  if (llvm::AMDGPU::parseArchAMDGCN(name) == llvm::AMDGPU::GK_NONE)
+    throw Error("LLVM " LLVM_VERSION_STRING " does not know the architecture '" + name + "'");
+  return isa;
+}
+
 const codegen::Toolchain tools = {.backend = "rocm",
+                                  .isa = known,
                                   .initialise = initialise,
                                   .describe = describe,
                                   .mend = mend,
                                   .vectorise = false,
                                   .assembly = "amdgcn",
-                                  .max_local_bytes = codegen::max_gpu_local_bytes};
+                                  .max_local_bytes = codegen::max_gpu_local_bytes,
+                                  .link = link};
 
 }  // namespace
-
-namespace {
-void expect_known(const runtime::Target& target) {
-  const std::string name = codegen::Isa::parse(target.isa).cpu;
-  if (llvm::AMDGPU::parseArchAMDGCN(name) == llvm::AMDGPU::GK_NONE)
-    throw Error("LLVM " LLVM_VERSION_STRING " does not know the architecture '" + name + "'");
-}
-}  // namespace
-
-std::vector<std::byte> Compiler::code(const ir::Kernel& kernel,
-                                      const runtime::Target& target) const {
-  expect_known(target);
-  return link(codegen::compile(tools, kernel, target), kernel.name);
-}
-
-std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& target,
-                              std::string_view kind) const {
-  expect_known(target);
-  return codegen::listing(tools, kernel, target, kind);
-}
-
-std::string Compiler::version() const { return "LLVM " LLVM_VERSION_STRING; }
 
 const runtime::Compiler& compiler() {
-  static const Compiler one;
+  static const codegen::Compiler one(tools);
   return one;
 }
 
