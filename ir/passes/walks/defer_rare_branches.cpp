@@ -7,8 +7,6 @@ namespace quern::ir {
 
 namespace {
 
-bool is_rare(const Inst* inst) { return inst->is(Op::if_) && inst->kind == rarely; }
-
 class Deferrer : WalkBlocks {
  public:
   Deferrer(Kernel& kernel, Inst* walk, int64_t lanes) : WalkBlocks(kernel, walk, lanes) {}
@@ -59,9 +57,7 @@ class Deferrer : WalkBlocks {
     for (const Part& part : parts_) {
       for (const Inst* inst : part.code)
         if (inst->is(Op::slot)) return false;
-      if (!part.branch) continue;
-      for (const Inst* inst : *part.branch->region(1))
-        if (inst != part.branch->region(1)->last && !is_pure(inst->op)) return false;
+      if (part.branch && !is_usually_pure(part.branch)) return false;
     }
     return carried_values_come_last();
   }
@@ -115,10 +111,7 @@ class Deferrer : WalkBlocks {
     std::vector<Value*> any = each(parallel_walk, {&none, 1}, [&](std::span<Value> carried) {
       for (const Inst* inst : parts_[part].code) copy(inst);
       put_kept(2 * part);
-      const Region* region = branch->region(1);
-      for (const Inst* inst = region->first; inst != region->last; inst = inst->next) copy(inst);
-      for (size_t k = 0; k < branch->results.size(); k++)
-        b_.put(slots_.at(branch->result(k)), lane_, need(region->last->operand(k)));
+      take(branch, 1);
       Value* wanted = b_.convert(need(branch->operand(0)), Type::u32);
       return std::vector{b_.binary(Op::bit_or, &carried[0], wanted)};
     });
@@ -126,25 +119,20 @@ class Deferrer : WalkBlocks {
   }
 
   void rare(const Inst* branch, Value* any) {
-    Inst* wanted = b_.if_(b_.binary(Op::ne, any, b_.integer(Type::u32, 0)));
-    Region* around = b_.region();
-    b_.at_end(wanted->region(1)).yield();
-    b_.at_end(wanted->region(0));
-    each(0, {}, [&](std::span<Value>) {
-      Inst* mine = b_.if_(need(branch->operand(0)));
-      Region* lane = b_.region();
-      b_.at_end(mine->region(1)).yield();
-      b_.at_end(mine->region(0));
-      const Region* region = branch->region(0);
-      for (const Inst* inst = region->first; inst != region->last; inst = inst->next) copy(inst);
-      for (size_t k = 0; k < branch->results.size(); k++)
-        b_.put(slots_.at(branch->result(k)), lane_, need(region->last->operand(k)));
-      b_.yield();
-      b_.at_end(lane);
-      return std::vector<Value*>();
+    where(b_.binary(Op::ne, any, b_.integer(Type::u32, 0)), [&] {
+      each(0, {}, [&](std::span<Value>) {
+        where(need(branch->operand(0)), [&] { take(branch, 0); });
+        return std::vector<Value*>();
+      });
     });
-    b_.yield();
-    b_.at_end(around);
+  }
+
+  /// One region of a branch in the part being made; its results are kept.
+  void take(const Inst* branch, size_t which) {
+    const Region* region = branch->region(which);
+    copy_all(region);
+    for (size_t k = 0; k < branch->results.size(); k++)
+      b_.put(slots_.at(branch->result(k)), lane_, need(region->last->operand(k)));
   }
 
   /// What is behind the last branch; carries what the walk carries.
@@ -168,13 +156,7 @@ class Deferrer : WalkBlocks {
 
 void defer_rare_branches(Kernel& kernel, const TargetTraits& target) {
   if (target.lanes == 0) return;
-  for (Task& task : kernel.tasks) {
-    std::vector<Inst*> walks;
-    walk(task.body, [&](Inst* inst) {
-      if (inst->is(Op::loop) && inst->kind == parallel_walk) walks.push_back(inst);
-    });
-    for (Inst* inst : walks) Deferrer(kernel, inst, target.lanes).run();
-  }
+  for (Inst* walk : walks_of(kernel)) Deferrer(kernel, walk, target.lanes).run();
 }
 
 }  // namespace quern::ir

@@ -141,7 +141,7 @@ class Interleaver : WalkBlocks {
       map_[round->arg(0)] = loop->region(0)->arg(0);
       for (size_t k = 0; k < carried_.size(); k++)
         map_[round->arg(k + 1)] = b_.get(carried_[k], lane_);
-      for (const Inst* inst = round->first; inst != round->last; inst = inst->next) copy(inst);
+      copy_all(round);
       put_carried(round->last, 0);
     });
     b_.yield();
@@ -169,13 +169,7 @@ class Interleaver : WalkBlocks {
 
 void interleave_walks(Kernel& kernel, const TargetTraits& target) {
   if (target.lanes == 0) return;
-  for (Task& task : kernel.tasks) {
-    std::vector<Inst*> walks;
-    walk(task.body, [&](Inst* inst) {
-      if (inst->is(Op::loop) && inst->kind == parallel_walk) walks.push_back(inst);
-    });
-    for (Inst* inst : walks) Interleaver(kernel, inst, target.lanes).run();
-  }
+  for (Inst* walk : walks_of(kernel)) Interleaver(kernel, walk, target.lanes).run();
 }
 
 }  // namespace quern::ir

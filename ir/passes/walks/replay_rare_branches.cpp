@@ -1,5 +1,6 @@
 #include "ir/passes/walks/replay_rare_branches.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "ir/analysis/effects.h"
@@ -9,8 +10,6 @@
 namespace quern::ir {
 
 namespace {
-
-bool is_rare(const Inst* inst) { return inst->is(Op::if_) && inst->kind == rarely; }
 
 class Replay : WalkBlocks {
  public:
@@ -25,14 +24,8 @@ class Replay : WalkBlocks {
     if (branches_.empty() || !has_form() || !may_be_repeated() || !keeps_its_places()) return;
     b_.before(walk_).at(walk_->loc);
     begin_blocks();
-    Value* any = usual();
-    Inst* again = b_.if_(any);
-    Region* around = b_.region();
-    b_.at_end(again->region(1)).yield();
-    b_.at_end(again->region(0));
-    rare();
+    where(usual(), [&] { rare(); });
     b_.yield();
-    b_.at_end(around).yield();
     walk_->erase();
   }
 
@@ -41,10 +34,7 @@ class Replay : WalkBlocks {
     if (!walk_->results.empty() || !is_constant(walk_->operand(2), 1)) return false;
     for (const Inst* inst : *body_)
       if (inst->is(Op::slot)) return false;
-    for (const Inst* branch : branches_)
-      for (const Inst* inst : *branch->region(1))
-        if (inst != branch->region(1)->last && !is_pure(inst->op)) return false;
-    return true;
+    return std::ranges::all_of(branches_, is_usually_pure);
   }
 
   /// Does an iteration do the same when it runs a second time? Fields of class 0 may be any.
@@ -87,7 +77,7 @@ class Replay : WalkBlocks {
   /// The pure region of a branch in its place, in the part being made.
   void take_usual(const Inst* branch) {
     const Region* region = branch->region(1);
-    for (const Inst* inst = region->first; inst != region->last; inst = inst->next) copy(inst);
+    copy_all(region);
     for (size_t k = 0; k < branch->results.size(); k++)
       map_[branch->result(k)] = need(region->last->operand(k));
   }
@@ -104,13 +94,7 @@ class Replay : WalkBlocks {
 
   void rare() {
     each(0, {}, [&](std::span<Value>) {
-      Inst* mine = b_.if_(wants_rare());
-      Region* lane = b_.region();
-      b_.at_end(mine->region(1)).yield();
-      b_.at_end(mine->region(0));
-      for (const Inst* inst = body_->first; inst != body_->last; inst = inst->next) copy(inst);
-      b_.yield();
-      b_.at_end(lane);
+      where(wants_rare(), [&] { copy_all(body_); });
       return std::vector<Value*>();
     });
   }
@@ -123,13 +107,7 @@ class Replay : WalkBlocks {
 
 void replay_rare_branches(Kernel& kernel, const TargetTraits& target) {
   if (target.lanes == 0) return;
-  for (Task& task : kernel.tasks) {
-    std::vector<Inst*> walks;
-    walk(task.body, [&](Inst* inst) {
-      if (inst->is(Op::loop) && inst->kind == parallel_walk) walks.push_back(inst);
-    });
-    for (Inst* inst : walks) Replay(kernel, inst, target.lanes).run();
-  }
+  for (Inst* walk : walks_of(kernel)) Replay(kernel, walk, target.lanes).run();
 }
 
 }  // namespace quern::ir

@@ -7,8 +7,8 @@
 
 #include "ir/analysis/effects.h"
 #include "ir/analysis/facts.h"
+#include "ir/passes/walks/walk_blocks.h"
 #include "quern/ir/abi.h"
-#include "quern/ir/builder.h"
 
 namespace quern::ir {
 
@@ -415,14 +415,9 @@ bool reports(const Places& writes) {
 void split_walks(Kernel& kernel, const TargetTraits& target) {
   if (target.lanes == 0) return;
   Effects effects(kernel);
-  for (Task& task : kernel.tasks) {
-    std::vector<Inst*> walks;
-    walk(task.body, [&](Inst* inst) {
-      if (!inst->is(Op::loop) || inst->kind != parallel_walk) return;
-      if (!reports(effects.of(inst).writes)) walks.push_back(inst);
-    });
-    for (Inst* inst : walks) Splitter(kernel, inst).run();
-  }
+  std::vector<Inst*> walks = walks_of(kernel);
+  std::erase_if(walks, [&](Inst* walk) { return reports(effects.of(walk).writes); });
+  for (Inst* walk : walks) Splitter(kernel, walk).run();
 }
 
 }  // namespace quern::ir

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "quern/ir/builder.h"
+#include "ir/passes/walks/walk_blocks.h"
 
 namespace quern::ir {
 
@@ -58,12 +58,7 @@ void version(Kernel& kernel, Inst* loop) {
 
 void version_walks(Kernel& kernel) {
   if (!kernel.modes.checked) return;
-  std::vector<Inst*> loops;
-  for (Task& task : kernel.tasks)
-    walk(task.body, [&](Inst* inst) {
-      if (inst->is(Op::loop) && inst->kind == parallel_walk) loops.push_back(inst);
-    });
-  for (Inst* loop : loops) version(kernel, loop);
+  for (Inst* loop : walks_of(kernel)) version(kernel, loop);
 }
 
 }  // namespace quern::ir

@@ -2,6 +2,22 @@
 
 namespace quern::ir {
 
+std::vector<Inst*> walks_of(const Kernel& kernel) {
+  std::vector<Inst*> walks;
+  for (const Task& task : kernel.tasks)
+    walk(task.body, [&](Inst* inst) {
+      if (inst->is(Op::loop) && inst->kind == parallel_walk) walks.push_back(inst);
+    });
+  return walks;
+}
+
+bool WalkBlocks::is_usually_pure(const Inst* branch) {
+  const Region* usual = branch->region(1);
+  for (const Inst* inst : *usual)
+    if (inst != usual->last && !is_pure(inst->op)) return false;
+  return true;
+}
+
 void WalkBlocks::outer_operands(const Inst* inst, const std::function<void(Value*)>& use) {
   for (const Use& u : inst->operands) use(u.value);
   for (Region* region : inst->regions)
@@ -59,6 +75,16 @@ std::vector<Value*> WalkBlocks::each(uint8_t kind, std::span<Value* const> init,
   return last;
 }
 
+void WalkBlocks::where(Value* condition, const std::function<void()>& fill) {
+  Inst* branch = b_.if_(condition);
+  Region* around = b_.region();
+  b_.at_end(branch->region(1)).yield();
+  b_.at_end(branch->region(0));
+  fill();
+  b_.yield();
+  b_.at_end(around);
+}
+
 Value* WalkBlocks::need(Value* v) {
   auto found = map_.find(v);
   if (found != map_.end()) return found->second;
@@ -72,6 +98,10 @@ Value* WalkBlocks::need(Value* v) {
 void WalkBlocks::copy(const Inst* inst) {
   outer_operands(inst, [&](Value* v) { need(v); });
   clone_inst(b_, inst, map_);
+}
+
+void WalkBlocks::copy_all(const Region* region) {
+  for (const Inst* inst = region->first; inst != region->last; inst = inst->next) copy(inst);
 }
 
 }  // namespace quern::ir

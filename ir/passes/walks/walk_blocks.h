@@ -12,6 +12,9 @@
 
 namespace quern::ir {
 
+/// The loops of all tasks that walk iterations of a parallel loop (kind parallel_walk).
+std::vector<Inst*> walks_of(const Kernel& kernel);
+
 class WalkBlocks {
  protected:
   WalkBlocks(Kernel& kernel, Inst* walk, int64_t lanes)
@@ -23,6 +26,10 @@ class WalkBlocks {
   bool is_shared(const Value* v) const {
     return !encloses(body_, v->inst ? v->inst->parent : v->region);
   }
+
+  static bool is_rare(const Inst* inst) { return inst->is(Op::if_) && inst->kind == rarely; }
+  /// Is what is usually done in place of a rare branch pure?
+  static bool is_usually_pure(const Inst* branch);
 
   /// Calls `use` for each value from outside that the instruction or its regions use.
   static void outer_operands(const Inst* inst, const std::function<void(Value*)>& use);
@@ -38,10 +45,16 @@ class WalkBlocks {
   using Fill = std::function<std::vector<Value*>(std::span<Value> carried)>;
   std::vector<Value*> each(uint8_t kind, std::span<Value* const> init, const Fill& fill);
 
+  /// An `if` with nothing in its other region; `fill` makes the one. The builder stands behind it
+  /// afterwards.
+  void where(Value* condition, const std::function<void()>& fill);
+
   /// The value in the part being made; kept ones are read, others made again.
   Value* need(Value* v);
   /// Repeats the instruction in the part being made.
   void copy(const Inst* inst);
+  /// The same of all instructions of a region but its terminator.
+  void copy_all(const Region* region);
 
   Builder b_;
   Inst* walk_;
