@@ -26,7 +26,7 @@ void fails_at(int line, const F& f) {
   } catch (const Error& e) {
     INFO(e.what());
     std::string file = e.loc().file, text = e.message();
-    CHECK(file.find("test_places.cpp") != std::string::npos);
+    CHECK(file.find("errors/places.cpp") != std::string::npos);
     CHECK(e.loc().line == line);
     CHECK(text.find("include/quern") == std::string::npos);
     return;
@@ -42,7 +42,7 @@ void lies_here(const F& f) {
   quern::ir::walk(kernel->body, [&](quern::ir::Inst* inst) {
     found++;
     INFO(int(inst->op) << " at " << inst->loc.file << ":" << inst->loc.line);
-    CHECK(std::string(inst->loc.file).find("test_places.cpp") != std::string::npos);
+    CHECK(std::string(inst->loc.file).find("errors/places.cpp") != std::string::npos);
   });
   CHECK(found > 0);
 }
@@ -118,8 +118,8 @@ TEST_CASE("a kernel's parameters lie where its lambda begins, not where it ends"
     text = e.message();
   }
   INFO(text);
-  CHECK((text.find("test_places.cpp:" + std::to_string(begin) + ")") != std::string::npos ||
-         text.find("test_places.cpp:" + std::to_string(begin - 1) + ")") != std::string::npos));
+  CHECK((text.find("errors/places.cpp:" + std::to_string(begin) + ")") != std::string::npos ||
+         text.find("errors/places.cpp:" + std::to_string(begin - 1) + ")") != std::string::npos));
 }
 
 TEST_CASE("what library functions record lies on the line of their call") {

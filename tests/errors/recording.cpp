@@ -23,7 +23,7 @@ void fails(int line, const std::string& text, const F& f) {
     INFO(e.what() << "\nexpected " << line << ": " << text);
     CHECK(e.message().find(text) != std::string::npos);
     std::string file = e.loc().file;
-    CHECK(file.find("test_recording.cpp") != std::string::npos);
+    CHECK(file.find("errors/recording.cpp") != std::string::npos);
     CHECK(std::string(e.what()).rfind(file + ":" + std::to_string(line) + ": ", 0) == 0);
     return;
   }
@@ -233,7 +233,7 @@ TEST_CASE("texts, axes, shapes") {
 }
 
 TEST_CASE("a function cannot call itself") {
-  auto at = [](int line) { return "test_recording.cpp:" + std::to_string(line); };
+  auto at = [](int line) { return "errors/recording.cpp:" + std::to_string(line); };
   fails(__LINE__ + 1, "a function cannot call itself", [](F32 a) {
     Func<F32(F32)> f = [&](F32 x) { return f(x - 1); };
     (void)f(a);

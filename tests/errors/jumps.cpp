@@ -20,7 +20,7 @@ std::string message(int line, const F& f) {
   try {
     quern::test::record(f);
   } catch (const Error& e) {
-    CHECK(std::string(e.loc().file).find("test_jumps.cpp") != std::string::npos);
+    CHECK(std::string(e.loc().file).find("errors/jumps.cpp") != std::string::npos);
     CHECK(e.loc().line == line);
     return e.message();
   }

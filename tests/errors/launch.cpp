@@ -23,14 +23,14 @@ void fails(int line, const std::string& text, const F& f) {
   } catch (const qn::Error& e) {
     INFO(e.what() << "\nexpected " << line << ": " << text);
     CHECK(e.message().find(text) != std::string::npos);
-    CHECK(std::string(e.loc().file).find("test_launch.cpp") != std::string::npos);
+    CHECK(std::string(e.loc().file).find("errors/launch.cpp") != std::string::npos);
     CHECK(e.loc().line == line);
     return;
   }
   FAIL("no error: " << text);
 }
 
-std::string line_text(int line) { return "test_launch.cpp:" + std::to_string(line); }
+std::string line_text(int line) { return "errors/launch.cpp:" + std::to_string(line); }
 
 }  // namespace
 
