@@ -63,12 +63,14 @@ class Run {
     // What does not run may have any size: it wants neither memory nor an error.
     if (guard_ && extent.total >= read_guard_from && !read_condition(guard_)) return;
     if (!extent.fits) throw Error(task.loc, "a parallel loop of more than 2^63 iterations");
+    note_rows(task, extent);
+    make_buffers(index, extent.total);
     if (task.kind == Task::serial)
       add(index, Serial{reduced_});
     else if (extent.total == 0)
-      reduced_ = reduced_iterations_ = 0;
+      return;
     else if (task.walk == Task::chunked)
-      add_chunked(index, task, extent);
+      add(index, chunked(task, extent));
     else
       add_elements(index, task, extent);
   }
@@ -111,8 +113,7 @@ class Run {
     Extent e;
     if (!task.domain) return e;
     int64_t bounds[16];
-    const std::byte* cells = task.domain->reads_frame ? frame() : nullptr;
-    task.domain->evaluate(block_.args(), cells, bounds);
+    evaluate(*task.domain, bounds);
     size_t axes = task.domain->results.size() / 2;
     for (size_t k = 0; k < axes; k++)
       if (bounds[2 * k + 1] <= bounds[2 * k]) return {0, 0, {}, true};
@@ -131,7 +132,7 @@ class Run {
     return task.reductions == 0 ? grain : std::max(grain, total / most_partials + 1);
   }
 
-  void add_chunked(uint32_t index, const Image::Task& task, const Extent& extent) {
+  Chunked chunked(const Image::Task& task, const Extent& extent) {
     const uint64_t total = extent.total, row = extent.row;
     Chunked work{.iterations = total, .grain = task.grain};
     if (__builtin_mul_overflow(total, task.operations, &work.operations))
@@ -148,8 +149,7 @@ class Run {
       if (uint64_t block = task.block_size) grain = (grain + block - 1) / block * block;
       work.grain = grain;
     }
-    if (task.reductions) note_reduction(work.chunks(), task);
-    add(index, work);
+    return work;
   }
 
   void add_elements(uint32_t index, const Image::Task& task, const Extent& extent) {
@@ -157,10 +157,6 @@ class Run {
     const bool wide = task.walk == Task::element && abi::is_wide(extent.total);
     if (!wide)
       work.reciprocals = abi::reciprocals(task.innermost, std::span(extent.axes).first(task.rank));
-    if (task.lanes) {
-      reduced_iterations_ = extent.total;
-      note_reduction(abi::total_rows(extent.total), task);
-    }
     add(index, work, wide ? loaded_.wide() : *loaded_.executable);
   }
 
@@ -171,20 +167,51 @@ class Run {
     commands_.push_back(Launch{&executable, task, work, args, guard_});
   }
 
-  /// The task's partial values need room, and the task that combines them needs to know how many.
-  void note_reduction(uint64_t rows, const Image::Task& task) {
-    reduced_ = rows;
+  /// For the task that combines the rows of partial values that this one leaves.
+  void note_rows(const Image::Task& task, const Extent& extent) {
+    if (task.lanes) {
+      reduced_iterations_ = extent.total;
+      reduced_ = abi::total_rows(extent.total);
+    } else if (task.reductions && task.walk == Task::chunked) {
+      reduced_ = extent.total == 0 ? 0 : chunked(task, extent).chunks();
+    }
+  }
+
+  void make_buffers(uint32_t task, uint64_t iterations) {
+    const std::vector<Image::Buffer>& buffers = loaded_.image->buffers;
+    for (size_t k = 0; k < buffers.size(); k++)
+      if (buffers[k].task == task) make_room(k, elements_of(buffers[k], iterations));
+  }
+
+  uint64_t elements_of(const Image::Buffer& buffer, uint64_t iterations) {
+    if (buffer.size == Image::Buffer::rows) return reduced_;
+    if (buffer.size == Image::Buffer::iterations) return iterations;
+    int64_t count = 0;
+    evaluate(buffer.count, {&count, 1});
+    return uint64_t(std::max<int64_t>(0, count));
+  }
+
+  void make_room(size_t number, uint64_t elements) {
+    const Image::Buffer& buffer = loaded_.image->buffers[number];
+    const abi::Place& place = loaded_.image->layout.places[buffer.binding];
+    Block::Buffer& held = block_.buffers[number];
+    if (held.elements != elements) set_argument(place.extent(0), held.elements = elements);
     uint64_t bytes = 0;
-    if (__builtin_mul_overflow(rows, task.reductions * uint64_t(8), &bytes)) bytes = 1ull << 62;
-    if (bytes <= block_.scratch_bytes) return;
-    flush();  // what uses the scratch so far comes before its release
-    if (block_.scratch) loaded_.device->release({&block_.scratch, 1});
-    block_.scratch = 0;
-    block_.scratch_bytes = 0;
-    block_.scratch = loaded_.device->allocate(bytes, "the partial values of a reduction", task.loc,
-                                              Device::Contents::any);
-    block_.scratch_bytes = bytes;
-    set_argument(abi::scratch_address, block_.scratch);
+    if (__builtin_mul_overflow(elements, uint64_t(8) * buffer.components, &bytes))
+      bytes = 1ull << 62;
+    if (bytes <= held.bytes) return;
+    flush();  // what uses the buffer so far comes before its release
+    if (held.address) loaded_.device->release({&held.address, 1});
+    held.address = held.bytes = 0;
+    held.address = loaded_.device->allocate(bytes, "the " + buffer.name + " of a loop", buffer.loc,
+                                            Device::Contents::any);
+    held.bytes = bytes;
+    for (uint32_t c = 0; c < buffer.components; c++)
+      set_argument(place.base(c), held.address + 8 * c);
+  }
+
+  void evaluate(const HostExpression& expression, std::span<int64_t> out) {
+    expression.evaluate(block_.args(), expression.reads_frame ? frame() : nullptr, out);
   }
 
   /// For the tasks launched from now on, while those before may still run.
@@ -211,14 +238,21 @@ class Run {
 void execute(Loaded& kernel, Block& block, LaunchRecord& launch) {
   Device& device = *kernel.device;
   std::byte* args = block.args();
-  abi::Writer(kernel.image->layout, args)
-      .head({.frame = kernel.frame(block),
-             .scratch = block.scratch,
-             .error = device.error_record(),
-             .print = device.print_ring(),
-             .random_seed = launch.seed,
-             .launch_number = launch.number,
-             .random_launch = launch.since_seed});
+  abi::Writer writer(kernel.image->layout, args);
+  writer.head({.frame = kernel.frame(block),
+               .error = device.error_record(),
+               .print = device.print_ring(),
+               .random_seed = launch.seed,
+               .launch_number = launch.number,
+               .random_launch = launch.since_seed});
+  for (size_t k = 0; k < block.buffers.size(); k++) {
+    const Image::Buffer& buffer = kernel.image->buffers[k];
+    const Block::Buffer& held = block.buffers[k];
+    const int64_t stride = 8 * int64_t(buffer.components), extent = int64_t(held.elements);
+    for (uint32_t c = 0; c < buffer.components; c++)
+      writer.component(buffer.binding, c, held.address + 8 * c, {&stride, 1});
+    writer.axes(buffer.binding, {&extent, 1});
+  }
   std::memset(args + kernel.frame_offset, 0, kernel.block_bytes - kernel.frame_offset);
   if (!kernel.image->takes_value && !block.host)
     device.driver().upload(block.memory, block.staging);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char magic[8] = {'Q', 'U', 'E', 'R', 'N', 'I', 'M', 'G'};
 /// Of the format below. What launches and code agree on has a version of its own, abi::version.
-constexpr uint32_t format_version = 2;
+constexpr uint32_t format_version = 3;
 constexpr size_t head_bytes = sizeof magic + 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
 /// Cells are numbered in 16 bits.
 constexpr uint32_t most_frame_bytes = 8 << 16;
@@ -110,6 +110,13 @@ void archive(Archive& a, HostExpression::Source& source) {
 }
 
 template <class Archive>
+void archive(Archive& a, Image::Buffer::Size& size) {
+  using Buffer = Image::Buffer;
+  static constexpr Buffer::Size list[] = {Buffer::rows, Buffer::iterations, Buffer::counted};
+  listed(a, size, list);
+}
+
+template <class Archive>
 void archive(Archive& a, HostExpression& e) {
   each(a, e.steps, [&](HostExpression::Step& s) {
     archive(a, s.source);
@@ -139,6 +146,17 @@ void archive(Archive& a, Image::Parameter& p) {
     a(n.axis);
     a(n.loc);
   });
+}
+
+template <class Archive>
+void archive(Archive& a, Image::Buffer& b) {
+  a(b.binding);
+  a(b.task);
+  archive(a, b.size);
+  archive(a, b.count);
+  a(b.components);
+  a(b.name);
+  a(b.loc);
 }
 
 template <class Archive>
@@ -228,6 +246,7 @@ void archive(Archive& a, Image& i) {
   a(i.takes_value);
   a(i.frame_bytes);
   each(a, i.results, [&](Type& t) { archive(a, t); });
+  each(a, i.buffers, [&](Image::Buffer& b) { archive(a, b); });
   each(a, i.tasks, [&](Image::Task& t) { archive(a, t); });
   archive(a, i.schedule);
   each(a, i.sites, [&](Site& s) {
@@ -275,14 +294,25 @@ bool is_consistent(const Step& s, const Image& image) {
   return s.body.size() == 2 && std::ranges::all_of(s.body, is_launch);
 }
 
-/// Where a binding's entries end. The same sums as those of abi::Place, in 64 bits.
+/// Where the entries of something with elements end. The same sums as those of abi::Place, in 64
+/// bits.
+bool holds_elements(const abi::Place& place, uint64_t rank, uint64_t components, uint64_t bytes) {
+  return place.offset % 8 == 0 && place.rank == rank && place.extents % 8 == 0 &&
+         place.firsts % 8 == 0 && place.offset + components * 8 * (1 + rank) <= bytes &&
+         place.extents + 8 * rank <= bytes && place.firsts + 16 * rank <= bytes;
+}
+
 bool is_consistent(const abi::Place& place, const Image::Parameter& p, uint64_t bytes) {
-  if (place.offset % 8) return false;
-  if (!p.is_field) return place.offset + uint64_t(8) <= bytes;
-  const uint64_t rank = p.rank, components = p.components.size();
-  return place.rank == p.rank && place.extents % 8 == 0 && place.firsts % 8 == 0 &&
-         place.offset + components * 8 * (1 + rank) <= bytes && place.extents + 8 * rank <= bytes &&
-         place.firsts + 16 * rank <= bytes;
+  if (p.is_field) return holds_elements(place, p.rank, p.components.size(), bytes);
+  return place.offset % 8 == 0 && place.offset + uint64_t(8) <= bytes;
+}
+
+bool is_consistent(const Image::Buffer& b, const Image& image) {
+  return b.binding < image.layout.places.size() && b.binding >= image.parameters.size() &&
+         holds_elements(image.layout.places[b.binding], 1, b.components, image.layout.bytes) &&
+         b.components > 0 && b.task < image.tasks.size() &&
+         b.count.results.size() == (b.size == Image::Buffer::counted) &&
+         is_consistent(b.count, image);
 }
 
 bool is_consistent(const Image& i) {
@@ -290,6 +320,7 @@ bool is_consistent(const Image& i) {
   uint64_t entries = 0;
   for (const Image::Parameter& p : i.parameters)
     entries += p.is_field ? p.components.size() * (1 + p.rank) + 3 * p.rank : 1;
+  for (const Image::Buffer& b : i.buffers) entries += 2 * uint64_t(b.components) + 3;
   if (i.layout.bytes != abi::head_bytes + 8 * entries ||
       i.layout.places.size() < i.parameters.size() || i.frame_bytes > most_frame_bytes ||
       i.layout.bytes % 8 || i.results.size() * 8 > i.frame_bytes || i.frame_bytes % 8)
@@ -305,7 +336,7 @@ bool is_consistent(const Image& i) {
   const auto all_good = [&](const auto& list) {
     return std::ranges::all_of(list, [&](const auto& one) { return is_consistent(one, i); });
   };
-  bool good = all_good(i.tasks);
+  bool good = all_good(i.buffers) && all_good(i.tasks);
   for_each_step(i.schedule, [&](const Step& s) { good &= is_consistent(s, i); });
   return good;
 }

@@ -33,7 +33,8 @@ Loaded::~Loaded() {
   std::vector<Address> memory;
   for (auto& block : free_) {
     if (block->memory) memory.push_back(block->memory);
-    if (block->scratch) memory.push_back(block->scratch);
+    for (const Block::Buffer& buffer : block->buffers)
+      if (buffer.address) memory.push_back(buffer.address);
   }
   if (!memory.empty()) device->release(memory);
 }
@@ -65,6 +66,7 @@ std::unique_ptr<Block> Loaded::take_free() {
 std::unique_ptr<Block> Loaded::make_block() {
   auto block = std::make_unique<Block>();
   block->loaded = this;
+  block->buffers.resize(image->buffers.size());
   const uint32_t bytes = image->takes_value ? block_bytes - frame_offset : block_bytes;
   if (bytes)
     block->memory = device->allocate(bytes, "a launch's argument block", {}, Device::Contents::any);

@@ -7,14 +7,18 @@
 namespace quern::runtime {
 
 /// Memory of one launch: argument block and frame (one allocation; where tasks take the
-/// block by value only the frame), and scratch that grows.
+/// block by value only the frame), and the kernel's buffers, which grow.
 struct Block {
   Loaded* loaded = nullptr;
   Address memory = 0;              ///< 0 where there is nothing to hold
   std::byte* host = nullptr;       ///< the host's view of `memory`, or null
   std::vector<std::byte> staging;  ///< argument block and frame where the host has no view
-  Address scratch = 0;
-  uint64_t scratch_bytes = 0;
+  struct Buffer {
+    Address address = 0;
+    uint64_t bytes = 0;     ///< there are
+    uint64_t elements = 0;  ///< as the argument block says
+  };
+  std::vector<Buffer> buffers;  ///< in the order of Image::buffers
   Ticket last = 0;
 
   std::byte* args() { return host ? host : staging.data(); }

@@ -1,6 +1,7 @@
 #include "backends/interpreter/interpreter.h"
 
 #include <algorithm>
+#include <map>
 
 #include "backends/interpreter/machine.h"
 #include "backends/interpreter/memory.h"
@@ -16,8 +17,9 @@ namespace {
 /// Runs the schedule of a kernel that has one.
 class Schedule {
  public:
-  Schedule(const Kernel& kernel, const Options& options, Machine& machine, std::byte* args)
-      : kernel_(kernel), options_(options), machine_(machine), args_(args) {}
+  Schedule(const Kernel& kernel, const Options& options, Machine& machine,
+           const abi::Layout& layout, std::byte* args)
+      : kernel_(kernel), options_(options), machine_(machine), layout_(layout), args_(args) {}
 
   // ---- for run_schedule
 
@@ -30,6 +32,8 @@ class Schedule {
   void launch(uint32_t number) {
     const Task& task = kernel_.tasks[number];
     const Domain domain = machine_.begin_task(number);
+    if (const auto rows = rows_of(task, domain.total)) reduced_ = *rows;
+    make_buffers(number, domain.total);
     if (task.kind == Task::serial || task.walk == Task::unlowered) {
       Part whole;
       whole.end = reduced_;
@@ -37,9 +41,8 @@ class Schedule {
     } else if (task.walk == Task::chunked) {
       chunks(task, domain);
     } else if (task.lanes && kernel_.level < Level::lowered) {
-      lanes(task, domain);
+      lanes(domain);
     } else {
-      if (task.lanes) prepare_scratch(abi::total_rows(domain.total), task);
       elements(task, domain.total, abi::reciprocals(task.innermost, domain.extent));
     }
     reduced_iterations_ = domain.total;
@@ -66,8 +69,7 @@ class Schedule {
   }
 
   /// Before lower_loops the body of a task with lanes is that of one lane.
-  void lanes(const Task& task, const Domain& domain) {
-    prepare_scratch(abi::total_rows(domain.total), task);
+  void lanes(const Domain& domain) {
     const uint64_t count = abi::lanes(domain.total);
     Order order(count, options_.seed);
     for (uint64_t k = 0; k < count; k++) {
@@ -82,16 +84,48 @@ class Schedule {
     }
   }
 
-  void prepare_scratch(uint64_t rows, const Task& task) {
-    reduced_ = rows;
-    scratch_.assign(rows * task.reductions.size(), 0xa5a5a5a5a5a5a5a5);
-    write_at<uint64_t>(args_, abi::scratch_address, reinterpret_cast<Bits>(scratch_.data()));
+  uint64_t grain_of(const Task& task) const { return task.grain ? task.grain : options_.grain; }
+
+  /// Of partial values, where the task leaves them.
+  std::optional<uint64_t> rows_of(const Task& task, uint64_t iterations) const {
+    if (task.reductions.empty() || task.walk == Task::unlowered) return std::nullopt;
+    if (task.walk == Task::chunked) return (iterations + grain_of(task) - 1) / grain_of(task);
+    if (task.lanes) return abi::total_rows(iterations);
+    return std::nullopt;
+  }
+
+  uint64_t elements_of(const BufferSize& size, uint64_t iterations) const {
+    switch (size.rule) {
+      case BufferSize::rows: return reduced_;
+      case BufferSize::iterations: return iterations;
+      case BufferSize::constant: return size.number;
+      case BufferSize::cell: {
+        const Type type = kernel_.frame[size.number];
+        const Bits bits = read_memory(type, machine_.launch().cell_address(size.number));
+        return is_signed(type) ? uint64_t(std::max<int64_t>(0, to_signed(bits, type))) : bits;
+      }
+    }
+    return 0;
+  }
+
+  void make_buffers(uint32_t task, uint64_t iterations) {
+    for (uint32_t k = 0; k < kernel_.bindings.size(); k++) {
+      const Binding& b = kernel_.bindings[k];
+      if (b.kind != Binding::buffer || b.size.task != task) continue;
+      const uint64_t elements = elements_of(b.size, iterations);
+      std::vector<uint64_t>& memory = buffers_[k];
+      memory.assign(elements * b.components.size(), 0xa5a5a5a5a5a5a5a5);
+      const int64_t stride = b.layout.step, extent = int64_t(elements);
+      abi::Writer writer(layout_, args_);
+      for (uint32_t c = 0; c < b.components.size(); c++)
+        writer.component(k, c, reinterpret_cast<Bits>(memory.data() + c), {&stride, 1});
+      writer.axes(k, {&extent, 1});
+    }
   }
 
   void chunks(const Task& task, const Domain& domain) {
-    uint64_t grain = task.grain ? task.grain : options_.grain;
-    uint64_t count = (domain.total + grain - 1) / grain;
-    if (!task.reductions.empty()) prepare_scratch(count, task);
+    const uint64_t grain = grain_of(task);
+    const uint64_t count = (domain.total + grain - 1) / grain;
     Order order(count, options_.seed);
     for (uint64_t k = 0; k < count; k++) {
       Part part;
@@ -106,8 +140,9 @@ class Schedule {
   const Kernel& kernel_;
   const Options& options_;
   Machine& machine_;
+  const abi::Layout& layout_;
   std::byte* args_;
-  std::vector<uint64_t> scratch_;
+  std::map<uint32_t, std::vector<uint64_t>> buffers_;  ///< by binding
   // Of the task with reductions launched last:
   uint64_t reduced_ = 0;  ///< chunks, or rows of partial values where it has lanes
   uint64_t reduced_iterations_ = 0;
@@ -115,15 +150,18 @@ class Schedule {
 
 }  // namespace
 
-void run(const Kernel& kernel, std::byte* args, const Options& options, Report& report) {
+void run(const Kernel& kernel, const std::byte* passed, const Options& options, Report& report) {
   Code code(kernel);
   std::vector<Bits> frame(std::max(kernel.frame.size(), kernel.results.size()) + 1);
   auto ring = std::make_unique_for_overwrite<abi::PrintRing>();
   ring->next = 0;
   report = {};
+  const abi::Layout layout = abi::layout(kernel);
+  std::vector<std::byte> block(layout.bytes);
+  std::copy_n(passed, abi::passed_bytes(kernel, layout), block.data());
+  std::byte* args = block.data();
   abi::Head head = read_at<abi::Head>(args, 0);
   head.frame = reinterpret_cast<Bits>(frame.data());
-  head.scratch = 0;
   head.error = reinterpret_cast<Bits>(&report.error);
   head.print = reinterpret_cast<Bits>(ring.get());
   write_at(args, 0, head);
@@ -133,7 +171,7 @@ void run(const Kernel& kernel, std::byte* args, const Options& options, Report& 
     if (kernel.level < Level::split) {
       report.results = machine.body();
     } else {
-      Schedule runner(kernel, options, machine, args);
+      Schedule runner(kernel, options, machine, layout, args);
       run_schedule(kernel.schedule, runner);
     }
   } catch (const OutOfSteps&) {

@@ -47,10 +47,10 @@ struct Report {
   uint64_t steps = 0;                       ///< instructions run, counted where max_steps is given
 };
 
-/// Runs a whole kernel. `args` is its argument block, bindings filled in; of the head only seed and
-/// launch number are the caller's: frame, scratch, error record and print ring are made for the run
-/// and end up in the report.
-void run(const ir::Kernel& kernel, std::byte* args, const Options& options, Report& report);
+/// Runs a whole kernel. `passed` is its argument block up to the buffers (abi::passed_bytes); of the
+/// head only seed and launch number are the caller's: frame, buffers, error record and print ring
+/// are made for the run and end up in the report.
+void run(const ir::Kernel& kernel, const std::byte* passed, const Options& options, Report& report);
 
 /// A kernel at level `split`, its tasks not walked, made ready to run task by task.
 class Tasks {

@@ -25,7 +25,7 @@ bool has_atomics(const ir::Kernel& kernel, const ir::Region* region) {
 bool combines(const ir::Region* region) {
   bool found = false;
   ir::walk(const_cast<ir::Region*>(region), [&](const ir::Inst* inst) {
-    found |= inst->is(Op::read) && inst->imm == ir::abi::scratch_class;
+    found |= inst->is(Op::read) && inst->imm >= ir::abi::first_buffer_class;
   });
   return found;
 }

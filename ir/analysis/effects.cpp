@@ -67,7 +67,10 @@ Touched Effects::of(const Region* region) {
 bool Effects::may_overlap(uint32_t binding, uint32_t other) const {
   if (binding == other) return true;
   const Binding &x = kernel_.bindings[binding], &y = kernel_.bindings[other];
-  if (x.kind == Binding::frame || y.kind == Binding::frame) return false;
+  auto is_own = [](const Binding& b) {
+    return b.kind == Binding::frame || b.kind == Binding::buffer;
+  };
+  if (is_own(x) || is_own(y)) return false;
   return !x.alias_class || !y.alias_class || x.alias_class == y.alias_class;
 }
 

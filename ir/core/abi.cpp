@@ -13,28 +13,75 @@ bool takes_value(const Kernel& kernel, const TargetTraits& target) {
 
 namespace abi {
 
-Layout layout(const Kernel& kernel) {
-  Layout out;
+namespace {
+
+/// Places the entries of bindings one after another.
+struct Placing {
+  const Kernel& kernel;
+  Layout& out;
   uint32_t at = head_bytes;
-  for (const Binding& b : kernel.bindings) {
-    Place place;
+
+  void values(size_t k) {
+    const Binding& b = kernel.bindings[k];
+    Place& place = out.places[k];
     place.offset = at;
     place.rank = b.rank;
     if (b.kind == Binding::scalar) at += 8;
-    if (b.kind == Binding::field) {
-      at += uint32_t(b.components.size()) * 8 * (1 + b.rank);
-      place.extents = at;
-      at += 8 * b.rank;
-    }
-    out.places.push_back(place);
+    if (!b.has_elements()) return;
+    at += uint32_t(b.components.size()) * 8 * (1 + b.rank);
+    place.extents = at;
+    at += 8 * b.rank;
   }
-  for (size_t k = 0; k < out.places.size(); k++) {
-    if (kernel.bindings[k].kind != Binding::field) continue;
+  void firsts(size_t k) {
+    if (!kernel.bindings[k].has_elements()) return;
     out.places[k].firsts = at;
     at += 2 * 8 * out.places[k].rank;
   }
-  out.bytes = at;
+};
+
+}  // namespace
+
+Layout layout(const Kernel& kernel) {
+  Layout out;
+  out.places.resize(kernel.bindings.size());
+  Placing placing{kernel, out};
+  const auto is_buffer = [&](size_t k) { return kernel.bindings[k].kind == Binding::buffer; };
+  const size_t count = out.places.size();
+  for (size_t k = 0; k < count; k++)
+    if (!is_buffer(k)) placing.values(k);
+  for (size_t k = 0; k < count; k++)
+    if (!is_buffer(k)) placing.firsts(k);
+  for (size_t k = 0; k < count; k++)
+    if (is_buffer(k)) placing.values(k), placing.firsts(k);
+  out.bytes = placing.at;
   return out;
+}
+
+uint32_t declare_buffer(Kernel& kernel, std::string name, std::span<const Type> components,
+                        BufferSize size, Loc loc) {
+  const auto number = uint32_t(kernel.bindings.size());
+  Binding b;
+  b.kind = Binding::buffer;
+  b.rank = 1;
+  b.name = std::move(name);
+  b.loc = loc;
+  b.size = size;
+  b.alias_class = uint32_t(first_buffer_class + number);
+  b.alignment = 8;
+  b.layout.step = uint32_t(8 * components.size());
+  for (size_t c = 0; c < components.size(); c++) {
+    const Type t = components[c];
+    b.components.push_back({t, t == Type::b1 ? Type::u8 : t});
+    if (components.size() > 1) b.layout.offsets.push_back(int32_t(8 * c));
+  }
+  kernel.bindings.push_back(std::move(b));
+  return number;
+}
+
+uint32_t passed_bytes(const Kernel& kernel, const Layout& layout) {
+  for (size_t k = 0; k < kernel.bindings.size(); k++)
+    if (kernel.bindings[k].kind == Binding::buffer) return layout.places[k].offset;
+  return layout.bytes;
 }
 
 void Writer::put(uint32_t offset, uint64_t value) { std::memcpy(block_ + offset, &value, 8); }

@@ -198,6 +198,7 @@ class Parser {
       if (!accept(",")) break;
     }
     b.name = string("a type or the binding's name in quotes");
+    if (b.kind == Binding::buffer) b.size = buffer_size();
     if (accept("class")) b.alias_class = attribute<uint32_t>("an alias class");
     b.contiguous = !accept("strided");
     b.zero_based = !accept("based");
@@ -205,6 +206,15 @@ class Parser {
     b.layout = layout(b.rank);
     b.loc = location();
     kernel_->bindings.push_back(std::move(b));
+  }
+
+  BufferSize buffer_size() {
+    BufferSize size;
+    expect("task");
+    size.task = attribute<uint32_t>("a task's number");
+    size.rule = named(buffer_sizes, "rows, iterations, constant or cell");
+    if (size.takes_number()) size.number = attribute<uint64_t>("a number");
+    return size;
   }
 
   Placement layout(uint8_t rank) {

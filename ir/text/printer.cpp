@@ -206,7 +206,7 @@ class Printer {
   void binding(const Binding& b) {
     out_ += "binding ";
     out_ += bindings[b.kind];
-    if (b.kind == Binding::field || b.rank != 0) out_ += number(" rank=", b.rank);
+    if (b.has_elements() || b.rank != 0) out_ += number(" rank=", b.rank);
     const std::string components = joined(b.components, [](const Storage& s) {
       std::string text(name(s.value));
       if (s.storage != s.value) text += ":" + std::string(name(s.storage));
@@ -214,6 +214,10 @@ class Printer {
     });
     if (!components.empty()) out_ += " " + components;
     out_ += " " + quoted(b.name);
+    if (b.kind == Binding::buffer) {
+      out_ += number(" task=", b.size.task) + " " + std::string(buffer_sizes[b.size.rule]);
+      if (b.size.takes_number()) out_ += number("=", b.size.number);
+    }
     if (b.alias_class) out_ += number(" class=", b.alias_class);
     if (!b.contiguous) out_ += " strided";
     if (!b.zero_based) out_ += " based";

@@ -190,7 +190,7 @@ bool names_are_sound(const Case& c, NameUse use) {
       if (b->kind == Binding::frame)
         return c.require(inst.component() < c.kernel().frame.size(), "frame cell ",
                          inst.component(), " does not exist");
-      return c.require(b->kind == Binding::field, "binding is no field") &&
+      return c.require(b->has_elements(), "binding has no elements") &&
              c.require(inst.component() < b->components.size(), "component ", inst.component(),
                        " does not exist");
     }
@@ -204,7 +204,8 @@ bool names_are_sound(const Case& c, NameUse use) {
                        "no entry of the argument block lies there (", bytes, " bytes)");
     }
     case NameUse::alias_class:
-      return c.require(inst.imm <= abi::print_class, "alias class does not exist");
+      return c.require(inst.imm < abi::first_buffer_class + c.kernel().bindings.size(),
+                       "alias class does not exist");
   }
   return false;
 }

@@ -3,6 +3,7 @@
 
 #include "ir/analysis/divergence.h"
 #include "ir/verify/rules.h"
+#include "quern/ir/abi.h"
 #include "quern/ir/schedule.h"
 #include "quern/ir/verify.h"
 
@@ -165,7 +166,7 @@ class Verifier {
             "the kernel has tasks or a schedule before it is split");
     size_t frames = 0;
     for (size_t k = 0; k < kernel_.bindings.size(); k++) {
-      binding(kernel_.bindings[k], numbered("binding", k));
+      binding(kernel_.bindings[k], k, numbered("binding", k));
       frames += kernel_.bindings[k].kind == Binding::frame;
     }
     require(frames <= 1, "the kernel has several frame bindings");
@@ -181,7 +182,7 @@ class Verifier {
     for_each_step(kernel_.schedule, [&](const Step& s) { step(s); });
   }
 
-  void binding(const Binding& b, const std::string& what) {
+  void binding(const Binding& b, size_t number, const std::string& what) {
     for (const Storage& s : b.components)
       require(is_scalar(s.value) && is_scalar(s.storage), what + ": a component is no scalar");
     if (b.kind == Binding::scalar)
@@ -190,12 +191,32 @@ class Verifier {
     if (b.kind == Binding::field)
       require(!b.components.empty() && b.rank <= 8,
               what + ": a field has components and at most 8 axes");
+    if (b.kind == Binding::buffer) {
+      require(!b.components.empty() && b.rank == 1, what + ": a buffer has components and rank 1");
+      require(b.alias_class == abi::first_buffer_class + number,
+              what + ": a buffer has an alias class of its own");
+      buffer_size(b.size, what);
+    }
     const Placement& layout = b.layout;
     require(layout.offsets.empty() || layout.offsets.size() == b.components.size(),
             what + ": another number of offsets than of components");
     require(layout.fast == 0 || layout.fast < b.rank, what + ": its fast axis does not exist");
     for (const Placement::Level& level : layout.levels)
       for (uint32_t extent : level.extent) require(extent > 0, what + ": blocks of no element");
+  }
+
+  void buffer_size(const BufferSize& size, const std::string& what) {
+    if (size.task >= kernel_.tasks.size())
+      return require(false, what + ": it is made for a task that does not exist");
+    const Task& task = kernel_.tasks[size.task];
+    if (size.rule == BufferSize::rows)
+      require(kernel_.level >= Level::opened && !task.reductions.empty(),
+              what + ": it holds partial values of a task that leaves none");
+    if (size.rule == BufferSize::iterations)
+      require(task.kind == Task::range, what + ": it is made for iterations of a task without any");
+    if (size.rule == BufferSize::cell)
+      require(size.number < kernel_.frame.size() && is_int(kernel_.frame[size.number]),
+              what + ": no integer cell of the frame says its size");
   }
 
   void task(const Task& t, const std::string& what) {

@@ -55,6 +55,35 @@ HostExpression expression_of(const Kernel& kernel, const Region* region,
   return out;
 }
 
+Image::Buffer buffer_of(const Kernel& kernel, uint32_t binding) {
+  const Binding& b = kernel.bindings[binding];
+  Image::Buffer out;
+  out.binding = binding;
+  out.task = b.size.task;
+  HostExpression::Step count;
+  switch (b.size.rule) {
+    case BufferSize::rows: out.size = Image::Buffer::rows; break;
+    case BufferSize::iterations: out.size = Image::Buffer::iterations; break;
+    case BufferSize::constant:
+      out.size = Image::Buffer::counted;
+      count.source = HostExpression::constant;
+      count.result = Type::u64;
+      count.imm = b.size.number;
+      break;
+    case BufferSize::cell:
+      out.size = Image::Buffer::counted;
+      count.source = HostExpression::cell;
+      count.result = kernel.frame[b.size.number];
+      count.imm = b.size.number * 8;
+  }
+  if (out.size == Image::Buffer::counted)
+    out.count = {{count}, {0}, count.source == HostExpression::cell};
+  out.components = uint32_t(b.components.size());
+  out.name = b.name;
+  out.loc = b.loc;
+  return out;
+}
+
 bool combines(const Region* body) {
   bool found = false;
   walk(const_cast<Region*>(body), [&](const Inst* inst) { found |= inst->is(Op::block_reduce); });
@@ -71,9 +100,13 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
   image.isa = target.isa;
   image.one_thread = target.workers == 1 && target.traits.walk == Task::chunked;
   image.made_for.modes = kernel.modes;
-  for (const Binding& b : kernel.bindings)
-    if (b.kind != Binding::frame)
+  for (uint32_t k = 0; k < kernel.bindings.size(); k++) {
+    const Binding& b = kernel.bindings[k];
+    if (b.kind == Binding::buffer)
+      image.buffers.push_back(buffer_of(kernel, k));
+    else if (b.kind != Binding::frame)
       image.parameters.push_back({b.kind == Binding::field, b.rank, b.components, b.name});
+  }
   image.layout = abi::layout(kernel);
   image.takes_value = takes_value(kernel, target.traits);
   image.frame_bytes = kernel.frame_bytes();

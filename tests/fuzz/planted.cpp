@@ -141,11 +141,11 @@ void skip_first_round(Kernel& kernel, Fresh fresh) {
   });
 }
 
-void halve_alike(Kernel&, Fresh fresh) {
-  each(fresh, Op::read, [&](Inst* inst) {
-    if (inst->imm != abi::scratch_class) return;
+void halve_alike(Kernel& kernel, Fresh fresh) {
+  each(fresh, Op::load, [&](Inst* inst) {
+    if (kernel.bindings[inst->binding()].kind != Binding::buffer) return;
     for (Inst* other : fresh)
-      if (other->is(Op::read) && other->parent == inst->parent && other != inst &&
+      if (other->is(Op::load) && other->parent == inst->parent && other != inst &&
           other->type() == inst->type()) {
         other->result()->replace_with(inst->result());
         return;

@@ -340,6 +340,10 @@ TEST_CASE("a parse error names the line, what was found and what was expected") 
       {"bindings\n", 3, "found 'bindings', expected binding, frame"},
       {"binding vector f32 \"a\"", 3, "found 'vector', expected a kind of binding (scalar field"},
       {"binding field rank=300 f32 \"a\"", 3, "found '300', expected a rank"},
+      {"binding buffer rank=1 f32 \"a\" rows", 3, "found 'rows', expected 'task'"},
+      {"binding buffer rank=1 f32 \"a\" task=0 many", 3,
+       "found 'many', expected rows, iterations, constant or cell"},
+      {"binding buffer rank=1 f32 \"a\" task=0 cell", 3, "expected '='"},
       {"binding scalar f32\n", 4, "found the end of the text, expected"},
       {"binding scalar f32 \"a\n", 3, "a string does not end on its line"},
       {"binding scalar f32 \"\\q\"", 3, "unknown escape"},
@@ -443,9 +447,16 @@ kernel @k level=lowered
 binding field rank=1 f32, u8 "a" class=1 based step=8 offsets(0, 4)
 binding field rank=2 f32, f64 "b" class=2 strided group=6 bytes=72 offsets(0, 24) shifted blocks(2:6, 4:12) blocks(3:2, 2:1)
 binding field rank=2 f32 "c" class=3 fast=1
+binding buffer rank=1 f32, b1:u8 "d" task=2 rows class=65542 align=8 step=16 offsets(0, 8)
+binding buffer rank=1 i64 "e" task=0 iterations class=65543 align=8 step=8
+binding buffer rank=1 i64 "f" task=0 constant=18446744073709551615 class=65544 align=8 step=8
+binding buffer rank=1 i64 "g" task=1 cell=7 class=65545 align=8 step=8
 )";
   auto k = parse(text);
   CHECK(print(*k) == text);
+  CHECK(k->bindings[3].size == BufferSize{BufferSize::rows, 2, 0});
+  CHECK(k->bindings[6].size == BufferSize{BufferSize::cell, 1, 7});
+  CHECK(print(*clone(*k)) == text);
   const Binding &a = k->bindings[0], &b = k->bindings[1];
   CHECK_FALSE(a.zero_based);
   CHECK(a.layout.step == 8);

@@ -91,7 +91,7 @@ TEST_CASE("rules of instructions") {
       {"%r = load<1.0> %n, %f : f32", "operand 1 is f32, expected an integer index"},
       {"%r = load<1.1> %n, %n : f32", "moves f32, expected i32"},
       {"%r = load<1.3> %n, %n : f32", "component 3 does not exist"},
-      {"%r = load<0.0> : i32", "binding is no field"},
+      {"%r = load<0.0> : i32", "binding has no elements"},
       {"store<1.0> %n, %n, %n", "operand 2 is i32, expected f32"},
       {"store<1.0> %n, %f", "has 2 operands, expected 3"},
       {"%r = atomic.cas<1.1> %n, %n, %n : i32", "has 3 operands, expected 4"},
@@ -284,6 +284,48 @@ frame f32, b1, i32
         std::vector<std::string>{});
 }
 
+TEST_CASE("rules of buffers") {
+  const std::string head = R"(quern 1
+kernel @k level=split
+binding field rank=1 f32 "x"
+binding frame "frame"
+frame f32, i32
+)";
+  const std::string tasks = R"(
+task serial { yield }
+task range rank=1 domain {
+  %z = constant<0> : i32
+  yield %z, %z
+} {(%i: i32)
+  yield
+}
+)";
+  auto buffer = [](const std::string& size, const std::string& of = "rank=1 i32") {
+    return "binding buffer " + of + " \"b\" " + size;
+  };
+  const std::vector<std::pair<std::string, std::string>> rules = {
+      {buffer("task=1 iterations class=65541", "i32"), "a buffer has components and rank 1"},
+      {buffer("task=1 iterations class=65541", "rank=2 i32"), "a buffer has components and rank 1"},
+      {buffer("task=1 iterations class=65541", "rank=1"), "a buffer has components and rank 1"},
+      {buffer("task=1 iterations class=1"), "a buffer has an alias class of its own"},
+      {buffer("task=2 iterations class=65541"), "for a task that does not exist"},
+      {buffer("task=0 iterations class=65541"), "for iterations of a task without any"},
+      {buffer("task=1 rows class=65541"), "partial values of a task that leaves none"},
+      {buffer("task=1 cell=0 class=65541"), "no integer cell of the frame says its size"},
+      {buffer("task=1 cell=2 class=65541"), "no integer cell of the frame says its size"},
+  };
+  for (const auto& [code, says] : rules) refuse(head + code + tasks, says);
+  for (const char* size : {"task=1 iterations", "task=0 constant=0", "task=0 cell=1"})
+    CHECK(verify(*parse(head + buffer(size + std::string(" class=65541")) + tasks)) ==
+          std::vector<std::string>{});
+  refuse("quern 1\nkernel @k level=structured\n" + buffer("task=0 constant=1 class=65539") +
+             "\nbody { yield }\n",
+         "for a task that does not exist");
+  refuse(head + buffer("task=0 constant=8 class=65541") +
+             "\ntask serial {\n%n = extent<2.0> : i64\nyield }\n",
+         "binding is no field");
+}
+
 TEST_CASE("rules of lowered kernels") {
   const std::string head = R"(quern 1
 kernel @k level=lowered
@@ -458,8 +500,8 @@ task range rank=1 walk=element domain {
                    "%c = eq %v, %none : b1\n" +
                    branch("%c")),
              contains("may differ in `if %"));
-  CHECK(apart("%v = read<65538> %record : u32\n%c = eq %v, %none : b1\n" + branch("%c") +
-              "%old = rmw.add<65538> %record, %none : u32\n") == "");
+  CHECK(apart("%v = read<65537> %record : u32\n%c = eq %v, %none : b1\n" + branch("%c") +
+              "%old = rmw.add<65537> %record, %none : u32\n") == "");
   CHECK_THAT(apart("%v = rmw.add<3> %x, %none : u32\n%c = eq %v, %none : b1\n" + branch("%c")),
              contains("may differ in `if %"));
 

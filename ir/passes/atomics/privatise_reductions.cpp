@@ -14,21 +14,24 @@ constexpr int64_t partials = abi::chunk_lanes;
 
 class Privatiser {
  public:
-  /// `lanes`: an ordered reduction by threads that are a lane of a chunk each.
-  Privatiser(Kernel& kernel, const std::vector<Reduction>& reductions, bool ordered, bool lanes)
+  /// `lanes`: an ordered reduction by threads that are a lane of a chunk each. `buffer`: the binding
+  /// of the partial values, where there are any.
+  Privatiser(Kernel& kernel, const std::vector<Reduction>& reductions, bool ordered, bool lanes,
+             uint32_t buffer)
       : b_(kernel),
         frame_(kernel.frame_binding()),
+        buffer_(buffer),
         reductions_(reductions),
         ordered_(ordered),
         one_(!ordered || lanes) {}
 
-  /// Reductions of the task into accumulators, which go to scratch at the end of the chunk or lane.
+  /// Reductions of the task into accumulators, which go to the buffer at the end of the chunk or lane.
   void chunk(Task& task) {
     Inst* loop = parallel_of(task);
     b_.before(loop).at(task.loc);
     make_accumulators();
     Value* begin = one_ ? nullptr : b_.builtin(Builtin::begin);
-    Value* row = row_of(b_.builtin(Builtin::chunk));
+    Value* row = b_.builtin(Builtin::chunk);
     b_.after(loop);
     for (size_t r = 0; r < reductions_.size(); r++) write_partial(row, r, total(r));
     walk(loop, [&](Inst* inst) {
@@ -78,7 +81,7 @@ class Privatiser {
       Value* end = b_.binary(Op::min, b_.add(before, length), rows);
       Value* start = b_.add(before, in_chunk);
       around(b_.loop(start, end, integer(partials)), [&](Value* k) {
-        Value* row = row_of(b_.add(first, k));
+        Value* row = b_.add(first, k);
         for (size_t r = 0; r < reductions_.size(); r++)
           accumulate(r, nullptr, read_partial(row, r));
       });
@@ -96,7 +99,7 @@ class Privatiser {
       for (size_t r = 0; r < reductions_.size(); r++) {
         std::vector<Value*> lanes;
         for (int64_t j = 0; j < partials; j++)
-          lanes.push_back(read_partial(row_of(b_.add(from, integer(j))), r));
+          lanes.push_back(read_partial(b_.add(from, integer(j)), r));
         for (size_t half = lanes.size() / 2; half > 0; half /= 2)
           for (size_t j = 0; j < half; j++) lanes[j] = combined(r, lanes[j], lanes[j + half]);
         totals.push_back(lanes[0]);
@@ -139,7 +142,6 @@ class Privatiser {
     for (Inst* inst : found) f(inst);
   }
 
-  int64_t count() const { return int64_t(reductions_.size()); }
   Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
 
   Value* combined(size_t r, Value* a, Value* v) {
@@ -187,22 +189,15 @@ class Privatiser {
     return b_.get(slot, integer(0));
   }
 
-  // ---- scratch
+  // ---- partial values
 
-  Value* partial(Value* row, size_t r) {
-    Value* scratch = b_.arg(abi::scratch_address, Type::address);
-    Value* place = b_.offset(scratch, row);
-    return b_.offset(place, integer(8 * int64_t(r)));
-  }
   static Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
   void write_partial(Value* row, size_t r, Value* v) {
-    b_.write(partial(row, r), b_.convert(v, stored(v->type)), abi::scratch_class);
+    b_.store(buffer_, uint32_t(r), {&row, 1}, v);
   }
   Value* read_partial(Value* row, size_t r) {
-    Type t = reductions_[r].type;
-    return b_.convert(b_.read(partial(row, r), stored(t), abi::scratch_class), t);
+    return b_.load(buffer_, uint32_t(r), reductions_[r].type, {&row, 1});
   }
-  Value* row_of(Value* chunk) { return b_.mul(chunk, integer(8 * count())); }
 
   // ---- combining
 
@@ -213,7 +208,7 @@ class Privatiser {
     Inst* loop = b_.loop(first, chunks, integer(1), start);
     Region* around = b_.region();
     b_.at_end(loop->region(0));
-    Value* row = row_of(loop->region(0)->arg(0));
+    Value* row = loop->region(0)->arg(0);
     std::vector<Value*> next;
     for (size_t r = 0; r < reductions_.size(); r++)
       next.push_back(combined(r, loop->region(0)->arg(r + 1), read_partial(row, r)));
@@ -247,11 +242,10 @@ class Privatiser {
     Region* around = b_.region();
     b_.at_end(branch->region(1)).yield();
     b_.at_end(branch->region(0));
-    Value* place = row_of(row);
     for (size_t r = 0; r < reductions_.size(); r++) {
       const Reduction& red = reductions_[r];
       Value* old = b_.load(frame_, red.cell, red.type, {});
-      b_.store(frame_, red.cell, {}, combined(r, old, read_partial(place, r)));
+      b_.store(frame_, red.cell, {}, combined(r, old, read_partial(row, r)));
     }
     b_.yield();
     b_.at_end(around);
@@ -264,11 +258,10 @@ class Privatiser {
     Value* left = b_.sub(length, first);
     Value* here = b_.binary(Op::min, left, integer(chunk_length));
     counted_to(here, [&](Value* k) {
-      Value* row = row_of(b_.add(first, k));
+      Value* row = b_.add(first, k);
       for (size_t r = 0; r < reductions_.size(); r++) accumulate(r, k, read_partial(row, r));
     });
-    Value* row = row_of(group);
-    for (size_t r = 0; r < reductions_.size(); r++) write_partial(row, r, total(r));
+    for (size_t r = 0; r < reductions_.size(); r++) write_partial(group, r, total(r));
   }
 
   /// A combine task: each row that it makes is what `make` returns, given its number among them,
@@ -285,7 +278,7 @@ class Privatiser {
     share->kind = thread_walk;
     around(share, [&](Value* number) {
       std::vector<Value*> totals = make(number, first, rows);
-      Value* row = row_of(b_.add(b_.add(first, rows), number));
+      Value* row = b_.add(b_.add(first, rows), number);
       for (size_t r = 0; r < reductions_.size(); r++) write_partial(row, r, totals[r]);
     });
     b_.at_end(body).yield();
@@ -317,7 +310,7 @@ class Privatiser {
   }
 
   Builder b_;
-  uint32_t frame_;
+  uint32_t frame_, buffer_;
   const std::vector<Reduction>& reductions_;
   bool ordered_;
   bool one_;  ///< accumulator
@@ -334,6 +327,14 @@ void follow(std::vector<Step>& steps, const std::vector<std::vector<Step>>& afte
     steps.insert(steps.begin() + int64_t(k) + 1, next.begin(), next.end());
     k += next.size();
   }
+}
+
+uint32_t declare_partials(Kernel& kernel, size_t task, const std::vector<Reduction>& reductions) {
+  std::vector<Type> types;
+  for (const Reduction& r : reductions) types.push_back(r.type);
+  return abi::declare_buffer(kernel, "partial values", types,
+                             {.rule = BufferSize::rows, .task = uint32_t(task)},
+                             kernel.tasks[task].loc);
 }
 
 Step launch_of(Kernel& kernel, Task::Kind kind, Task::Walk walk, Loc loc, Region* body) {
@@ -361,8 +362,10 @@ void privatise_reductions(Kernel& kernel, const TargetTraits& target) {
     const std::vector<Reduction> reductions = kernel.tasks[k].reductions;
     const Task::Walk walk = kernel.tasks[k].walk;
     const Loc loc = kernel.tasks[k].loc;
-    Privatiser privatiser(kernel, reductions, ordered, lanes);
-    if (walk == Task::element && !lanes) {
+    const bool by_blocks = walk == Task::element && !lanes;
+    const uint32_t buffer = by_blocks ? 0 : declare_partials(kernel, k, reductions);
+    Privatiser privatiser(kernel, reductions, ordered, lanes, buffer);
+    if (by_blocks) {
       privatiser.thread(kernel.tasks[k]);
       continue;
     }

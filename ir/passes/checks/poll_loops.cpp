@@ -28,8 +28,8 @@ bool contains(Region* region, bool (*what)(const Inst*)) {
 }
 
 /// Does it combine partial values of a reduction? There are few.
-bool reads_scratch(const Inst* inst) {
-  return inst->is(Op::read) && inst->imm == abi::scratch_class;
+bool reads_buffer(const Inst* inst) {
+  return inst->is(Op::read) && inst->imm >= abi::first_buffer_class;
 }
 
 bool is_outermost(const Inst* loop) {
@@ -50,7 +50,7 @@ class Poller {
       Region* body = inst->region(0);
       if (contains(body, is_long))
         around.push_back(inst);
-      else if (is_long(inst) && may_be_alone(inst) && !contains(body, reads_scratch))
+      else if (is_long(inst) && may_be_alone(inst) && !contains(body, reads_buffer))
         alone.push_back(inst);
     });
     for (Inst* loop : around) each_round(loop);

@@ -15,22 +15,20 @@ namespace quern::ir::abi {
 
 /// Counts the changes of what launches and code agree on: whatever this file says, and the words
 /// that a driver passes to a task.
-inline constexpr uint32_t version = 1;
+inline constexpr uint32_t version = 2;
 
 /// What an argument block begins with.
 struct Head {
   uint64_t frame = 0;          ///< address: frame cells, 8 bytes each
-  uint64_t scratch = 0;        ///< address: partial values of reductions
   uint64_t error = 0;          ///< address of an ErrorRecord
   uint64_t print = 0;          ///< address of a PrintRing
   uint64_t random_seed = 0;    ///< u32
   uint64_t launch_number = 0;  ///< u32, names the launch in reports
   uint64_t random_launch = 0;  ///< u32, launches since the seed was set
-  uint64_t reserved = 0;
+  uint64_t reserved[2] = {};
 };
 // Where its entries lie.
 inline constexpr uint32_t frame_address = offsetof(Head, frame);
-inline constexpr uint32_t scratch_address = offsetof(Head, scratch);
 inline constexpr uint32_t error_address = offsetof(Head, error);
 inline constexpr uint32_t print_address = offsetof(Head, print);
 inline constexpr uint32_t random_seed = offsetof(Head, random_seed);
@@ -41,15 +39,16 @@ inline constexpr uint32_t head_bytes = sizeof(Head);
 // Alias classes (imm of read, write, rmw). 0: may be any field; fields: Binding::alias_class; from
 // here on the launch's own memory. Different classes never overlap, 0 and those of fields excepted.
 inline constexpr uint64_t frame_class = 0x10000;
-inline constexpr uint64_t scratch_class = 0x10001;
-inline constexpr uint64_t error_class = 0x10002;
-inline constexpr uint64_t print_class = 0x10003;
+inline constexpr uint64_t error_class = 0x10001;
+inline constexpr uint64_t print_class = 0x10002;
+inline constexpr uint64_t first_buffer_class = 0x10003;  ///< + the number of the binding
 
-/// Where a binding's entries lie: scalar: one entry, the value. Field: per component a base address
-/// and `rank` byte strides (i64), then `rank` extents (i64); behind the entries of all bindings its
-/// `rank` first indices and `rank` origins (i64). The base is where index 0 of the axes without
-/// blocks and position 0 of the others lead to, inside the field's memory or not; strides are those
-/// of an index, or of whole blocks. Frame, image, raw: none.
+/// Where a binding's entries lie: scalar: one entry, the value. Field, buffer: per component a base
+/// address and `rank` byte strides (i64), then `rank` extents (i64); behind those of all that is
+/// passed its `rank` first indices and `rank` origins (i64). Frame: none. Buffers come last, so that
+/// declaring one moves nothing.
+/// The base is where index 0 of the axes without blocks and position 0 of the others lead to, inside
+/// the field's memory or not; strides are those of an index, or of whole blocks.
 struct Place {
   uint32_t offset = 0;
   uint8_t rank = 0;
@@ -70,6 +69,13 @@ struct Layout {
   uint32_t bytes = 0;
 };
 Layout layout(const Kernel& kernel);
+/// Bytes of the head and of what is passed: up to the first buffer's entries.
+uint32_t passed_bytes(const Kernel& kernel, const Layout& layout);
+
+/// Adds a buffer, whose elements have a component of 8 bytes for each type, side by side; its number
+/// as a binding. `name` is for messages: "the NAME of a loop".
+uint32_t declare_buffer(Kernel& kernel, std::string name, std::span<const Type> components,
+                        BufferSize size, Loc loc);
 
 /// Fills in an argument block, the only place that knows how. Entries that nobody sets stay.
 class Writer {
@@ -115,8 +121,8 @@ inline constexpr uint64_t max_threads = uint64_t(1) << 31;
 /// 0 for those of a wide launch.
 std::array<uint64_t, 2> reciprocals(uint32_t innermost, std::span<const uint64_t> extents);
 
-/// Partial values lie in scratch in rows: row k at byte 8·R·k, R the reductions of the task. A
-/// chunk of 1,024 iterations leaves 32 rows, one a lane.
+/// Partial values are elements of a buffer, rows: one for each chunk, with a component for each
+/// reduction of the task. A chunk of 1,024 iterations of a task with lanes leaves 32, one a lane.
 inline constexpr uint64_t chunk_iterations = 1024, chunk_lanes = 32;
 constexpr uint64_t lanes(uint64_t iterations) {
   return (iterations / chunk_iterations + (iterations % chunk_iterations != 0)) * chunk_lanes;

@@ -136,14 +136,29 @@ struct Storage {
   Type storage = Type::none;
 };
 
+/// How many elements a buffer has, and when it is made: before each launch of a task, whose `rows`
+/// of partial values it holds (abi::total_rows, chunks), or one element for each of whose
+/// iterations; or as many as a constant, or an integer cell of the frame, says.
+struct BufferSize {
+  enum Rule : uint8_t { rows, iterations, constant, cell };
+  Rule rule = rows;
+  uint32_t task = 0;    ///< before which it is made; what it held is lost then
+  uint64_t number = 0;  ///< constant: elements; cell: which
+  bool operator==(const BufferSize&) const = default;
+  bool takes_number() const { return rule == constant || rule == cell; }
+};
+
 struct Binding {
-  enum Kind : uint8_t { scalar, field, frame };
+  /// buffer: memory of the kernel's own, of rank 1, which nobody passes. Nobody clears it.
+  enum Kind : uint8_t { scalar, field, frame, buffer };
   Kind kind = scalar;
+  bool has_elements() const { return kind == field || kind == buffer; }
   uint8_t rank = 0;
   std::vector<Storage> components;
   std::string name;  ///< for messages: "parameter 1" or the field's name
   Loc loc;
-  // filled in at bind, see Signature
+  BufferSize size;  ///< of a buffer
+  // filled in at bind, see Signature; of a buffer by abi::declare_buffer
   bool contiguous = true;    ///< neighbours along Placement::fast are the next elements in memory
   uint32_t alias_class = 0;  ///< bindings of different classes never overlap
   bool zero_based = true;    ///< the first index of every axis is 0

@@ -25,7 +25,7 @@ struct HostExpression {
     uint64_t imm = 0;  ///< bits of a constant; bytes into the argument block or the frame
   };
   std::vector<Step> steps;
-  std::vector<uint32_t> results;  ///< steps: lo0, hi0, lo1, hi1, …
+  std::vector<uint32_t> results;  ///< steps: of a domain lo0, hi0, lo1, hi1, …
   bool reads_frame = false;
 
   /// Values of the results, sign-extended where signed. `args` and `frame` are the host's views.
@@ -61,6 +61,17 @@ struct Image {
     Loc loc;
   };
 
+  /// Memory of the kernel's own that a launch makes, see ir::BufferSize.
+  struct Buffer {
+    uint32_t binding = 0;  ///< place in the layout
+    uint32_t task = 0;     ///< before which it is made
+    enum Size : uint8_t { rows, iterations, counted } size = rows;
+    HostExpression count;     ///< counted: of elements, one result
+    uint32_t components = 0;  ///< of an element, 8 bytes each
+    std::string name;         ///< for messages
+    Loc loc;
+  };
+
   std::string kernel;  ///< its name
   Loc loc;
   /// Names the code (see signature_text); equal texts, equal code of the same recording.
@@ -76,6 +87,7 @@ struct Image {
   bool takes_value = false;  ///< ir::takes_value
   uint32_t frame_bytes = 0;
   std::vector<ir::Type> results;  ///< result k lies in frame cell k
+  std::vector<Buffer> buffers;
   std::vector<Task> tasks;
   std::vector<ir::Step> schedule;
   std::vector<ir::Site> sites;
