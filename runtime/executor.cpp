@@ -61,7 +61,8 @@ class Run {
     const Image::Task& task = loaded_.image->tasks[index];
     Extent extent = extent_of(task);
     // What does not run may have any size: it wants neither memory nor an error.
-    if (guard_ && extent.total >= read_guard_from && !read_condition(guard_)) return;
+    if (guard_ && !extent.is_bound && extent.total >= read_guard_from && !read_condition(guard_))
+      return;
     if (!extent.fits) throw Error(task.loc, "a parallel loop of more than 2^63 iterations");
     note_rows(task, extent);
     make_buffers(index, extent.total);
@@ -107,20 +108,30 @@ class Run {
     uint64_t total = 1;
     uint64_t row = 1;  ///< iterations along the last axis
     std::array<uint64_t, Placement::max_axes> axes = {};
-    bool fits = true;  ///< fewer than 2^63
+    bool fits = true;       ///< fewer than 2^63
+    bool is_bound = false;  ///< there may be fewer
   };
+  /// A wait where only the device knows it and no bound is small enough.
   Extent extent_of(const Image::Task& task) {
+    if (!task.domain) return {};
+    if (task.bound) {
+      Extent bound = extent_of(*task.bound);
+      bound.is_bound = true;
+      if (bound.fits && !abi::is_wide(bound.total)) return bound;
+    }
+    return extent_of(*task.domain);
+  }
+  Extent extent_of(const HostExpression& domain) {
     Extent e;
-    if (!task.domain) return e;
     int64_t bounds[16];
-    evaluate(*task.domain, bounds);
-    size_t axes = task.domain->results.size() / 2;
+    evaluate(domain, bounds);
+    size_t axes = domain.results.size() / 2;
     for (size_t k = 0; k < axes; k++)
-      if (bounds[2 * k + 1] <= bounds[2 * k]) return {0, 0, {}, true};
+      if (bounds[2 * k + 1] <= bounds[2 * k]) return {.total = 0, .row = 0};
     for (size_t k = 0; k < axes; k++) {
       e.row = uint64_t(bounds[2 * k + 1]) - uint64_t(bounds[2 * k]);
       if (__builtin_mul_overflow(e.total, e.row, &e.total) || e.total > uint64_t(INT64_MAX))
-        return {~0ull, 1, {}, false};
+        return {.total = ~0ull, .fits = false};
       e.axes[k] = e.row;
     }
     return e;
@@ -153,7 +164,7 @@ class Run {
   }
 
   void add_elements(uint32_t index, const Image::Task& task, const Extent& extent) {
-    Elements work{.iterations = extent.total};
+    Elements work{.iterations = extent.total, .is_bound = extent.is_bound};
     const bool wide = task.walk == Task::element && abi::is_wide(extent.total);
     if (!wide)
       work.reciprocals = abi::reciprocals(task.innermost, std::span(extent.axes).first(task.rank));

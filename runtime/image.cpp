@@ -172,11 +172,12 @@ void archive(Archive& a, Image::Task& t) {
   a(t.reductions);
   a(t.grain);
   a(t.operations);
-  bool has_domain = t.domain.has_value();
-  a(has_domain);
-  if (has_domain) {
-    if constexpr (Archive::reads) t.domain.emplace();
-    archive(a, *t.domain);
+  for (std::optional<HostExpression>* e : {&t.domain, &t.bound}) {
+    bool is_there = e->has_value();
+    a(is_there);
+    if (!is_there) continue;
+    if constexpr (Archive::reads) e->emplace();
+    archive(a, **e);
   }
   a(t.loc);
 }
@@ -284,7 +285,10 @@ bool is_consistent(const HostExpression& e, const Image& image) {
 bool is_consistent(const Image::Task& t, const Image& image) {
   if (t.rank > Placement::max_axes || (t.rank ? t.innermost >= t.rank : t.innermost != 0))
     return false;
-  return !t.domain || (t.domain->results.size() == 2u * t.rank && is_consistent(*t.domain, image));
+  const auto is_good = [&](const std::optional<HostExpression>& e) {
+    return !e || (e->results.size() == 2u * t.rank && is_consistent(*e, image));
+  };
+  return is_good(t.domain) && is_good(t.bound) && (t.domain || !t.bound);
 }
 
 bool is_consistent(const Step& s, const Image& image) {

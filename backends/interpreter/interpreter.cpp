@@ -43,7 +43,10 @@ class Schedule {
     } else if (task.lanes && kernel_.level < Level::lowered) {
       lanes(domain);
     } else {
-      elements(task, domain.total, abi::reciprocals(task.innermost, domain.extent));
+      // Lowered code with a bound counts its iterations itself.
+      const bool counts = task.bound && kernel_.level >= Level::lowered;
+      elements(task, counts ? abi::max_threads - 1 : domain.total,
+               abi::reciprocals(task.innermost, domain.extent));
     }
     reduced_iterations_ = domain.total;
     machine_.finish_reductions(domain.total);

@@ -159,6 +159,10 @@ void Driver::barrier(VkCommandBuffer buffer, bool to_host) {
                            1, &memory, 0, nullptr, 0, nullptr);
 }
 
+/// Invocations that keep a device busy; each of 2^31 iterations' share is below the 65,535 rounds of
+/// Mesa's software device.
+constexpr uint64_t busy = 1 << 16;
+
 void Driver::record(Submission& s, const runtime::Launch& launch) {
   const auto& pipelines = static_cast<const Executable*>(launch.executable)->pipelines;
   const Pipelines::Task& task = pipelines->tasks.at(launch.task);
@@ -173,6 +177,8 @@ void Driver::record(Submission& s, const runtime::Launch& launch) {
     if (gpu_->adapter.abilities.mesa_software) few = std::max(few, groups / 16);
     groups = std::min(groups, few);
   }
+  const auto* elements = std::get_if<runtime::Elements>(&launch.work);
+  if (elements && elements->is_bound) groups = std::min(groups, busy / task.group);
   const Grid grid = spread(groups, task.group, gpu_->adapter.max_groups, strides);
   if (grid.x == 0)
     throw Error("a task of " + std::to_string(threads) + " chunks is more than " +

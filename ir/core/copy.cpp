@@ -85,6 +85,7 @@ std::unique_ptr<Kernel> clone(const Kernel& kernel) {
   for (Function& f : copy->callees) root(f.body);
   for (Task& t : copy->tasks) {
     root(t.domain);
+    root(t.bound);
     root(t.body);
   }
   return copy;

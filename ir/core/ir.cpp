@@ -91,6 +91,7 @@ std::vector<Region*> roots(const Kernel& kernel) {
     if (f.body) all.push_back(f.body);
   for (const Task& t : kernel.tasks) {
     if (t.domain) all.push_back(t.domain);
+    if (t.bound) all.push_back(t.bound);
     if (t.body) all.push_back(t.body);
   }
   return all;

@@ -30,6 +30,7 @@
 #include "ir/passes/record/number_sites.h"
 #include "ir/passes/record/structure_exits.h"
 #include "ir/passes/tasks/bind.h"
+#include "ir/passes/tasks/bound_domains.h"
 #include "ir/passes/tasks/open_tasks.h"
 #include "ir/passes/tasks/split_tasks.h"
 #include "ir/passes/walks/defer_rare_branches.h"
@@ -130,6 +131,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("demote_atomics", demote_atomics);
   run.may("forward", forward);
   run.must("open_tasks", open_tasks, target);
+  run.may("bound_domains", bound_domains);
   run.may("aggregate_atomics", [&](Kernel& k) { aggregate_atomics(k, target); });
   run.may("privatise_atomics", [&](Kernel& k) { privatise_atomics(k, target); });
   run.must("privatise_reductions", privatise_reductions, target);

@@ -27,6 +27,7 @@
 #include "ir/passes/record/number_sites.h"
 #include "ir/passes/record/structure_exits.h"
 #include "ir/passes/tasks/bind.h"
+#include "ir/passes/tasks/bound_domains.h"
 #include "ir/passes/tasks/open_tasks.h"
 #include "ir/passes/tasks/split_tasks.h"
 #include "ir/passes/walks/defer_rare_branches.h"
@@ -126,6 +127,7 @@ constexpr NamedPass all[] = {
     {"bind", [](Kernel& k) { bind(k, plain_signature(k)); }},
     {"demote_atomics", demote_atomics},
     {"open_tasks", [](Kernel& k) { open_tasks(k, {}); }},
+    {"bound_domains", bound_domains},
     {"open_tasks.element", [](Kernel& k) { open_tasks(k, element_traits()); }},
     {"aggregate_atomics", [](Kernel& k) { aggregate_atomics(k, block_traits()); }},
     {"privatise_atomics", [](Kernel& k) { privatise_atomics(k, {}); }},

@@ -305,6 +305,8 @@ class Parser {
         t.loc = location();
       } else if (accept("domain")) {
         t.domain = root();
+      } else if (accept("bound")) {
+        t.bound = root();
       } else {
         break;
       }

@@ -285,6 +285,10 @@ class Printer {
       out_ += " domain";
       root(t.domain);
     }
+    if (t.bound) {
+      out_ += " bound";
+      root(t.bound);
+    }
     at(t.loc);
     if (t.body) root(t.body, &t);
     out_ += "\n";

@@ -383,6 +383,7 @@ void load(const Case& c) {
   if (c.place().at != level::domain) return;
   c.require(c.operands() == 0 && c.kernel().bindings[c.inst().binding()].kind == Binding::frame,
             "a domain reads frame cells only");
+  c.require(c.place().root != c.place().task->bound, "a bound reads no frame cell");
 }
 
 void slot(const Case& c) {

@@ -227,6 +227,8 @@ class Verifier {
     else
       require(t.domain && t.rank >= 1 && t.rank <= 8,
               what + ": a task over a domain has a domain and rank 1 to 8");
+    require(!t.bound || (t.domain && t.walk == Task::element && !t.lanes && !t.once),
+            what + ": a bound is of an element task whose threads loop");
     if (kernel_.level >= Level::opened && t.kind == Task::range)
       require(t.walk != Task::unlowered, what + " is not walked");
     require(!t.lanes || (t.walk == Task::element && !t.reductions.empty()),
@@ -273,6 +275,7 @@ class Verifier {
     for (size_t k = 0; k < kernel_.tasks.size(); k++) {
       const Task& t = kernel_.tasks[k];
       add(t.domain, level::domain, &t, nullptr, numbered("domain of task", k));
+      add(t.bound, level::domain, &t, nullptr, numbered("bound of task", k));
       add(t.body, level_, &t, nullptr, numbered("task", k));
     }
   }
@@ -293,7 +296,7 @@ class Verifier {
       if (t != Type::i32 && t != Type::i64)
         place.findings.add("the domain does not yield bounds of type i32 or i64");
       yields.assign(size_t(2) * r.task->rank, t);
-      owner = "the domain";
+      owner = r.region == r.task->domain ? "the domain" : "the bound";
     } else if (r.task->kind != Task::serial && r.at == level::split) {
       args.assign(r.task->rank, domain_type(*r.task));
     }

@@ -105,6 +105,52 @@ TEST_CASE("ranges that are empty or end before they begin") {
   });
 }
 
+TEST_CASE("loops over as many iterations as an earlier loop has counted") {
+  on_every_device([](qn::Device& device) {
+    constexpr int n = 3000;
+    qn::Field<int> x{device, {n}}, y{device, {n}}, z{device, {n}}, w{device, {3}};
+    qn::Field<int, 2> pairs{device, {n, 3}};
+    qn::Kernel work = [&](I32 limit) {
+      Var<int> found = 0, sum = 0, most = 0;
+      Var<int64_t> far = 0;
+      for (auto i : x) If(x[i] < limit) {
+          found += 1;
+        }
+      for (auto i : range(found)) y[i] = i + 1;
+      for (auto i : range(found - 10, found)) sum += i;
+      for (auto i : range(10, min(found, 100))) z[i] = 7 * i;
+      for (auto [i, j] : grid(found, 3)) pairs(i, j) = 10 * i + j;
+      for (auto [j, i] : grid(3, max(found, 5) - 5)) w[j] += i - i + 1;
+      for (auto i : range(I64(found) * 2)) far += i;
+      If(found > 1000) {
+        for (auto i : range(found)) atomic_max(most, i);
+      }
+      return result(found, sum, far, most);
+    };
+    std::vector<int> values(n);
+    for (int k = 0; k < n; k++) values[size_t(k)] = k * 7919 % n;  // each number once
+    x.copy_from(values);
+    for (int limit : {0, 1, 4, 10, 57, 1000, 1001, n, n + 5, -5}) {
+      CAPTURE(limit);
+      y.fill(0), z.fill(0), w.fill(0), pairs.fill(0);
+      auto [found, sum, far, most] = work(limit);
+      const int count = std::clamp(limit, 0, n);
+      CHECK(int(found) == count);
+      CHECK(int(sum) == 10 * count - 55);
+      CHECK(int64_t(far) == int64_t(count) * (2 * count - 1));
+      CHECK(int(most) == (count > 1000 ? count - 1 : 0));
+      std::vector<int> ys(n), zs(n), all(3 * n);
+      for (int k = 0; k < count; k++) ys[size_t(k)] = k + 1;
+      for (int k = 10; k < std::min(count, 100); k++) zs[size_t(k)] = 7 * k;
+      for (int k = 0; k < 3 * count; k++) all[size_t(k)] = 10 * (k / 3) + k % 3;
+      CHECK(qn::to_vector(y) == ys);
+      CHECK(qn::to_vector(z) == zs);
+      CHECK(qn::to_vector(pairs) == all);
+      CHECK(qn::to_vector(w) == std::vector<int>(3, std::max(count - 5, 0)));
+    }
+  });
+}
+
 TEST_CASE("a range may end at the largest index and begin at the smallest") {
   on_every_device([](qn::Device& device) {
     qn::Field<int64_t> out{device, {3}};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "quern/runtime/device.h"
+#include "quern/runtime/launch.h"
 #include "quern/runtime/storage.h"
 #include "tests/catch.h"
 
@@ -84,6 +85,54 @@ TEST_CASE("all launches of a submission are told alike whether one has failed") 
   device.synchronize();
   CHECK(submitted(*first) == std::vector{false, false});
   device.end_launch(*first);
+}
+
+namespace {
+
+/// One task, whose domain is [0, cell 0); `bound`: the largest index that it may end before.
+std::shared_ptr<Image> counted_image(std::optional<uint64_t> bound) {
+  using Step = HostExpression::Step;
+  const Step zero{.source = HostExpression::constant, .result = ir::Type::i64};
+  const Step cell{.source = HostExpression::cell, .result = ir::Type::i64};
+  auto image = std::make_shared<Image>();
+  image->layout.bytes = ir::abi::head_bytes;
+  image->frame_bytes = 8;
+  Image::Task task;
+  task.kind = ir::Task::range;
+  task.walk = ir::Task::element;
+  task.rank = 1;
+  task.domain = {{zero, cell}, {0, 1}, true};
+  if (bound) {
+    Step limit = zero;
+    limit.imm = *bound;
+    task.bound = {{zero, limit}, {0, 1}, false};
+  }
+  image->tasks.push_back(task);
+  image->schedule.push_back({});
+  return image;
+}
+
+}  // namespace
+
+TEST_CASE("extents that the device knows are waited for only where no bound is below 2^31") {
+  std::vector<bool> asked;
+  int waits = 0;
+  auto device =
+      std::make_shared<Device>("noting", Target{}, std::make_unique<Noting>(asked, &waits), false);
+  auto waits_of = [&](std::optional<uint64_t> bound) {
+    const LoadedKernel kernel(device, counted_image(bound));
+    const int before = waits;
+    asked.clear();
+    kernel.launch({});
+    return waits - before;
+  };
+  CHECK(waits_of(INT32_MAX) == 0);
+  CHECK(asked.size() == 1);
+  CHECK(waits_of(0) == 0);
+  CHECK(asked.empty());  // nothing can run
+  CHECK(waits_of(uint64_t(1) << 31) == 1);
+  CHECK(asked.empty());  // the cell holds 0
+  CHECK(waits_of(std::nullopt) == 1);
 }
 
 TEST_CASE("memory is given back without a wait") {

@@ -24,8 +24,10 @@ class Walker {
       Value* lo = b_.convert(loop_->operand(2 * axis), Type::i64);
       Value* hi = b_.convert(loop_->operand(2 * axis + 1), Type::i64);
       lo_.push_back(lo);
-      extent_.push_back(axis == 0 && !reordered() ? nullptr : b_.sub(hi, lo));
+      const bool is_needed = axis != 0 || reordered() || task.bound;
+      extent_.push_back(is_needed ? b_.sub(hi, lo) : nullptr);
     }
+    if (task.bound) own_end_ = iterations();
   }
 
   void chunked() {
@@ -45,7 +47,7 @@ class Walker {
   void elements(bool wide) {
     const Type t = wide ? Type::i64 : Type::u32;
     Value* thread = number_of(Builtin::thread, t);
-    Value* end = number_of(Builtin::end, t);
+    Value* end = own_end_ ? b_.convert(own_end_, t) : number_of(Builtin::end, t);
     share(thread, end, number_of(Builtin::threads, t));
   }
 
@@ -103,10 +105,21 @@ class Walker {
 
   Value* number_of(Builtin which, Type t) { return b_.convert(b_.builtin(which), t); }
 
+  /// Of the whole domain, none where it is empty along an axis.
+  Value* iterations() {
+    Value* total = nullptr;
+    for (Value* extent : extent_) {
+      Value* some = b_.binary(Op::max, extent, integer(0));
+      total = total ? b_.mul(total, some) : some;
+    }
+    return total;
+  }
+
   /// Iterations [from, to) by `step`, in the place of the parallel loop.
   void share(Value* from, Value* to, Value* step) {
+    const bool has_reciprocals = from->type != Type::i64 && !own_end_;
     const std::vector<Reciprocal> reciprocals =
-        from->type == Type::i64 ? std::vector<Reciprocal>() : make_reciprocals();
+        has_reciprocals ? make_reciprocals() : std::vector<Reciprocal>();
     Inst* stride = b_.loop(from, to, step);
     stride->kind = thread_walk;
     b_.at_end(stride->region(0));
@@ -276,6 +289,7 @@ class Walker {
   Inst* loop_;
   std::vector<uint32_t> axes_;       ///< in the order of the walk, the innermost last
   std::vector<Value*> lo_, extent_;  ///< of these axes
+  Value* own_end_ = nullptr;         ///< iterations, where a launch says a bound of them
 };
 
 /// Do the threads of a block wait for each other?
@@ -304,7 +318,7 @@ void lower_loops(Kernel& kernel, const Signature& signature, const TargetTraits&
       walker.chunked();
     else if (task.lanes)
       walker.lanes(signature.wide);
-    else if (target.whole_grids && !signature.wide && !combines(task))
+    else if (target.whole_grids && !signature.wide && !combines(task) && !task.bound)
       walker.once(task);
     else
       walker.elements(signature.wide);

@@ -7,7 +7,8 @@
 // rank 1 is that loop alone, others recover the first index once per chunk and step on from row to
 // row. Element: a loop from `thread` to `end` by `threads` (kind thread_walk), each round
 // recovering its index: in 32 bits, by multiplications with `reciprocal` and `next_reciprocal`;
-// where the signature is wide, in 64 bits by divisions. Where the target starts a thread for each
+// where the signature is wide, in 64 bits by divisions. With a bound, the loop ends at the domain's
+// own number of iterations, and divides. Where the target starts a thread for each
 // iteration, the signature is not wide and the threads of a block combine nothing, a test of
 // `thread` takes the place of the loop (Task::once). Lanes: a loop over lanes in the same way,
 // around one over a lane's iterations. Task::innermost is the last axis, or the fast axis of most

@@ -207,6 +207,9 @@ struct Task {
   LoopOptions options = {.ordinal = ~0u};  ///< of its parallel loop
   uint64_t grain = 0;        ///< iterations per chunk; 0: the runtime chooses (chunked)
   Region* domain = nullptr;  ///< null for a serial task
+  /// Element walk: indices that contain the domain's, for a host that does not know those. The code
+  /// then finds its extents itself, and a launch says the bound as its end. Null: the host knows.
+  Region* bound = nullptr;
   Region* body = nullptr;
   std::vector<Reduction> reductions;
   Loc loc;

@@ -109,7 +109,7 @@ enum : uint8_t {
   split = 4,
   opened = 8,
   lowered = 16,
-  domain = 32,
+  domain = 32,  ///< of a task, and its bound
 
   recording = recorded,
   loops = recorded | structured | opened,

@@ -49,6 +49,8 @@ struct Chunked {
 struct Elements {
   uint64_t iterations = 0;
   std::array<uint64_t, 2> reciprocals = {};  ///< abi::reciprocals of the domain
+  /// There may be far fewer, which the code counts: as many threads are enough as keep a device busy.
+  bool is_bound = false;
 };
 /// Threads that make rows of partial values of others, see abi::Combination.
 struct Combining {

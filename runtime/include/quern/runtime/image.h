@@ -58,6 +58,7 @@ struct Image {
     uint64_t grain = 0;
     uint64_t operations = 0;  ///< of an iteration, estimated
     std::optional<HostExpression> domain;
+    std::optional<HostExpression> bound;  ///< ir::Task::bound
     Loc loc;
   };
 
