@@ -142,6 +142,8 @@ void archive(Archive& a, Image::Parameter& p) {
   a(p.name);
   a(p.reads);
   a(p.writes);
+  a(p.of);
+  a(p.companion);
   each(a, p.narrow, [&](Image::Parameter::Narrow& n) {
     a(n.axis);
     a(n.loc);
@@ -333,6 +335,9 @@ bool is_consistent(const Image& i) {
     const Image::Parameter& p = i.parameters[k];
     if (p.rank > Placement::max_axes || p.components.size() > UINT16_MAX ||
         !is_consistent(i.layout.places[k], p, i.layout.bytes))
+      return false;
+    if (p.is_derived() && (p.of >= k || !p.is_field || !i.parameters[p.of].is_field ||
+                           i.parameters[p.of].rank != p.rank))
       return false;
     for (const Image::Parameter::Narrow& n : p.narrow)
       if (!p.is_field || n.axis >= p.rank) return false;

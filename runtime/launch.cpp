@@ -9,6 +9,16 @@ namespace quern::runtime {
 
 using namespace ir;
 
+namespace {
+
+bool same(const std::vector<ir::Storage>& a, const std::vector<ir::Storage>& b) {
+  return std::ranges::equal(a, b, [](const ir::Storage& x, const ir::Storage& y) {
+    return x.value == y.value && x.storage == y.storage;
+  });
+}
+
+}  // namespace
+
 std::string describe(const Image::Parameter& parameter, size_t index) {
   return parameter.name.empty() ? "argument " + std::to_string(index + 1) : parameter.name;
 }
@@ -39,11 +49,30 @@ Signature signature_of(std::span<const Argument> arguments, Modes modes) {
   return s;
 }
 
+AllArguments::AllArguments(const std::string& kernel, std::span<const Image::Parameter> parameters,
+                           std::span<const Argument> passed, Loc loc)
+    : all_(passed) {
+  size_t count = parameters.size();
+  while (count > 0 && parameters[count - 1].is_derived()) count--;
+  if (passed.size() != count)
+    throw Error(loc, "kernel '" + kernel + "' has " + std::to_string(count) +
+                         " parameters, launched with " + std::to_string(passed.size()));
+  if (count == parameters.size()) return;
+  own_.assign(passed.begin(), passed.end());
+  for (size_t k = count; k < parameters.size(); k++) {
+    const Image::Parameter& p = parameters[k];
+    const Storage* of = own_[p.of].storage.get();
+    if (!of) throw Error(loc, describe(parameters[p.of], p.of) + " is a field without memory");
+    own_.push_back({0, of->companion(p.companion, loc)});
+    if (!same(own_.back().storage->components(), p.components))
+      throw InternalError("kernel '" + kernel + "' takes the " + p.companion + " of " +
+                          describe(parameters[p.of], p.of) + " as something else than it is");
+  }
+  all_ = own_;
+}
+
 void check_arguments(const std::string& kernel, std::span<const Image::Parameter> parameters,
                      std::span<const Argument> arguments, Loc loc) {
-  if (arguments.size() != parameters.size())
-    throw Error(loc, "kernel '" + kernel + "' has " + std::to_string(parameters.size()) +
-                         " parameters, launched with " + std::to_string(arguments.size()));
   for (size_t k = 0; k < arguments.size(); k++) {
     const Image::Parameter& p = parameters[k];
     const Storage* s = arguments[k].storage.get();
@@ -100,12 +129,6 @@ bool runs_on(Signature::Field made, const Signature::Field& given) {
   if (made.alignment == 0 || given.alignment % made.alignment != 0) return false;
   made.alignment = given.alignment;
   return made == given;
-}
-
-bool same(const std::vector<ir::Storage>& a, const std::vector<ir::Storage>& b) {
-  return std::ranges::equal(a, b, [](const ir::Storage& x, const ir::Storage& y) {
-    return x.value == y.value && x.storage == y.storage;
-  });
 }
 
 void expect_fit(const Image& image, std::span<const Argument> arguments, Loc loc) {
@@ -185,7 +208,9 @@ LoadedKernel::LoadedKernel(std::shared_ptr<Device> device, std::shared_ptr<const
 
 const Image& LoadedKernel::image() const { return *loaded_->image; }
 
-std::shared_ptr<Outcome> LoadedKernel::launch(std::span<const Argument> arguments, Loc loc) const {
+std::shared_ptr<Outcome> LoadedKernel::launch(std::span<const Argument> passed, Loc loc) const {
+  const AllArguments all(loaded_->image->kernel, loaded_->image->parameters, passed, loc);
+  const std::span<const Argument> arguments = all;
   expect_fit(*loaded_->image, arguments, loc);
   for (const Argument& a : arguments)
     if (a.storage && a.storage->shared_device() != loaded_->device)

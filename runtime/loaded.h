@@ -62,6 +62,19 @@ struct Loaded {
 /// The signature of a launch with these arguments. Fields that may share elements get the class of
 /// the first of them.
 ir::Signature signature_of(std::span<const Argument> arguments, ir::Modes modes);
+/// What is passed to a kernel, and the companions that derive from it: an argument for each
+/// parameter. Throws Error with `loc` unless as many are passed as the kernel has parameters, and
+/// where a companion finds no memory.
+class AllArguments {
+ public:
+  AllArguments(const std::string& kernel, std::span<const Image::Parameter> parameters,
+               std::span<const Argument> passed, Loc loc);
+  operator std::span<const Argument>() const { return all_; }
+
+ private:
+  std::vector<Argument> own_;
+  std::span<const Argument> all_;
+};
 /// Throws Error with `loc` for arguments that the kernel's code, however specialised, cannot take.
 void check_arguments(const std::string& kernel, std::span<const Image::Parameter> parameters,
                      std::span<const Argument> arguments, Loc loc);

@@ -110,6 +110,7 @@ void Storage::swap(Storage& other, Loc loc) {
                           &ir::Storage::storage))
     throw Error(loc, "swap of fields of different element types");
   if (!lies_like(other)) throw Error(loc, "swap of fields of different layouts");
+  memory_->swap_companions(*other.memory_, loc);
   memory_->swap(*other.memory_);
 }
 
@@ -131,6 +132,7 @@ bool Storage::lies_like(const Storage& other) const {
 void Storage::release(Loc loc) {
   if (is_view_) throw Error(loc, "this is a view: the field it was made from gives memory back");
   expect_alive(loc);
+  memory_->release_companions(loc);
   memory_->free();
   memory_->released = loc.line ? loc : Loc{"?", 1};
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <map>
 #include <mutex>
 
 #include "quern/runtime/storage.h"
@@ -25,6 +26,11 @@ struct Storage::Memory {
   void copy_from(const Memory& from);
 
   std::shared_ptr<Device> device;
+  // As the field was declared:
+  std::vector<ir::Storage> components;
+  std::vector<int64_t> shape;
+  Layout layout;
+
   std::vector<uint64_t> bytes;  ///< of each allocation
   std::vector<Address> allocations;
   bool foreign = false;         ///< wrapped
@@ -34,11 +40,19 @@ struct Storage::Memory {
   std::atomic<uint64_t> version = next_version();
   bool is_snapshot = false;
 
+  /// Of the whole field.
+  std::shared_ptr<Storage> companion(const std::string& name, Loc loc);
+  /// Exchanges the contents of each companion that either has.
+  void swap_companions(Memory& other, Loc loc);
+  void release_companions(Loc loc);
+
   static uint64_t next_version();
 
  private:
   std::vector<Address> allocate_like(Loc loc) const;
 
+  std::mutex companions_mutex_;  ///< guards companions_
+  std::map<std::string, std::shared_ptr<Storage>> companions_;
   std::mutex mutex_;                      ///< guards sharing_
   std::weak_ptr<Memory> sharing_;         ///< the snapshot that names these allocations
   std::atomic<bool> has_shared_ = false;  ///< it was set since memory was last parted
@@ -48,6 +62,9 @@ struct Storage::Memory {
   mutable std::shared_mutex holding;  ///< held by who reads the addresses
   bool shares = false;                ///< the allocations are another's
 };
+
+/// A C struct of the components.
+Element natural_element(std::span<const ir::Storage> components);
 
 /// Throws Error unless these are first indices for a field of so many axes.
 void expect_firsts(std::span<const int64_t> firsts, size_t rank, Loc loc);

@@ -11,8 +11,14 @@ namespace {
 constexpr int64_t most_per_block = 1 << 30;
 constexpr int64_t farthest_first = 1 << 30;
 
-/// A C struct of the components.
-Element natural(std::span<const ir::Storage> components) {
+std::string numbers(const char* what, int count, size_t rank) {
+  return std::string("a layout with ") + what + " for " + std::to_string(count) +
+         (count == 1 ? " axis" : " axes") + ", of a field with " + std::to_string(rank);
+}
+
+}  // namespace
+
+Element natural_element(std::span<const ir::Storage> components) {
   Element e;
   uint32_t align = 1;
   for (const ir::Storage& s : components) {
@@ -24,13 +30,6 @@ Element natural(std::span<const ir::Storage> components) {
   e.bytes = (e.bytes + align - 1) / align * align;
   return e;
 }
-
-std::string numbers(const char* what, int count, size_t rank) {
-  return std::string("a layout with ") + what + " for " + std::to_string(count) +
-         (count == 1 ? " axis" : " axes") + ", of a field with " + std::to_string(rank);
-}
-
-}  // namespace
 
 void expect_firsts(std::span<const int64_t> firsts, size_t rank, Loc loc) {
   if (firsts.size() != rank) throw Error(loc, numbers("offsets", int(firsts.size()), rank));
@@ -47,9 +46,12 @@ Storage::Storage(Unallocated, std::shared_ptr<Device> device, std::vector<ir::St
       shape_(std::move(shape)),
       axes_(shape_.size()),
       loc_(loc) {
-  if (element_.offsets.empty()) element_ = natural(components_);
+  if (element_.offsets.empty()) element_ = natural_element(components_);
   check_shape(layout);
   memory_ = std::make_shared<Memory>(device_);
+  memory_->components = components_;
+  memory_->shape = shape_;
+  memory_->layout = layout;
   place_components(layout, place_elements(layout));
   settle();
 }

@@ -21,6 +21,7 @@ void Storage::expect_axis(uint32_t axis, Loc loc) const {
 
 /// The view starts so many elements behind (a distance as Placement::bytes takes it).
 void Storage::move_start(int64_t elements) {
+  start_ += elements;
   for (uint32_t c = 0; c < places_.size(); c++)
     places_[c].offset += facts_.layout.bytes(elements, width(c));
 }
@@ -125,6 +126,7 @@ std::shared_ptr<Storage> Storage::part(uint32_t from, Element element, Loc loc) 
   v->components_.assign(components_.begin() + from, components_.begin() + int64_t(from + count));
   v->places_.assign(places_.begin() + from, places_.begin() + int64_t(from + count));
   v->element_ = std::move(element);
+  v->first_component_ += from;
   v->settle();
   return v;
 }

@@ -199,6 +199,10 @@ class Parser {
     }
     b.name = string("a type or the binding's name in quotes");
     if (b.kind == Binding::buffer) b.size = buffer_size();
+    if (accept("of")) {
+      b.of = attribute<uint32_t>("a binding");
+      b.companion = string("the companion's name");
+    }
     if (accept("class")) b.alias_class = attribute<uint32_t>("an alias class");
     b.contiguous = !accept("strided");
     b.zero_based = !accept("based");

@@ -197,12 +197,25 @@ class Verifier {
               what + ": a buffer has an alias class of its own");
       buffer_size(b.size, what);
     }
+    if (b.is_derived()) companion(b, number, what);
     const Placement& layout = b.layout;
     require(layout.offsets.empty() || layout.offsets.size() == b.components.size(),
             what + ": another number of offsets than of components");
     require(layout.fast == 0 || layout.fast < b.rank, what + ": its fast axis does not exist");
     for (const Placement::Level& level : layout.levels)
       for (uint32_t extent : level.extent) require(extent > 0, what + ": blocks of no element");
+  }
+
+  void companion(const Binding& b, size_t number, const std::string& what) {
+    if (b.of >= number || b.kind != Binding::field || kernel_.bindings[b.of].kind != Binding::field)
+      return require(false, what + ": a companion is a field of a field before it");
+    const Binding& of = kernel_.bindings[b.of];
+    require(b.rank == of.rank && b.components.size() == of.components.size(),
+            what + ": a companion has the axes and components of its field");
+    for (size_t k = number + 1; k < kernel_.bindings.size(); k++)
+      require(kernel_.bindings[k].is_derived() || kernel_.bindings[k].kind == Binding::frame ||
+                  kernel_.bindings[k].kind == Binding::buffer,
+              what + ": companions come behind what is passed");
   }
 
   void buffer_size(const BufferSize& size, const std::string& what) {

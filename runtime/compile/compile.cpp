@@ -53,7 +53,12 @@ Prepared prepare(Recording& source, const Signature& signature, const Target& ta
 std::vector<Image::Parameter> parameters_of(const Kernel& source) {
   std::vector<Image::Parameter> all;
   for (const Binding& b : source.bindings)
-    all.push_back({b.kind == Binding::field, b.rank, b.components, b.name});
+    all.push_back({.is_field = b.kind == Binding::field,
+                   .rank = b.rank,
+                   .components = b.components,
+                   .name = b.name,
+                   .of = b.of,
+                   .companion = b.companion});
   for (const Region* root : roots(source))
     walk(const_cast<Region*>(root), [&](const Inst* inst) {
       if (accesses_element(inst->op)) {

@@ -105,7 +105,12 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
     if (b.kind == Binding::buffer)
       image.buffers.push_back(buffer_of(kernel, k));
     else if (b.kind != Binding::frame)
-      image.parameters.push_back({b.kind == Binding::field, b.rank, b.components, b.name});
+      image.parameters.push_back({.is_field = b.kind == Binding::field,
+                                  .rank = b.rank,
+                                  .components = b.components,
+                                  .name = b.name,
+                                  .of = b.of,
+                                  .companion = b.companion});
   }
   image.layout = abi::layout(kernel);
   image.takes_value = takes_value(kernel, target.traits);

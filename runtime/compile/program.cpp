@@ -94,8 +94,10 @@ std::shared_ptr<Loaded> Program::variant(const std::shared_ptr<Device>& device,
   return here.variants[signature] = std::make_shared<Loaded>(device, image, std::move(wide));
 }
 
-std::shared_ptr<Outcome> Program::launch(std::span<const Argument> arguments, Modes modes, Loc loc,
+std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes modes, Loc loc,
                                          const std::shared_ptr<Device>& fallback) {
+  const AllArguments all(kernel().name, parameters_, passed, loc);
+  const std::span<const Argument> arguments = all;
   check_arguments(kernel().name, parameters_, arguments, loc);
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
   return observed({.name = kernel().name,
@@ -111,8 +113,10 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> arguments, Mo
                   });
 }
 
-std::shared_ptr<const Image> Program::image(std::span<const Argument> arguments, Modes modes,
-                                            Loc loc, const std::shared_ptr<Device>& fallback) {
+std::shared_ptr<const Image> Program::image(std::span<const Argument> passed, Modes modes, Loc loc,
+                                            const std::shared_ptr<Device>& fallback) {
+  const AllArguments all(kernel().name, parameters_, passed, loc);
+  const std::span<const Argument> arguments = all;
   check_arguments(kernel().name, parameters_, arguments, loc);
   return variant(device_of(arguments, loc, fallback), signature_of(arguments, modes))->image;
 }

@@ -284,6 +284,29 @@ frame f32, b1, i32
         std::vector<std::string>{});
 }
 
+TEST_CASE("rules of companions") {
+  const std::string head =
+      "quern 1\nkernel @k level=structured\nbinding scalar f32 \"a\"\n"
+      "binding field rank=2 f32, i32 \"x\"\n";
+  const std::vector<std::pair<std::string, std::string>> rules = {
+      {"binding field rank=2 f32, i32 \"d\" of=0 \"adjoint\"", "is a field of a field before it"},
+      {"binding field rank=2 f32, i32 \"d\" of=2 \"adjoint\"", "is a field of a field before it"},
+      {"binding scalar f32 \"d\" of=1 \"adjoint\"", "is a field of a field before it"},
+      {"binding field rank=1 f32, i32 \"d\" of=1 \"adjoint\"",
+       "the axes and components of its field"},
+      {"binding field rank=2 f32 \"d\" of=1 \"adjoint\"", "the axes and components of its field"},
+      {"binding field rank=2 f32, i32 \"d\" of=1 \"adjoint\"\nbinding scalar f32 \"b\"",
+       "companions come behind what is passed"},
+  };
+  for (const auto& [code, says] : rules) refuse(head + code + "\nbody { yield }\n", says);
+  const std::string sound = head +
+                            "binding field rank=2 f32, i32 \"d\" of=1 \"adjoint\"\n"
+                            "binding field rank=2 f32, i32 \"e\" of=2 \"dual\"\n"
+                            "binding frame \"f\"\nbody {\n  yield\n}\n";
+  CHECK(verify(*parse(sound)) == std::vector<std::string>{});
+  CHECK(print(*parse(sound)) == sound);
+}
+
 TEST_CASE("rules of buffers") {
   const std::string head = R"(quern 1
 kernel @k level=split

@@ -158,6 +158,12 @@ struct Binding {
   std::string name;  ///< for messages: "parameter 1" or the field's name
   Loc loc;
   BufferSize size;  ///< of a buffer
+  /// Of a field that is the companion of another's (runtime::Storage::companion), which a launch
+  /// looks up: the other's binding, and the name. Nobody passes it.
+  uint32_t of = not_derived;
+  std::string companion;
+  static constexpr uint32_t not_derived = ~0u;
+  bool is_derived() const { return of != not_derived; }
   // filled in at bind, see Signature; of a buffer by abi::declare_buffer
   bool contiguous = true;    ///< neighbours along Placement::fast are the next elements in memory
   uint32_t alias_class = 0;  ///< bindings of different classes never overlap

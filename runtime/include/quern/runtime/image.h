@@ -38,8 +38,11 @@ struct Image {
     bool is_field = false;
     uint8_t rank = 0;
     std::vector<ir::Storage> components;
-    std::string name;                    ///< for messages
-    bool reads = false, writes = false;  ///< elements of a field
+    std::string name;                        ///< for messages
+    bool reads = false, writes = false;      ///< elements of a field
+    uint32_t of = ir::Binding::not_derived;  ///< it is the companion of this parameter's field
+    std::string companion;                   ///< of this name
+    bool is_derived() const { return of != ir::Binding::not_derived; }
     struct Narrow {
       uint32_t axis = 0;
       Loc loc;

@@ -53,6 +53,13 @@ class Storage {
   /// Components [from, from + element.offsets.size()) alone.
   std::shared_ptr<Storage> part(uint32_t from, Element element, Loc loc) const;
 
+  /// Another field that goes with this one under a name, as its adjoint does: of the same shape,
+  /// layout, first indices and components, f16 as f32 (sums are kept in it). Made as zeros when it
+  /// is first asked for. A view's companion is the same view of the field's; swap exchanges the
+  /// companions of both fields, release gives them back. Throws Error for a snapshot, and where
+  /// there is no memory.
+  std::shared_ptr<Storage> companion(const std::string& name, Loc loc) const;
+
   // ---- what the memory holds
   /// Names the contents: the same number, the same contents; of other code's writes it knows
   /// nothing. Whatever may write the memory gives it another one, through views too.
@@ -178,6 +185,9 @@ class Storage {
   std::vector<Axis> axes_;
   int64_t size_ = 1;
   bool is_view_ = false, is_dense_ = false;
+  // Of a view, in what it is a view of at last:
+  int64_t start_ = 0;             ///< elements from its first (as Placement::bytes takes them)
+  uint32_t first_component_ = 0;  ///< of its elements
   std::vector<Component> places_;
   std::shared_ptr<Memory> memory_;
   ir::Signature::Field facts_;
