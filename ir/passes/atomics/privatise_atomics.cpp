@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/passes/atomics/atomic_rules.h"
+#include "ir/passes/atomics/counted.h"
 #include "ir/passes/tasks/open_tasks.h"
 #include "quern/ir/builder.h"
 
@@ -85,7 +86,8 @@ class Privatiser {
     t.array = b_.slot(t.elem, room(t.elem));
     if (identity(t.op, t.elem) == 0) return;
     Value* used = b_.mul(t.count, b_.add(t.mask, integer(1)));
-    counted(b_.select(t.own, used, integer(0)), [&](Value* k) { b_.put(t.array, k, start(t)); });
+    counted(b_, b_.select(t.own, used, integer(0)),
+            [&](Value* k) { b_.put(t.array, k, start(t)); });
   }
 
   /// In the loop: to the array, or as it was.
@@ -123,7 +125,7 @@ class Privatiser {
 
   void each_element(const Target& t, Value* extent, Value* number, std::vector<Value*>& index) {
     const size_t axis = index.size();
-    counted(extent, [&](Value* k) {
+    counted(b_, extent, [&](Value* k) {
       Value* at = b_.add(b_.mul(number, t.extents[axis]), k);
       index.push_back(b_.add(t.firsts[axis], k));
       if (axis + 1 == t.extents.size())
@@ -156,19 +158,6 @@ class Privatiser {
   Value* bits(Value* v) { return is_float(v->type) ? b_.bitcast(v, bits_type(v->type)) : v; }
 
   /// A loop at the builder's point, which goes on behind it.
-  template <class F>
-  void counted(Value* to, F&& body) {
-    Value* first = integer(0);
-    Inst* loop = b_.loop(first, to, integer(1));
-    Region* around = b_.region();
-    Inst* point = b_.point();
-    b_.at_end(loop->region(0));
-    body(loop->region(0)->arg(0));
-    b_.yield();
-    b_.at_end(around);
-    if (point) b_.before(point);
-  }
-
   Kernel& kernel_;
   Task& task_;
   Builder b_;
