@@ -1,7 +1,5 @@
 #include "ir/analysis/slice.h"
 
-#include <unordered_set>
-
 #include "ir/analysis/facts.h"
 
 namespace quern::ir {
@@ -31,7 +29,7 @@ const Value* Slicer::obstacle(const Value* v) {
       open.pop_back();
       continue;
     }
-    if (is_outside(at)) {
+    if (is_known(at)) {
       obstacles_[at] = nullptr;
       continue;
     }
@@ -62,7 +60,7 @@ Slice Slicer::of(std::span<const Value* const> values) {
     if (const Value* what = obstacle(v)) return {{}, what, own_reason(what)};
     std::vector<std::pair<const Inst*, size_t>> open;  // with operands done
     auto enter = [&](const Value* at) {
-      if (!is_outside(at) && taken.insert(at->inst).second) open.push_back({at->inst, 0});
+      if (!is_known(at) && taken.insert(at->inst).second) open.push_back({at->inst, 0});
     };
     enter(v);
     while (!open.empty()) {

@@ -3,13 +3,15 @@
 // once more at another place.
 //
 // A slice of values of a region is closed: each of its instructions uses values from outside of the
-// region, or of the slice. Run where those outside are known, it gives the values that the region
-// computes, and nothing else happens. What cannot be repeated is named: an argument of a region,
-// which differs from run to run; an effect, a random number, an atomic's old value; what may be an
+// region, values that are given, or of the slice. Run where those outside and given are known, it
+// gives the values that the region computes, and nothing else happens. Given may be what differs
+// from run to run, and the other place knows: indices of a loop, the number of an iteration. What
+// cannot be repeated is named: another argument of a region; an effect, a random number, an atomic's old value; what may be an
 // error in checked mode; a structured construct; a read of what the region may write.
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/analysis/effects.h"
@@ -28,8 +30,8 @@ struct Slice {
 /// something there changes.
 class Slicer {
  public:
-  Slicer(const Kernel& kernel, const Region* region)
-      : kernel_(kernel), region_(region), effects_(kernel) {}
+  Slicer(const Kernel& kernel, const Region* region, std::span<const Value* const> given = {})
+      : kernel_(kernel), region_(region), given_(given.begin(), given.end()), effects_(kernel) {}
 
   bool repeatable(const Value* v) { return !obstacle(v); }
   Slice of(std::span<const Value* const> values);
@@ -40,19 +42,21 @@ class Slicer {
   const Value* obstacle(const Value* v);
   /// Empty, or why the value cannot be repeated whatever its operands are.
   std::string own_reason(const Value* v);
-  bool is_outside(const Value* v) const {
-    return !encloses(region_, v->inst ? v->inst->parent : v->region);
+  bool is_known(const Value* v) const {
+    return given_.contains(v) || !encloses(region_, v->inst ? v->inst->parent : v->region);
   }
 
   const Kernel& kernel_;
   const Region* region_;
+  std::unordered_set<const Value*> given_;
   Effects effects_;
   std::optional<Touched> touched_;  ///< by the region, once somebody reads
   std::unordered_map<const Value*, const Value*> obstacles_;
 };
 
 /// Makes the slice's instructions once more at the builder's point; `map` learns the copies, and
-/// says what stands for values from outside, where that is not themselves.
+/// says what stands for values that are given, and for those from outside where that is not
+/// themselves.
 void repeat(Builder& b, const Slice& slice, ValueMap& map);
 
 }  // namespace quern::ir

@@ -164,6 +164,13 @@ TEST_CASE("a slice is what a value needs, operands first, or says what is in the
   CHECK(obstacle(checked, "%5") == "%5: it may be an error");
   CHECK(obstacle(checked, "%13") == "%13: it may be an error");
 
+  // At a place that knows the index and asks for the number of calls itself.
+  const std::vector<const Value*> given = values({"%1", "%9"});
+  Slicer knowing(*c.kernel, loop, given);
+  for (const Value* v : given) CHECK(knowing.of(v).code.empty());
+  CHECK(knowing.of(c.values.at("%6")).code.size() == 5);
+  CHECK_FALSE(knowing.of(c.values.at("%8")));
+
   // Made once more before the loop, with another value in the place of %0.
   Builder b(*c.kernel);
   b.before(loop->parent);
