@@ -31,7 +31,7 @@ struct Ended {};
 
 class Run {
  public:
-  Run(Loaded& loaded, Block& block, LaunchRecord& record)
+  Run(Loaded& loaded, LaunchMemory& block, LaunchRecord& record)
       : loaded_(loaded), block_(block), record_(record), driver_(loaded.device->driver()) {}
 
   /// The frame starts as zeros.
@@ -205,7 +205,7 @@ class Run {
   void make_room(size_t number, uint64_t elements) {
     const Image::Buffer& buffer = loaded_.image->buffers[number];
     const abi::Place& place = loaded_.image->layout.places[buffer.binding];
-    Block::Buffer& held = block_.buffers[number];
+    LaunchMemory::Buffer& held = block_.buffers[number];
     if (held.elements != elements) set_argument(place.extent(0), held.elements = elements);
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(elements, uint64_t(8) * buffer.components, &bytes))
@@ -234,7 +234,7 @@ class Run {
   }
 
   Loaded& loaded_;
-  Block& block_;
+  LaunchMemory& block_;
   LaunchRecord& record_;
   Driver& driver_;
   std::vector<Command> commands_;
@@ -246,7 +246,7 @@ class Run {
 
 }  // namespace
 
-void execute(Loaded& kernel, Block& block, LaunchRecord& launch) {
+void execute(Loaded& kernel, LaunchMemory& block, LaunchRecord& launch) {
   Device& device = *kernel.device;
   std::byte* args = block.args();
   abi::Writer writer(kernel.image->layout, args);
@@ -258,7 +258,7 @@ void execute(Loaded& kernel, Block& block, LaunchRecord& launch) {
                .random_launch = launch.since_seed});
   for (size_t k = 0; k < block.buffers.size(); k++) {
     const Image::Buffer& buffer = kernel.image->buffers[k];
-    const Block::Buffer& held = block.buffers[k];
+    const LaunchMemory::Buffer& held = block.buffers[k];
     const int64_t stride = 8 * int64_t(buffer.components), extent = int64_t(held.elements);
     for (uint32_t c = 0; c < buffer.components; c++)
       writer.component(buffer.binding, c, held.address + 8 * c, {&stride, 1});

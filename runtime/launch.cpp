@@ -158,7 +158,7 @@ void expect_fit(const Image& image, std::span<const Argument> arguments, Loc loc
 }  // namespace
 
 Outcome::Outcome(std::shared_ptr<Device> device, std::shared_ptr<const LaunchRecord> launch,
-                 std::shared_ptr<Block> block, size_t count)
+                 std::shared_ptr<LaunchMemory> block, size_t count)
     : device_(std::move(device)),
       launch_(std::move(launch)),
       block_(std::move(block)),
@@ -184,7 +184,7 @@ std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
   std::vector<std::shared_lock<std::shared_mutex>> held;  // until all is submitted
   for (const Argument& a : arguments)
     if (a.storage && a.storage->is_snapshot()) held.push_back(a.storage->hold());
-  std::shared_ptr<Block> block = Loaded::take_block(kernel);
+  std::shared_ptr<LaunchMemory> block = Loaded::take_memory(kernel);
   fill_arguments(*kernel, arguments, block->args());
   struct Launched {
     Device& device;

@@ -33,23 +33,24 @@ Loaded::~Loaded() {
   std::vector<Address> memory;
   for (auto& block : free_) {
     if (block->memory) memory.push_back(block->memory);
-    for (const Block::Buffer& buffer : block->buffers)
+    for (const LaunchMemory::Buffer& buffer : block->buffers)
       if (buffer.address) memory.push_back(buffer.address);
   }
   if (!memory.empty()) device->release(memory);
 }
 
-std::shared_ptr<Block> Loaded::take_block(const std::shared_ptr<Loaded>& self) {
-  std::unique_ptr<Block> block = self->take_free();
-  if (!block) block = self->make_block();
-  return {block.release(), [self](Block* b) { self->give_back(std::unique_ptr<Block>(b)); }};
+std::shared_ptr<LaunchMemory> Loaded::take_memory(const std::shared_ptr<Loaded>& self) {
+  std::unique_ptr<LaunchMemory> block = self->take_free();
+  if (!block) block = self->make_memory();
+  return {block.release(),
+          [self](LaunchMemory* b) { self->give_back(std::unique_ptr<LaunchMemory>(b)); }};
 }
 
 /// Null where a new one is to be made. What the host does not write itself follows the launch
 /// before, as all commands do; where it does, the block that came back first is done first.
-std::unique_ptr<Block> Loaded::take_free() {
+std::unique_ptr<LaunchMemory> Loaded::take_free() {
   Driver& driver = device->driver();
-  std::unique_ptr<Block> block;
+  std::unique_ptr<LaunchMemory> block;
   bool is_done = true;
   {
     std::lock_guard lock(mutex_);
@@ -63,8 +64,8 @@ std::unique_ptr<Block> Loaded::take_free() {
   return block;
 }
 
-std::unique_ptr<Block> Loaded::make_block() {
-  auto block = std::make_unique<Block>();
+std::unique_ptr<LaunchMemory> Loaded::make_memory() {
+  auto block = std::make_unique<LaunchMemory>();
   block->loaded = this;
   block->buffers.resize(image->buffers.size());
   const uint32_t bytes = image->takes_value ? block_bytes - frame_offset : block_bytes;
@@ -75,7 +76,7 @@ std::unique_ptr<Block> Loaded::make_block() {
   return block;
 }
 
-void Loaded::give_back(std::unique_ptr<Block> block) {
+void Loaded::give_back(std::unique_ptr<LaunchMemory> block) {
   std::lock_guard lock(mutex_);
   free_.push_back(std::move(block));
 }

@@ -8,7 +8,7 @@ namespace quern::runtime {
 
 /// Memory of one launch: argument block and frame (one allocation; where tasks take the
 /// block by value only the frame), and the kernel's buffers, which grow.
-struct Block {
+struct LaunchMemory {
   Loaded* loaded = nullptr;
   Address memory = 0;              ///< 0 where there is nothing to hold
   std::byte* host = nullptr;       ///< the host's view of `memory`, or null
@@ -33,12 +33,12 @@ struct Loaded {
   /// A block that the host may fill in: no launch is being submitted with it, no result of it is
   /// still to be read, and where the host writes to the device's memory no launch runs on it. It
   /// comes back when the last reference goes.
-  static std::shared_ptr<Block> take_block(const std::shared_ptr<Loaded>& self);
+  static std::shared_ptr<LaunchMemory> take_memory(const std::shared_ptr<Loaded>& self);
   /// The code of the kernel's element tasks for 2^31 iterations and more, made and loaded at the
   /// first such launch. Throws Error where there is none.
   const Executable& wide();
   /// Where the frame of a launch is on the device.
-  Address frame(const Block& block) const {
+  Address frame(const LaunchMemory& block) const {
     return image->takes_value ? block.memory : block.memory + frame_offset;
   }
 
@@ -49,14 +49,14 @@ struct Loaded {
   const std::unique_ptr<Executable> executable;
 
  private:
-  std::unique_ptr<Block> take_free();
-  std::unique_ptr<Block> make_block();
-  void give_back(std::unique_ptr<Block> block);
+  std::unique_ptr<LaunchMemory> take_free();
+  std::unique_ptr<LaunchMemory> make_memory();
+  void give_back(std::unique_ptr<LaunchMemory> block);
   WideImage make_wide_;
   std::once_flag load_wide_;
   std::unique_ptr<Executable> wide_;
   std::mutex mutex_;
-  std::deque<std::unique_ptr<Block>> free_;  ///< as they came back
+  std::deque<std::unique_ptr<LaunchMemory>> free_;  ///< as they came back
 };
 
 /// The signature of a launch with these arguments. Fields that may share elements get the class of
@@ -97,6 +97,6 @@ std::shared_ptr<Outcome> observed(const LaunchEvent& event, F&& run) {
 }
 
 /// Fills in the block's head and runs the schedule. Returns when everything is submitted.
-void execute(Loaded& kernel, Block& block, LaunchRecord& launch);
+void execute(Loaded& kernel, LaunchMemory& block, LaunchRecord& launch);
 
 }  // namespace quern::runtime

@@ -41,7 +41,7 @@ runtime::Target host_target() {
   target.device = device_name();
   target.workers = uint32_t(worker_count());
   target.traits.stoppable = true;
-  target.traits.lanes = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
+  target.traits.strip = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
   target.traits.calls = true;
   target.traits.half_conversions = has_extension(target.isa, "f16c");
   target.max_allocation = memory_bytes();

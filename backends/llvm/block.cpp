@@ -20,7 +20,7 @@ bool in_loop(const ir::Inst& inst) {
 }  // namespace
 
 /// One word for each row of threads, shared by the block.
-llvm::GlobalVariable* Emitter::partials(int number) {
+llvm::GlobalVariable* Emitter::block_values(int number) {
   llvm::Module& module = *function_->getParent();
   const std::string name = "block_partials_" + std::to_string(number);
   if (auto* known = module.getNamedGlobal(name)) return known;
@@ -62,7 +62,7 @@ Value* Emitter::block_reduce(const ir::Inst& inst) {
 
   // Two that follow each other have words of their own: the barrier of the second comes after all
   // threads have read the first's.
-  llvm::GlobalVariable* memory = partials(reductions_++ % 2);
+  llvm::GlobalVariable* memory = block_values(reductions_++ % 2);
   auto place = [&](Value* number) {
     return b_.CreateInBoundsGEP(memory->getValueType(), memory, {b_.getInt32(0), number});
   };

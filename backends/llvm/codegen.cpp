@@ -6,8 +6,8 @@
 
 #include "backends/llvm/callees.h"
 #include "backends/llvm/emitter.h"
-#include "backends/llvm/lanes.h"
 #include "backends/llvm/scalar.h"
+#include "backends/llvm/vector_functions.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
 #include "quern/runtime/image.h"
@@ -83,8 +83,8 @@ std::unique_ptr<llvm::Module> generate(llvm::LLVMContext& context, const ir::Ker
   Emitter emitter(*module, kernel, machine, callees);
   for (size_t k = 0; k < callees.size(); k++) {
     emitter.callee(callees[k], kernel.callees[k]);
-    for (unsigned lanes : lanes_of(machine, kernel.callees[k]))
-      emitter.lanes(callees[k], kernel.callees[k], lanes);
+    for (unsigned length : vector_lengths(machine, kernel.callees[k]))
+      emitter.vector_function(callees[k], kernel.callees[k], length);
   }
   const uint64_t args_bytes = ir::abi::layout(kernel).bytes;
   const bool takes_value = ir::takes_value(kernel, traits);

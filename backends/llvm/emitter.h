@@ -23,7 +23,7 @@ class Emitter {
   void task(llvm::Function* function, const ir::Task& task);
   void callee(llvm::Function* function, const ir::Function& f);
   /// A function that computes `function`, which is that of `f`, for vectors of its arguments.
-  void lanes(llvm::Function* function, const ir::Function& f, unsigned count);
+  void vector_function(llvm::Function* function, const ir::Function& f, unsigned count);
 
  private:
   using Values = std::vector<llvm::Value*>;
@@ -56,7 +56,7 @@ class Emitter {
   // block.cpp
   llvm::Value* block_reduce(const ir::Inst& inst);
   llvm::Value* shuffle_down(llvm::Value* v, unsigned distance);
-  llvm::GlobalVariable* partials(int number);
+  llvm::GlobalVariable* block_values(int number);
   int reductions_ = 0;  ///< of blocks, in the function so far
 
   void return_unless(llvm::Value* condition);
@@ -68,7 +68,7 @@ class Emitter {
   llvm::Value* get(const ir::Inst& inst);
   void put(const ir::Inst& inst);
 
-  // lanes.cpp
+  // vector_functions.cpp
   void usual_side(const ir::Inst& inst);
 
   // structure.cpp
@@ -94,7 +94,7 @@ class Emitter {
   std::map<ir::Builtin, llvm::Value*> builtins_;  ///< of the task
   Grid grid_{};                                   ///< where Machine::grid is set
   bool brief_ = false;                            ///< inside a loop that is to be compiled fast
-  const ir::Region* in_lanes_ = nullptr;          ///< body whose rare branches are not taken …
+  const ir::Region* in_vector_ = nullptr;         ///< body whose rare branches are not taken …
   Values rare_;                                   ///< … and the conditions on which they would be
   std::unordered_map<const ir::Value*, llvm::Value*> values_;
   std::unordered_map<const ir::Value*, Key> keys_;

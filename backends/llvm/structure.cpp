@@ -48,7 +48,7 @@ std::optional<Op> running_extreme(const ir::Inst& loop, size_t k) {
 }  // namespace
 
 void Emitter::if_else(const ir::Inst& inst) {
-  if (inst.kind == ir::rarely && inst.parent == in_lanes_) return usual_side(inst);
+  if (inst.kind == ir::rarely && inst.parent == in_vector_) return usual_side(inst);
   BasicBlock* side[2] = {block("then"), block("else")};
   BasicBlock* join = block("join");
   auto* branch = b_.CreateCondBr(value(inst.operand(0)), side[0], side[1]);

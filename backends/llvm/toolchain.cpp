@@ -18,7 +18,7 @@
 #include <set>
 
 #include "backends/llvm/guard.h"
-#include "backends/llvm/lanes.h"
+#include "backends/llvm/vector_functions.h"
 #include "quern/error.h"
 #include "quern/ir/text.h"
 
@@ -119,7 +119,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchai
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
-  drop_unused_lanes(module);
+  drop_unused_vector_functions(module);
   instrument_for(tools.sanitizer, module);
   if (tools.mend) tools.mend(module);
 }

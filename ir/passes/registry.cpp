@@ -78,9 +78,9 @@ TargetTraits block_traits() {
   return t;
 }
 
-TargetTraits four_lanes() {
+TargetTraits strips_of_four() {
   TargetTraits t;
-  t.lanes = 4;
+  t.strip = 4;
   return t;
 }
 
@@ -146,10 +146,10 @@ constexpr NamedPass all[] = {
     {"lower_loops.whole",
      [](Kernel& k) { lower_loops(k, plain_signature(k), whole_grid_traits()); }},
     {"version_walks", version_walks},
-    {"split_walks.4", [](Kernel& k) { split_walks(k, four_lanes()); }},
-    {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, four_lanes()); }},
-    {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, four_lanes()); }},
-    {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, four_lanes()); }},
+    {"split_walks.4", [](Kernel& k) { split_walks(k, strips_of_four()); }},
+    {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, strips_of_four()); }},
+    {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, strips_of_four()); }},
+    {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, strips_of_four()); }},
     {"limit_nesting.2", [](Kernel& k) { limit_nesting(k, two_deep()); }},
     {"poll_loops.stoppable", [](Kernel& k) { poll_loops(k, stoppable_traits()); }},
     {"widen_halves", [](Kernel& k) { widen_halves(k, {}); }},

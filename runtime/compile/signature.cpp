@@ -21,7 +21,7 @@ class Text {
 
 void write(Text& t, const TargetTraits& traits) {
   const auto& [walk, fma_exact, div_exact, sqrt_exact, float_atomic_add, float_atomic_min_max,
-               block_reductions, narrow_atomics, stoppable, told_of_failures, whole_grids, lanes,
+               block_reductions, narrow_atomics, stoppable, told_of_failures, whole_grids, strip,
                calls, most_copied, half_conversions, if_nesting, loop_nesting, value_bytes,
                value_tasks, native_math] = traits;
   t.number("walk", uint64_t(walk));
@@ -38,7 +38,7 @@ void write(Text& t, const TargetTraits& traits) {
   t.flag("stoppable", stoppable);
   t.flag("told", told_of_failures);
   t.flag("whole-grids", whole_grids);
-  t.number("lanes", lanes);
+  t.number("strip", strip);
   t.flag("calls", calls);
   t.number("copied", most_copied);
   t.flag("halves", half_conversions);

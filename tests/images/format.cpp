@@ -200,7 +200,7 @@ TEST_CASE("the text of a signature tells apart what makes other code, and nothin
   on([](Target& t) { t.traits.stoppable ^= true; });
   on([](Target& t) { t.traits.told_of_failures ^= true; });
   on([](Target& t) { t.traits.whole_grids ^= true; });
-  on([](Target& t) { t.traits.lanes++; });
+  on([](Target& t) { t.traits.strip++; });
   on([](Target& t) { t.traits.calls ^= true; });
   on([](Target& t) { t.traits.most_copied++; });
   on([](Target& t) { t.traits.half_conversions ^= true; });

@@ -52,7 +52,7 @@ void check_way(const Kernel& source, const Way& way, uint64_t seed, const test::
   traits.block_reductions = seed % 2 == 0;
   traits.narrow_atomics = false;
   traits.if_nesting = uint32_t(seed % 4);
-  traits.lanes = seed % 3 == 0 ? 4 : 0;
+  traits.strip = seed % 3 == 0 ? 4 : 0;
   traits.calls = seed % 4 < 2;
   traits.most_copied = 0;
   lower(*kernel, signature_of(*kernel), traits);

@@ -131,7 +131,7 @@ TEST_CASE("in checked mode too, the inside of a guarded walk is a walk without b
     optimise(*kernel);
     split(*kernel);
     TargetTraits target;
-    target.lanes = 4;
+    target.strip = 4;
     lower(*kernel, signature_of(*kernel), target);
     bool found = false;
     walk(*kernel, [&](Inst* inst) {
@@ -409,7 +409,7 @@ TEST_CASE("random indices under random guards fail exactly where they are out of
     optimise(*kernel);
     split(*kernel);
     TargetTraits target;
-    target.lanes = seed % 2 ? 4 : 0;
+    target.strip = seed % 2 ? 4 : 0;
     target.calls = seed % 3 == 0;
     lower(*kernel, signature_of(*kernel), target);
     for (int round = 0; round < 6; round++) {

@@ -601,7 +601,7 @@ TEST_CASE("iterations taken together through an inner loop do what they did one 
     for (uint64_t grain : {1, 6, 100}) {
       auto copy = clone(*kernel);
       TargetTraits traits;
-      traits.lanes = lanes;
+      traits.strip = lanes;
       prepare(*copy, traits);
       CHECK((count(*copy, Op::slot) > 0) == (lanes > 0));
       auto out = test::run(*copy, in, {.grain = grain});

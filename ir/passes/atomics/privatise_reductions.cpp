@@ -1,6 +1,6 @@
 #include "ir/passes/atomics/privatise_reductions.h"
 
-#include "ir/passes/atomics/combine_partials.h"
+#include "ir/passes/atomics/combine_rows.h"
 #include "ir/passes/tasks/open_tasks.h"
 #include "quern/ir/abi.h"
 
@@ -73,7 +73,7 @@ void follow(std::vector<Step>& steps, const std::vector<std::vector<Step>>& afte
   }
 }
 
-uint32_t declare_partials(Kernel& kernel, size_t task, const std::vector<Reduction>& reductions) {
+uint32_t declare_rows(Kernel& kernel, size_t task, const std::vector<Reduction>& reductions) {
   std::vector<Type> types;
   for (const Reduction& r : reductions) types.push_back(r.type);
   return abi::declare_buffer(kernel, "partial values", types,
@@ -108,7 +108,7 @@ void privatise_reductions(Kernel& kernel, const TargetTraits& target) {
     const Task::Walk walk = kernel.tasks[k].walk;
     const Loc loc = kernel.tasks[k].loc;
     const bool by_blocks = walk == Task::element && !lanes;
-    const uint32_t buffer = by_blocks ? 0 : declare_partials(kernel, k, reductions);
+    const uint32_t buffer = by_blocks ? 0 : declare_rows(kernel, k, reductions);
     Builder b(kernel);
     Accumulators all(b, reductions, ordered, lanes, buffer);
     if (by_blocks) {

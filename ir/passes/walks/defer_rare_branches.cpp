@@ -1,15 +1,15 @@
 #include "ir/passes/walks/defer_rare_branches.h"
 
 #include "ir/analysis/facts.h"
-#include "ir/passes/walks/walk_blocks.h"
+#include "ir/passes/walks/strips.h"
 
 namespace quern::ir {
 
 namespace {
 
-class Deferrer : WalkBlocks {
+class Deferrer : Strips {
  public:
-  Deferrer(Kernel& kernel, Inst* walk, int64_t lanes) : WalkBlocks(kernel, walk, lanes) {}
+  Deferrer(Kernel& kernel, Inst* walk, int64_t strip) : Strips(kernel, walk, strip) {}
 
   /// Changes the walk where it has the form; it is gone then.
   void run() {
@@ -19,14 +19,14 @@ class Deferrer : WalkBlocks {
     make_slots();
     std::vector<Value*> init;
     for (size_t k = 3; k < walk_->operand_count(); k++) init.push_back(walk_->operand(k));
-    Inst* blocks = begin_blocks(init);
+    Inst* strips = begin_strips(init);
     for (size_t k = 0; k + 1 < parts_.size(); k++) {
       Value* any = common(k);
       rare(parts_[k].branch, any);
     }
-    b_.yield(last(blocks->region(0)->args.subspan(1)));
+    b_.yield(last(strips->region(0)->args.subspan(1)));
     for (size_t k = 0; k < walk_->results.size(); k++)
-      walk_->result(k)->replace_with(blocks->result(k));
+      walk_->result(k)->replace_with(strips->result(k));
     walk_->erase();
   }
 
@@ -97,11 +97,11 @@ class Deferrer : WalkBlocks {
   void put_kept(size_t when) {
     for (Value* v : kept_) {
       auto known = known_.find(v->inst);
-      if (known != known_.end() && known->second == when) b_.put(slots_.at(v), lane_, map_.at(v));
+      if (known != known_.end() && known->second == when) b_.put(slots_.at(v), within_, map_.at(v));
     }
   }
 
-  // ---- one block's share of a part
+  // ---- one strip's share of a part
 
   /// The code up to the branch and the branch's pure region, for all; yields whether any iteration
   /// wants the other one.
@@ -132,7 +132,7 @@ class Deferrer : WalkBlocks {
     const Region* region = branch->region(which);
     copy_all(region);
     for (size_t k = 0; k < branch->results.size(); k++)
-      b_.put(slots_.at(branch->result(k)), lane_, need(region->last->operand(k)));
+      b_.put(slots_.at(branch->result(k)), within_, need(region->last->operand(k)));
   }
 
   /// What is behind the last branch; carries what the walk carries.
@@ -155,8 +155,8 @@ class Deferrer : WalkBlocks {
 }  // namespace
 
 void defer_rare_branches(Kernel& kernel, const TargetTraits& target) {
-  if (target.lanes == 0) return;
-  for (Inst* walk : walks_of(kernel)) Deferrer(kernel, walk, target.lanes).run();
+  if (target.strip == 0) return;
+  for (Inst* walk : walks_of(kernel)) Deferrer(kernel, walk, target.strip).run();
 }
 
 }  // namespace quern::ir

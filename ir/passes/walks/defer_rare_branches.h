@@ -4,13 +4,13 @@
 //
 // Expects: level lowered, simplified, hoisted.
 // Guarantees: a parallel_walk loop whose body has `if.rarely` among its own instructions becomes a
-// loop over blocks of target.lanes iterations. In a block, the code up to the branch runs for each
+// loop over strips of target.strip iterations. In a strip, the code up to the branch runs for each
 // iteration together with the branch's second, pure region; then, if the condition held for any of
 // them, its first region runs for those; then the code behind it, up to the next such branch. What
 // crosses is kept in slot arrays or, if it depends on the index alone, computed again. Each
 // iteration does what it did, in its order; only the order between iterations changes, which has
 // no meaning. Walks with slots of their own, and those whose carried values are used before the
-// last such branch, stay as they are; nothing changes where target.lanes is 0. Linear.
+// last such branch, stay as they are; nothing changes where target.strip is 0. Linear.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

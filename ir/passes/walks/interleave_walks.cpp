@@ -6,7 +6,7 @@
 #include "ir/analysis/affine.h"
 #include "ir/analysis/facts.h"
 #include "ir/analysis/uniformity.h"
-#include "ir/passes/walks/walk_blocks.h"
+#include "ir/passes/walks/strips.h"
 
 namespace quern::ir {
 
@@ -32,17 +32,17 @@ bool has_few_rounds(const Inst* loop) {
   return truncate(hi->imm - lo->imm, t) <= few_rounds;
 }
 
-class Interleaver : WalkBlocks {
+class Interleaver : Strips {
  public:
-  Interleaver(Kernel& kernel, Inst* walk, int64_t lanes)
-      : WalkBlocks(kernel, walk, lanes), uniform_(kernel, body_) {}
+  Interleaver(Kernel& kernel, Inst* walk, int64_t strip)
+      : Strips(kernel, walk, strip), uniform_(kernel, body_) {}
 
   /// Changes the walk where it has the form; it is gone then.
   void run() {
     if (!has_form()) return;
     b_.before(walk_).at(walk_->loc);
     make_slots();
-    begin_blocks();
+    begin_strips();
     before();
     rounds();
     after();
@@ -67,7 +67,7 @@ class Interleaver : WalkBlocks {
   // ---- is it worth it
 
   /// Neighbours in the walk must touch the same or neighbouring elements in each round: else a
-  /// block would touch as many cache lines as it has iterations, over and over.
+  /// strip would touch as many cache lines as it has iterations, over and over.
   bool pays() {
     uniform_.assume(inner_->region(0)->arg(0));  // neighbours are compared in one round
     for (Inst* inst : *inner_->region(0)) {
@@ -98,7 +98,7 @@ class Interleaver : WalkBlocks {
   void make_slots() {
     for (Inst* inst = body_->first; inst != inner_; inst = inst->next) head_.insert(inst);
     for (Inst* inst = inner_->next; inst != body_->last; inst = inst->next) tail_.push_back(inst);
-    for (const Value& v : inner_->results) carried_.push_back(b_.slot(v.type, uint64_t(lanes_)));
+    for (const Value& v : inner_->results) carried_.push_back(b_.slot(v.type, uint64_t(strip_)));
     auto operands = [&](const Inst* inst) {
       for (const Use& use : inst->operands)
         if (is_before_inner(use.value)) keep(use.value);
@@ -109,9 +109,9 @@ class Interleaver : WalkBlocks {
 
   // ---- one iteration's share of a part
 
-  /// A loop over the block; `fill` makes its body.
+  /// A loop over the strip; `fill` makes its body.
   template <class F>
-  void lanes(F&& fill) {
+  void each_in_strip(F&& fill) {
     each(parallel_walk, {}, [&](std::span<Value>) {
       fill();
       return std::vector<Value*>();
@@ -120,14 +120,14 @@ class Interleaver : WalkBlocks {
 
   void put_carried(const Inst* from, size_t first) {
     for (size_t k = 0; k < carried_.size(); k++)
-      b_.put(carried_[k], lane_, need(from->operand(first + k)));
+      b_.put(carried_[k], within_, need(from->operand(first + k)));
   }
 
   void before() {
-    lanes([&] {
+    each_in_strip([&] {
       for (const Inst* inst = body_->first; inst != inner_; inst = inst->next)
         clone_inst(b_, inst, map_);
-      for (Value* v : kept_) b_.put(slots_.at(v), lane_, map_.at(v));
+      for (Value* v : kept_) b_.put(slots_.at(v), within_, map_.at(v));
       put_carried(inner_, 3);
     });
   }
@@ -137,10 +137,10 @@ class Interleaver : WalkBlocks {
     Region* around = b_.region();
     const Region* round = inner_->region(0);
     b_.at_end(loop->region(0));
-    lanes([&] {
+    each_in_strip([&] {
       map_[round->arg(0)] = loop->region(0)->arg(0);
       for (size_t k = 0; k < carried_.size(); k++)
-        map_[round->arg(k + 1)] = b_.get(carried_[k], lane_);
+        map_[round->arg(k + 1)] = b_.get(carried_[k], within_);
       copy_all(round);
       put_carried(round->last, 0);
     });
@@ -150,9 +150,9 @@ class Interleaver : WalkBlocks {
 
   void after() {
     if (tail_.empty()) return;
-    lanes([&] {
+    each_in_strip([&] {
       for (size_t k = 0; k < carried_.size(); k++)
-        map_[inner_->result(k)] = b_.get(carried_[k], lane_);
+        map_[inner_->result(k)] = b_.get(carried_[k], within_);
       for (const Inst* inst : tail_) copy(inst);
     });
   }
@@ -168,8 +168,8 @@ class Interleaver : WalkBlocks {
 }  // namespace
 
 void interleave_walks(Kernel& kernel, const TargetTraits& target) {
-  if (target.lanes == 0) return;
-  for (Inst* walk : walks_of(kernel)) Interleaver(kernel, walk, target.lanes).run();
+  if (target.strip == 0) return;
+  for (Inst* walk : walks_of(kernel)) Interleaver(kernel, walk, target.strip).run();
 }
 
 }  // namespace quern::ir

@@ -6,12 +6,12 @@
 // Expects: level lowered, simplified, hoisted.
 // Guarantees: a parallel_walk loop without carried values whose body is straight code around one
 // inner loop of straight code with bounds that all iterations share, in which neighbouring
-// iterations touch the same or neighbouring elements, becomes a loop over blocks of
-// target.lanes iterations: the code before for each, then the inner loop with each round run for
-// the whole block, then the code after for each. What crosses is kept in slot arrays or, if it
+// iterations touch the same or neighbouring elements, becomes a loop over strips of
+// target.strip iterations: the code before for each, then the inner loop with each round run for
+// the whole strip, then the code after for each. What crosses is kept in slot arrays or, if it
 // depends on the index alone, computed again. Each iteration does what it did, in its order; only
 // the order between iterations changes, which has no meaning. Inner loops of few constant rounds
-// and loops with atomics stay as they are; nothing changes where target.lanes is 0.
+// and loops with atomics stay as they are; nothing changes where target.strip is 0.
 // Linear.
 #include "quern/ir/lower.h"
 

@@ -5,16 +5,16 @@
 
 #include "ir/analysis/effects.h"
 #include "ir/analysis/facts.h"
-#include "ir/passes/walks/walk_blocks.h"
+#include "ir/passes/walks/strips.h"
 
 namespace quern::ir {
 
 namespace {
 
-class Replay : WalkBlocks {
+class Replay : Strips {
  public:
-  Replay(Kernel& kernel, Inst* walk, int64_t lanes)
-      : WalkBlocks(kernel, walk, lanes), effects_(kernel) {
+  Replay(Kernel& kernel, Inst* walk, int64_t strip)
+      : Strips(kernel, walk, strip), effects_(kernel) {
     for (Inst* inst : *body_)
       if (is_rare(inst)) branches_.push_back(inst);
   }
@@ -23,7 +23,7 @@ class Replay : WalkBlocks {
   void run() {
     if (branches_.empty() || !has_form() || !may_be_repeated() || !keeps_its_places()) return;
     b_.before(walk_).at(walk_->loc);
-    begin_blocks();
+    begin_strips();
     where(usual(), [&] { rare(); });
     b_.yield();
     walk_->erase();
@@ -59,7 +59,7 @@ class Replay : WalkBlocks {
     return true;
   }
 
-  /// All iterations of the block the usual way; whether any of them wants a rare branch.
+  /// All iterations of the strip the usual way; whether any of them wants a rare branch.
   Value* usual() {
     Value* none = b_.boolean(false);
     return each(parallel_walk, {&none, 1}, [&](std::span<Value> carried) {
@@ -106,8 +106,8 @@ class Replay : WalkBlocks {
 }  // namespace
 
 void replay_rare_branches(Kernel& kernel, const TargetTraits& target) {
-  if (target.lanes == 0) return;
-  for (Inst* walk : walks_of(kernel)) Replay(kernel, walk, target.lanes).run();
+  if (target.strip == 0) return;
+  for (Inst* walk : walks_of(kernel)) Replay(kernel, walk, target.strip).run();
 }
 
 }  // namespace quern::ir

@@ -6,11 +6,11 @@
 // Expects: level lowered, simplified, hoisted.
 // Guarantees: a parallel_walk loop without carried values whose body has `if.rarely` among its own
 // instructions, which writes only where it does not read, with no other effect, and to places that
-// do not depend on the branches' results, becomes a loop over blocks of target.lanes iterations. In
-// a block, the body runs for each iteration with the second, pure region in place of each such
+// do not depend on the branches' results, becomes a loop over strips of target.strip iterations. In
+// a strip, the body runs for each iteration with the second, pure region in place of each such
 // branch; then, if a condition held for any of them, the whole body runs again for those. What the
 // first run wrote there is written over. Walks with slots of their own stay as they are; nothing
-// changes where target.lanes is 0. Linear.
+// changes where target.strip is 0. Linear.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

@@ -7,7 +7,7 @@
 
 #include "ir/analysis/effects.h"
 #include "ir/analysis/facts.h"
-#include "ir/passes/walks/walk_blocks.h"
+#include "ir/passes/walks/strips.h"
 #include "quern/ir/abi.h"
 
 namespace quern::ir {
@@ -413,7 +413,7 @@ bool reports(const Places& writes) {
 }  // namespace
 
 void split_walks(Kernel& kernel, const TargetTraits& target) {
-  if (target.lanes == 0) return;
+  if (target.strip == 0) return;
   Effects effects(kernel);
   std::vector<Inst*> walks = walks_of(kernel);
   std::erase_if(walks, [&](Inst* walk) { return reports(effects.of(walk).writes); });

@@ -16,7 +16,7 @@
 // everything else), remainders, masks, minima and maxima; comparisons that all iterations share are
 // answered likewise. Its copy of the body holds the answers, and indices in 64 bits without a
 // conversion. Where the middle iteration answers otherwise, it is empty. Not in walks that may
-// report errors or have more than 4,000 instructions, nor where target.lanes is 0. Linear.
+// report errors or have more than 4,000 instructions, nor where target.strip is 0. Linear.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

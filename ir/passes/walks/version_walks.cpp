@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/passes/walks/walk_blocks.h"
+#include "ir/passes/walks/strips.h"
 
 namespace quern::ir {
 

@@ -62,7 +62,7 @@ TargetTraits target_of(uint64_t seed) {
   TargetTraits t;
   // Without a default: a trait that is new has to find its values here.
   auto& [walk, fma_exact, div_exact, sqrt_exact, float_atomic_add, float_atomic_min_max,
-         block_reductions, narrow_atomics, stoppable, told_of_failures, whole_grids, lanes, calls,
+         block_reductions, narrow_atomics, stoppable, told_of_failures, whole_grids, strip, calls,
          most_copied, half_conversions, if_nesting, loop_nesting, value_bytes, value_tasks,
          native_math] = t;
   walk = coin() ? Task::element : Task::chunked;
@@ -78,7 +78,7 @@ TargetTraits target_of(uint64_t seed) {
   stoppable = coin();
   told_of_failures = coin();
   whole_grids = coin();
-  lanes = random.pick<uint32_t>({0, 1, 3, 4, 256});
+  strip = random.pick<uint32_t>({0, 1, 3, 4, 256});
   calls = coin();
   most_copied = random.pick<uint32_t>({0, 50, 1000});
   half_conversions = coin();

@@ -225,7 +225,7 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   Bases bases = place(program, *kernel, [&](const Storage& s, const std::vector<std::byte>& bytes) {
     return memory.emplace_back(driver, s, bytes).address();
   });
-  std::shared_ptr<runtime::Block> block = runtime::Loaded::take_block(loaded);
+  std::shared_ptr<runtime::LaunchMemory> block = runtime::Loaded::take_memory(loaded);
   fill(program, *kernel, block->args(), bases);
   runtime::LaunchRecord launch;
   launch.number = launch.since_seed = launch_number;

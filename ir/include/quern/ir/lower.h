@@ -27,7 +27,7 @@ struct TargetTraits {
   bool told_of_failures = false;
   /// Launches of an element task with fewer than 2^31 iterations start a thread for each.
   bool whole_grids = false;
-  uint32_t lanes = 0;  ///< iterations to take through inner loops together; 0: one by one
+  uint32_t strip = 0;  ///< iterations that strip-mined loops take together; 0: none are
   /// Functions may be called: what reports a failed check, and those of the math library in tasks
   /// that hold more than `most_copied` operations of them. Else they are copied.
   bool calls = false;

@@ -13,13 +13,13 @@ struct Argument {
 };
 
 struct Loaded;
-struct Block;
+struct LaunchMemory;
 
 /// The results of a launch; reading waits for it. May be read from several threads.
 class Outcome {
  public:
   Outcome(std::shared_ptr<Device> device, std::shared_ptr<const LaunchRecord> launch,
-          std::shared_ptr<Block> block, size_t count);
+          std::shared_ptr<LaunchMemory> block, size_t count);
   ~Outcome();
   /// Bits of result `k`. Where a check ended the launch, or one before it so that it did nothing,
   /// every call throws what the check found.
@@ -29,7 +29,7 @@ class Outcome {
   std::shared_ptr<Device> device_;
   std::shared_ptr<const LaunchRecord> launch_;
   std::mutex mutex_;
-  std::shared_ptr<Block> block_;
+  std::shared_ptr<LaunchMemory> block_;
   std::vector<uint64_t> values_;
   bool read_ = false;
 };

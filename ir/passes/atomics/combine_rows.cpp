@@ -1,4 +1,4 @@
-#include "ir/passes/atomics/combine_partials.h"
+#include "ir/passes/atomics/combine_rows.h"
 
 #include "quern/ir/abi.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// A walk cut into blocks of iterations that are taken through its body part by part: what the
+// A walk cut into strips of iterations that are taken through its body part by part: what the
 // passes share that put other loops between the parts.
 //
 // What one part makes and a later one needs crosses in slot arrays, one element an iteration, or,
@@ -15,10 +15,10 @@ namespace quern::ir {
 /// The loops of all tasks that walk iterations of a parallel loop (kind parallel_walk).
 std::vector<Inst*> walks_of(const Kernel& kernel);
 
-class WalkBlocks {
+class Strips {
  protected:
-  WalkBlocks(Kernel& kernel, Inst* walk, int64_t lanes)
-      : b_(kernel), walk_(walk), body_(walk->region(0)), lanes_(lanes) {}
+  Strips(Kernel& kernel, Inst* walk, int64_t strip)
+      : b_(kernel), walk_(walk), body_(walk->region(0)), strip_(strip) {}
 
   Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
 
@@ -37,10 +37,10 @@ class WalkBlocks {
   /// A slot array for a value of an earlier part, unless a later part can make it again.
   void keep(Value* v);
 
-  /// The loop over blocks, with these carried values; the builder moves into its body.
-  Inst* begin_blocks(std::span<Value* const> init = {});
+  /// The loop over strips, with these carried values; the builder moves into its body.
+  Inst* begin_strips(std::span<Value* const> init = {});
 
-  /// A loop over the iterations of the block: `fill` makes its body and gives the next carried
+  /// A loop over the iterations of the strip: `fill` makes its body and gives the next carried
   /// values. The builder stands behind it afterwards; the last ones come back.
   using Fill = std::function<std::vector<Value*>(std::span<Value> carried)>;
   std::vector<Value*> each(uint8_t kind, std::span<Value* const> init, const Fill& fill);
@@ -59,8 +59,8 @@ class WalkBlocks {
   Builder b_;
   Inst* walk_;
   Region* body_;
-  int64_t lanes_;
-  Value *base_ = nullptr, *count_ = nullptr, *lane_ = nullptr;
+  int64_t strip_;
+  Value *base_ = nullptr, *count_ = nullptr, *within_ = nullptr;
   std::unordered_map<const Value*, Value*> slots_;
   std::vector<Value*> kept_;  ///< the values of slots_, in the order they were met
   ValueMap map_;              ///< of the part being made

@@ -1,4 +1,4 @@
-#include "ir/passes/walks/walk_blocks.h"
+#include "ir/passes/walks/strips.h"
 
 namespace quern::ir {
 
@@ -11,14 +11,14 @@ std::vector<Inst*> walks_of(const Kernel& kernel) {
   return walks;
 }
 
-bool WalkBlocks::is_usually_pure(const Inst* branch) {
+bool Strips::is_usually_pure(const Inst* branch) {
   const Region* usual = branch->region(1);
   for (const Inst* inst : *usual)
     if (inst != usual->last && !is_pure(inst->op)) return false;
   return true;
 }
 
-void WalkBlocks::outer_operands(const Inst* inst, const std::function<void(Value*)>& use) {
+void Strips::outer_operands(const Inst* inst, const std::function<void(Value*)>& use) {
   for (const Use& u : inst->operands) use(u.value);
   for (Region* region : inst->regions)
     walk(region, [&](const Inst* inner) {
@@ -31,7 +31,7 @@ void WalkBlocks::outer_operands(const Inst* inst, const std::function<void(Value
     });
 }
 
-bool WalkBlocks::from_memory(const Value* v) {
+bool Strips::from_memory(const Value* v) {
   if (is_shared(v) || !v->inst) return false;
   auto [at, is_new] = from_memory_.try_emplace(v, !is_pure(v->inst->op));
   if (!is_new || at->second) return at->second;
@@ -40,34 +40,34 @@ bool WalkBlocks::from_memory(const Value* v) {
   return from_memory_[v] = any;
 }
 
-void WalkBlocks::keep(Value* v) {
+void Strips::keep(Value* v) {
   if (slots_.contains(v) || !from_memory(v)) return;
   if (v->type == Type::address) {
     for (const Use& use : v->inst->operands) keep(use.value);
     return;
   }
-  slots_[v] = b_.slot(v->type, uint64_t(lanes_));
+  slots_[v] = b_.slot(v->type, uint64_t(strip_));
   kept_.push_back(v);
 }
 
-Inst* WalkBlocks::begin_blocks(std::span<Value* const> init) {
-  Value* block = integer(lanes_);
-  Inst* blocks = b_.loop(walk_->operand(0), walk_->operand(1), block, init);
-  b_.at_end(blocks->region(0));
-  base_ = blocks->region(0)->arg(0);
-  count_ = b_.binary(Op::min, b_.sub(walk_->operand(1), base_), block);
-  return blocks;
+Inst* Strips::begin_strips(std::span<Value* const> init) {
+  Value* strip = integer(strip_);
+  Inst* strips = b_.loop(walk_->operand(0), walk_->operand(1), strip, init);
+  b_.at_end(strips->region(0));
+  base_ = strips->region(0)->arg(0);
+  count_ = b_.binary(Op::min, b_.sub(walk_->operand(1), base_), strip);
+  return strips;
 }
 
-std::vector<Value*> WalkBlocks::each(uint8_t kind, std::span<Value* const> init, const Fill& fill) {
+std::vector<Value*> Strips::each(uint8_t kind, std::span<Value* const> init, const Fill& fill) {
   Value* first = integer(0);
   Inst* loop = b_.loop(first, count_, integer(1), init);
   loop->kind = kind;
   Region* around = b_.region();
   b_.at_end(loop->region(0));
-  lane_ = loop->region(0)->arg(0);
+  within_ = loop->region(0)->arg(0);
   map_.clear();
-  map_[body_->arg(0)] = b_.add(base_, lane_);
+  map_[body_->arg(0)] = b_.add(base_, within_);
   b_.yield(fill(loop->region(0)->args.subspan(1)));
   b_.at_end(around);
   std::vector<Value*> last;
@@ -75,7 +75,7 @@ std::vector<Value*> WalkBlocks::each(uint8_t kind, std::span<Value* const> init,
   return last;
 }
 
-void WalkBlocks::where(Value* condition, const std::function<void()>& fill) {
+void Strips::where(Value* condition, const std::function<void()>& fill) {
   Inst* branch = b_.if_(condition);
   Region* around = b_.region();
   b_.at_end(branch->region(1)).yield();
@@ -85,22 +85,22 @@ void WalkBlocks::where(Value* condition, const std::function<void()>& fill) {
   b_.at_end(around);
 }
 
-Value* WalkBlocks::need(Value* v) {
+Value* Strips::need(Value* v) {
   auto found = map_.find(v);
   if (found != map_.end()) return found->second;
   if (is_shared(v)) return v;
   auto slot = slots_.find(v);
-  if (slot != slots_.end()) return map_[v] = b_.get(slot->second, lane_);
+  if (slot != slots_.end()) return map_[v] = b_.get(slot->second, within_);
   copy(v->inst);
   return map_.at(v);
 }
 
-void WalkBlocks::copy(const Inst* inst) {
+void Strips::copy(const Inst* inst) {
   outer_operands(inst, [&](Value* v) { need(v); });
   clone_inst(b_, inst, map_);
 }
 
-void WalkBlocks::copy_all(const Region* region) {
+void Strips::copy_all(const Region* region) {
   for (const Inst* inst = region->first; inst != region->last; inst = inst->next) copy(inst);
 }
 

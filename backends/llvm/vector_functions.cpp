@@ -1,4 +1,4 @@
-#include "backends/llvm/lanes.h"
+#include "backends/llvm/vector_functions.h"
 
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
@@ -30,7 +30,7 @@ void announce(llvm::Function& scalar, llvm::Function& vector, unsigned count) {
 
 }  // namespace
 
-std::vector<unsigned> lanes_of(const Machine& machine, const ir::Function& f) {
+std::vector<unsigned> vector_lengths(const Machine& machine, const ir::Function& f) {
   if (machine.vector_bits == 0 || !is_pure(f) || f.results.size() != 1) return {};
   auto fits = [](ir::Type t) { return t == ir::Type::f32 || t == ir::Type::f64; };
   for (const ir::Value& v : f.body->args)
@@ -40,7 +40,7 @@ std::vector<unsigned> lanes_of(const Machine& machine, const ir::Function& f) {
   return {machine.vector_bits / 64, machine.vector_bits / 32};
 }
 
-void drop_unused_lanes(llvm::Module& module) {
+void drop_unused_vector_functions(llvm::Module& module) {
   llvm::GlobalVariable* kept = module.getGlobalVariable("llvm.compiler.used", true);
   if (!kept) return;
   kept->eraseFromParent();
@@ -52,7 +52,7 @@ void drop_unused_lanes(llvm::Module& module) {
 
 /// A loop over the lanes, which becomes vector code, of the usual side of each rare branch; where a
 /// lane wants a rare one the scalar function does all again.
-void Emitter::lanes(llvm::Function* scalar, const ir::Function& f, unsigned count) {
+void Emitter::vector_function(llvm::Function* scalar, const ir::Function& f, unsigned count) {
   llvm::Type* type = scalar->getReturnType();
   auto* vector = llvm::FixedVectorType::get(type, count);
   std::vector<llvm::Type*> params(scalar->arg_size(), vector);
@@ -90,10 +90,10 @@ void Emitter::lanes(llvm::Function* scalar, const ir::Function& f, unsigned coun
     mark(v);
     values_[f.body->arg(k)] = v;
   }
-  in_lanes_ = f.body;
+  in_vector_ = f.body;
   rare_.clear();
   Value* result = region(f.body)[0];
-  in_lanes_ = nullptr;
+  in_vector_ = nullptr;
   mark(b_.CreateStore(result, b_.CreateInBoundsGEP(type, out, lane)));
   Value* wanted = any;
   for (Value* condition : rare_) wanted = b_.CreateOr(wanted, condition);

@@ -8,9 +8,9 @@
 namespace quern::codegen {
 
 /// The lengths of vectors that a function is made for.
-std::vector<unsigned> lanes_of(const Machine& machine, const ir::Function& f);
+std::vector<unsigned> vector_lengths(const Machine& machine, const ir::Function& f);
 
 /// Removes those that no loop has called, once loops are vectorised.
-void drop_unused_lanes(llvm::Module& module);
+void drop_unused_vector_functions(llvm::Module& module);
 
 }  // namespace quern::codegen
