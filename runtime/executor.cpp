@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "quern/ir/schedule.h"
 #include "runtime/loaded.h"
@@ -46,6 +47,14 @@ class Run {
     if (!ticket) throw Ended();
     block_.last = *ticket;
     commands_.clear();
+  }
+
+  std::vector<std::shared_ptr<Storage>> kept() {
+    std::vector<std::shared_ptr<Storage>> all;
+    const std::vector<Image::Buffer>& buffers = loaded_.image->buffers;
+    for (size_t k = 0; k < buffers.size(); k++)
+      if (buffers[k].is_kept) all.push_back(std::move(kept_[k]));
+    return all;
   }
 
   // ---- for run_schedule
@@ -208,17 +217,41 @@ class Run {
     LaunchMemory::Buffer& held = block_.buffers[number];
     if (held.elements != elements) set_argument(place.extent(0), held.elements = elements);
     uint64_t bytes = 0;
-    if (__builtin_mul_overflow(elements, uint64_t(8) * buffer.components, &bytes))
+    if (__builtin_mul_overflow(elements, uint64_t(8) * buffer.components.size(), &bytes))
       bytes = 1ull << 62;
+    if (buffer.is_kept) return keep(number, bytes);
     if (bytes <= held.bytes) return;
     flush();  // what uses the buffer so far comes before its release
     if (held.address) loaded_.device->release({&held.address, 1});
     held.address = held.bytes = 0;
-    held.address = loaded_.device->allocate(bytes, "the " + buffer.name + " of a loop", buffer.loc,
-                                            Device::Contents::any);
+    held.address = loaded_.device->allocate(bytes, what(buffer), buffer.loc, Device::Contents::any);
     held.bytes = bytes;
-    for (uint32_t c = 0; c < buffer.components; c++)
-      set_argument(place.base(c), held.address + 8 * c);
+    name_buffer(number, held.address);
+  }
+
+  /// A buffer of its own, and for whoever launched.
+  void keep(size_t number, uint64_t bytes) {
+    const Image::Buffer& buffer = loaded_.image->buffers[number];
+    Element element{uint32_t(8 * buffer.components.size()), {}};
+    for (uint32_t c = 0; c < buffer.components.size(); c++) element.offsets.push_back(8 * c);
+    const auto elements = int64_t(bytes / element.bytes);
+    flush();  // what uses the one before comes before its release
+    std::shared_ptr<Storage>& kept = kept_[number];
+    kept.reset();
+    kept = Storage::unset(loaded_.device, buffer.components, {elements}, what(buffer), buffer.loc,
+                          aos, element);
+    name_buffer(number, kept->base(0));
+  }
+
+  static std::string what(const Image::Buffer& buffer) {
+    return "the " + buffer.name + " of a loop";
+  }
+
+  void name_buffer(size_t number, Address address) {
+    const Image::Buffer& buffer = loaded_.image->buffers[number];
+    const abi::Place& place = loaded_.image->layout.places[buffer.binding];
+    for (uint32_t c = 0; c < buffer.components.size(); c++)
+      set_argument(place.base(c), address + 8 * c);
   }
 
   void evaluate(const HostExpression& expression, std::span<int64_t> out) {
@@ -238,7 +271,8 @@ class Run {
   LaunchRecord& record_;
   Driver& driver_;
   std::vector<Command> commands_;
-  Address guard_ = 0;  ///< of the launches made now
+  std::map<size_t, std::shared_ptr<Storage>> kept_;  ///< by the buffer's number
+  Address guard_ = 0;                                ///< of the launches made now
   // Of the task with reductions launched last:
   uint64_t reduced_ = 0;  ///< chunks, or rows of partial values where it has lanes
   uint64_t reduced_iterations_ = 0;
@@ -246,7 +280,8 @@ class Run {
 
 }  // namespace
 
-void execute(Loaded& kernel, LaunchMemory& block, LaunchRecord& launch) {
+std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& block,
+                                              LaunchRecord& launch) {
   Device& device = *kernel.device;
   std::byte* args = block.args();
   abi::Writer writer(kernel.image->layout, args);
@@ -259,8 +294,8 @@ void execute(Loaded& kernel, LaunchMemory& block, LaunchRecord& launch) {
   for (size_t k = 0; k < block.buffers.size(); k++) {
     const Image::Buffer& buffer = kernel.image->buffers[k];
     const LaunchMemory::Buffer& held = block.buffers[k];
-    const int64_t stride = 8 * int64_t(buffer.components), extent = int64_t(held.elements);
-    for (uint32_t c = 0; c < buffer.components; c++)
+    const auto stride = int64_t(8 * buffer.components.size()), extent = int64_t(held.elements);
+    for (uint32_t c = 0; c < buffer.components.size(); c++)
       writer.component(buffer.binding, c, held.address + 8 * c, {&stride, 1});
     writer.axes(buffer.binding, {&extent, 1});
   }
@@ -274,6 +309,7 @@ void execute(Loaded& kernel, LaunchMemory& block, LaunchRecord& launch) {
     run.flush();
   } catch (const Ended&) {  // a launch does not wait for others, so it throws nothing of theirs
   }
+  return run.kept();
 }
 
 }  // namespace quern::runtime

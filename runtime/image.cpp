@@ -132,13 +132,18 @@ void archive(Archive& a, HostExpression& e) {
 }
 
 template <class Archive>
-void archive(Archive& a, Image::Parameter& p) {
-  a(p.is_field);
-  a(p.rank);
-  each(a, p.components, [&](ir::Storage& c) {
+void archive(Archive& a, std::vector<ir::Storage>& components) {
+  each(a, components, [&](ir::Storage& c) {
     archive(a, c.value);
     archive(a, c.storage);
   });
+}
+
+template <class Archive>
+void archive(Archive& a, Image::Parameter& p) {
+  a(p.is_field);
+  a(p.rank);
+  archive(a, p.components);
   a(p.name);
   a(p.reads);
   a(p.writes);
@@ -156,7 +161,8 @@ void archive(Archive& a, Image::Buffer& b) {
   a(b.task);
   archive(a, b.size);
   archive(a, b.count);
-  a(b.components);
+  archive(a, b.components);
+  a(b.is_kept);
   a(b.name);
   a(b.loc);
 }
@@ -315,8 +321,9 @@ bool is_consistent(const abi::Place& place, const Image::Parameter& p, uint64_t 
 
 bool is_consistent(const Image::Buffer& b, const Image& image) {
   return b.binding < image.layout.places.size() && b.binding >= image.parameters.size() &&
-         holds_elements(image.layout.places[b.binding], 1, b.components, image.layout.bytes) &&
-         b.components > 0 && b.task < image.tasks.size() &&
+         holds_elements(image.layout.places[b.binding], 1, b.components.size(),
+                        image.layout.bytes) &&
+         !b.components.empty() && b.task < image.tasks.size() &&
          b.count.results.size() == (b.size == Image::Buffer::counted) &&
          is_consistent(b.count, image);
 }
@@ -326,7 +333,7 @@ bool is_consistent(const Image& i) {
   uint64_t entries = 0;
   for (const Image::Parameter& p : i.parameters)
     entries += p.is_field ? p.components.size() * (1 + p.rank) + 3 * p.rank : 1;
-  for (const Image::Buffer& b : i.buffers) entries += 2 * uint64_t(b.components) + 3;
+  for (const Image::Buffer& b : i.buffers) entries += 2 * b.components.size() + 3;
   if (i.layout.bytes != abi::head_bytes + 8 * entries ||
       i.layout.places.size() < i.parameters.size() || i.frame_bytes > most_frame_bytes ||
       i.layout.bytes % 8 || i.results.size() * 8 > i.frame_bytes || i.frame_bytes % 8)

@@ -158,11 +158,13 @@ void expect_fit(const Image& image, std::span<const Argument> arguments, Loc loc
 }  // namespace
 
 Outcome::Outcome(std::shared_ptr<Device> device, std::shared_ptr<const LaunchRecord> launch,
-                 std::shared_ptr<LaunchMemory> block, size_t count)
+                 std::shared_ptr<LaunchMemory> block, size_t count,
+                 std::vector<std::shared_ptr<Storage>> kept)
     : device_(std::move(device)),
       launch_(std::move(launch)),
       block_(std::move(block)),
-      values_(count) {}
+      values_(count),
+      kept_(std::move(kept)) {}
 Outcome::~Outcome() = default;
 
 uint64_t Outcome::result(size_t k) {
@@ -191,10 +193,11 @@ std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
     std::shared_ptr<LaunchRecord> record;
     ~Launched() { device.end_launch(*record); }
   } launched{*device, device->begin_launch(kernel->reporter)};
-  execute(*kernel, *block, *launched.record);
+  std::vector<std::shared_ptr<Storage>> kept = execute(*kernel, *block, *launched.record);
   const size_t results = kernel->image->results.size();
-  if (results == 0) return nullptr;
-  return std::make_shared<Outcome>(device, launched.record, std::move(block), results);
+  if (results == 0 && kept.empty()) return nullptr;
+  return std::make_shared<Outcome>(device, launched.record, std::move(block), results,
+                                   std::move(kept));
 }
 
 LoadedKernel::LoadedKernel(std::shared_ptr<Device> device, std::shared_ptr<const Image> image,

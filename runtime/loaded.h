@@ -96,7 +96,9 @@ std::shared_ptr<Outcome> observed(const LaunchEvent& event, F&& run) {
   return outcome;
 }
 
-/// Fills in the block's head and runs the schedule. Returns when everything is submitted.
-void execute(Loaded& kernel, LaunchMemory& block, LaunchRecord& launch);
+/// Fills in the block's head and runs the schedule. Returns when everything is submitted: the buffers
+/// that the kernel keeps, in their order, null where one was not made.
+std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& block,
+                                              LaunchRecord& launch);
 
 }  // namespace quern::runtime

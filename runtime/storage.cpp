@@ -27,6 +27,18 @@ Storage::Storage(std::shared_ptr<Device> device, std::vector<ir::Storage> compon
     memory_->allocations.push_back(device_->allocate(bytes, what, loc));
 }
 
+std::shared_ptr<Storage> Storage::unset(std::shared_ptr<Device> device,
+                                        std::vector<ir::Storage> components,
+                                        std::vector<int64_t> shape, const std::string& what,
+                                        Loc loc, const Layout& layout, Element element) {
+  std::shared_ptr<Storage> s(new Storage(Unallocated{}, std::move(device), std::move(components),
+                                         std::move(shape), loc, layout, std::move(element)));
+  for (uint64_t bytes : s->memory_->bytes)
+    s->memory_->allocations.push_back(
+        s->device_->allocate(bytes, what, loc, Device::Contents::any));
+  return s;
+}
+
 std::shared_ptr<Storage> Storage::wrap(std::shared_ptr<Device> device,
                                        std::vector<ir::Storage> components,
                                        std::vector<int64_t> shape, void* memory, Loc loc,

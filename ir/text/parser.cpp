@@ -198,7 +198,10 @@ class Parser {
       if (!accept(",")) break;
     }
     b.name = string("a type or the binding's name in quotes");
-    if (b.kind == Binding::buffer) b.size = buffer_size();
+    if (b.kind == Binding::buffer) {
+      b.size = buffer_size();
+      b.is_kept = accept("kept");
+    }
     if (accept("of")) {
       b.of = attribute<uint32_t>("a binding");
       b.companion = string("the companion's name");

@@ -217,6 +217,7 @@ class Printer {
     if (b.kind == Binding::buffer) {
       out_ += number(" task=", b.size.task) + " " + std::string(buffer_sizes[b.size.rule]);
       if (b.size.takes_number()) out_ += number("=", b.size.number);
+      if (b.is_kept) out_ += " kept";
     }
     if (b.is_derived()) out_ += number(" of=", b.of) + " " + quoted(b.companion);
     if (b.alias_class) out_ += number(" class=", b.alias_class);

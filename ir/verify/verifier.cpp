@@ -197,6 +197,7 @@ class Verifier {
               what + ": a buffer has an alias class of its own");
       buffer_size(b.size, what);
     }
+    require(!b.is_kept || b.kind == Binding::buffer, what + ": only a buffer is kept");
     if (b.is_derived()) companion(b, number, what);
     const Placement& layout = b.layout;
     require(layout.offsets.empty() || layout.offsets.size() == b.components.size(),

@@ -78,7 +78,8 @@ Image::Buffer buffer_of(const Kernel& kernel, uint32_t binding) {
   }
   if (out.size == Image::Buffer::counted)
     out.count = {{count}, {0}, count.source == HostExpression::cell};
-  out.components = uint32_t(b.components.size());
+  out.components = b.components;
+  out.is_kept = b.is_kept;
   out.name = b.name;
   out.loc = b.loc;
   return out;

@@ -450,12 +450,13 @@ binding field rank=2 f32 "c" class=3 fast=1
 binding buffer rank=1 f32, b1:u8 "d" task=2 rows class=65542 align=8 step=16 offsets(0, 8)
 binding buffer rank=1 i64 "e" task=0 iterations class=65543 align=8 step=8
 binding buffer rank=1 i64 "f" task=0 constant=18446744073709551615 class=65544 align=8 step=8
-binding buffer rank=1 i64 "g" task=1 cell=7 class=65545 align=8 step=8
+binding buffer rank=1 i64 "g" task=1 cell=7 kept class=65545 align=8 step=8
 )";
   auto k = parse(text);
   CHECK(print(*k) == text);
   CHECK(k->bindings[3].size == BufferSize{BufferSize::rows, 2, 0});
   CHECK(k->bindings[6].size == BufferSize{BufferSize::cell, 1, 7});
+  CHECK(k->bindings[6].is_kept);
   CHECK(print(*clone(*k)) == text);
   const Binding &a = k->bindings[0], &b = k->bindings[1];
   CHECK_FALSE(a.zero_based);

@@ -4,7 +4,7 @@
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "quern/ir/verify.h"
-#include "quern/runtime/launch.h"
+#include "quern/runtime/program.h"
 #include "runtime/compile/compile.h"
 #include "tests/catch.h"
 #include "tests/message_of.h"
@@ -231,6 +231,82 @@ TEST_CASE("launches on the way have buffers of their own, and give them back wit
               [&](int64_t k) { return k % 2 ? -k * k : k * k; }(50 * n - 2));
     }
     CHECK(device->allocated() == before);
+  }
+}
+
+namespace {
+
+std::string with(std::string text, const std::string& what, const std::string& other) {
+  return text.replace(text.find(what), what.size(), other);
+}
+
+/// x[i] = s[i].0 + 1 where s[i].1, else 0.
+const char* const follow = R"(quern 1
+kernel @follow level=structured
+binding field rank=1 i64, b1:u8 "squares"
+binding field rank=1 i64 "x"
+body {
+  %z = constant<0> : i64
+  %n = extent<1.0> : i64
+  %one = constant<1> : i64
+  parallel ordinal=0 %z, %n {(%i: i64)
+    %v = load<0.0> %i : i64
+    %odd = load<0.1> %i : b1
+    %more = add %v, %one : i64
+    %w = select %odd, %more, %z : i64
+    store<1.0> %i, %w
+    yield
+  }
+  yield
+})";
+
+}  // namespace
+
+TEST_CASE("a buffer that is kept outlives its launch, and is an argument of others") {
+  for (const auto& device : devices()) {
+    INFO(device->name());
+    const LoadedKernel kernel = load(with(squares, "iterations", "iterations kept"), device);
+    Program next(ir::parse(follow));
+    Longs x(device, 1000), y(device, 10);
+    const Argument first{0, x.storage}, second{0, y.storage};
+    const auto of_x = kernel.launch({&first, 1}, here), of_y = kernel.launch({&second, 1}, here);
+    const std::shared_ptr<Storage> kept = of_x->kept(0);
+    REQUIRE(kept->size() == 1000);
+    REQUIRE(of_y->kept(0)->size() == 10);
+    for (const auto& [buffer, out] : {std::pair(kept, &x), {of_y->kept(0), &y}}) {
+      const Argument arguments[] = {{0, buffer}, {0, out->storage}};
+      next.launch(arguments, {}, here);
+      const std::vector<int64_t> values = out->read();
+      for (int64_t k = 0; k < int64_t(values.size()); k++)
+        REQUIRE(values[size_t(k)] == (k % 2 ? k * k + 1 : 0));
+    }
+  }
+  const auto device = Device::open("cpu");
+  const LoadedKernel kernel = load(with(squares, "iterations", "iterations kept"), device);
+  Longs x(device, 1000);
+  const Argument argument{0, x.storage};
+  const uint64_t before = device->allocated();
+  auto outcome = kernel.launch({&argument, 1}, here);
+  const std::shared_ptr<Storage> kept = outcome->kept(0);
+  outcome.reset();
+  CHECK(device->allocated() >= before + 16'000);
+  CHECK(kept.use_count() == 1);
+}
+
+TEST_CASE("a kept buffer that a launch does not make is none") {
+  std::string text = with(squares, "iterations", "iterations kept");
+  text = with(text, "binding frame \"frame\"", "binding frame \"frame\"\nframe b1");
+  text = with(text, "  launch 0\n", "  if 0 { launch 0 launch 1 }\n");
+  text = with(text, "  launch 1\n}\n", "}\n");
+  for (const auto& device : devices()) {
+    INFO(device->name());
+    const LoadedKernel kernel = load(text, device);
+    Longs x(device, 3);
+    const Argument argument{0, x.storage};
+    const auto outcome = kernel.launch({&argument, 1}, here);
+    // Made where nobody waits for the condition, and not where somebody does.
+    if (const auto& kept = outcome->kept(0)) CHECK(kept->size() == 3);
+    CHECK(x.read() == std::vector<int64_t>(3, 0));
   }
 }
 

@@ -158,6 +158,9 @@ struct Binding {
   std::string name;  ///< for messages: "parameter 1" or the field's name
   Loc loc;
   BufferSize size;  ///< of a buffer
+  /// Of a buffer that outlives its launch: whoever launched gets it (runtime::Outcome::kept), and it
+  /// is made anew each time.
+  bool is_kept = false;
   /// Of a field that is the companion of another's (runtime::Storage::companion), which a launch
   /// looks up: the other's binding, and the name. Nobody passes it.
   uint32_t of = not_derived;

@@ -70,9 +70,10 @@ struct Image {
     uint32_t binding = 0;  ///< place in the layout
     uint32_t task = 0;     ///< before which it is made
     enum Size : uint8_t { rows, iterations, counted } size = rows;
-    HostExpression count;     ///< counted: of elements, one result
-    uint32_t components = 0;  ///< of an element, 8 bytes each
-    std::string name;         ///< for messages
+    HostExpression count;                 ///< counted: of elements, one result
+    std::vector<ir::Storage> components;  ///< of an element, 8 bytes each
+    bool is_kept = false;                 ///< Outcome::kept
+    std::string name;                     ///< for messages
     Loc loc;
   };
 

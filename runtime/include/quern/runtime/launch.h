@@ -19,11 +19,15 @@ struct LaunchMemory;
 class Outcome {
  public:
   Outcome(std::shared_ptr<Device> device, std::shared_ptr<const LaunchRecord> launch,
-          std::shared_ptr<LaunchMemory> block, size_t count);
+          std::shared_ptr<LaunchMemory> block, size_t count,
+          std::vector<std::shared_ptr<Storage>> kept);
   ~Outcome();
   /// Bits of result `k`. Where a check ended the launch, or one before it so that it did nothing,
   /// every call throws what the check found.
   uint64_t result(size_t k);
+  /// The k-th buffer that the kernel keeps: a field of one axis with its elements, which may still be
+  /// written. Null where the launch has not made it.
+  const std::shared_ptr<Storage>& kept(size_t k) const { return kept_.at(k); }
 
  private:
   std::shared_ptr<Device> device_;
@@ -31,6 +35,7 @@ class Outcome {
   std::mutex mutex_;
   std::shared_ptr<LaunchMemory> block_;
   std::vector<uint64_t> values_;
+  const std::vector<std::shared_ptr<Storage>> kept_;
   bool read_ = false;
 };
 

@@ -34,6 +34,11 @@ class Storage {
                                        std::vector<int64_t> shape, void* memory, Loc loc,
                                        const Layout& layout = {}, Element element = {},
                                        std::function<void()> done = {});
+  /// Memory whose contents are any.
+  static std::shared_ptr<Storage> unset(std::shared_ptr<Device> device,
+                                        std::vector<ir::Storage> components,
+                                        std::vector<int64_t> shape, const std::string& what,
+                                        Loc loc, const Layout& layout = {}, Element element = {});
   ~Storage();
   Storage& operator=(const Storage&) = delete;
 
