@@ -1,5 +1,7 @@
 // Compile time: record + passes + code generation against kernel size; and what the host's compiler
 // takes for the headers and for a program of ten kernels.
+#include <quern/decompose.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -68,7 +70,8 @@ void measure(Report& report, qn::Field<float>& x, const Family& family) {
     report.add(row);
     if (statements >= 100) points.push_back({statements, row.seconds});
   }
-  std::printf("%s: compile time grows as size^%.2f\n", family.name, exponent(points));
+  if (points.size() > 1)
+    std::printf("%s: compile time grows as size^%.2f\n", family.name, exponent(points));
 }
 
 }  // namespace
@@ -91,6 +94,13 @@ void compile(Report& report) {
       {"library_calls", false, sizes,
        [](I32, Var<float>& v, int k, int) {
          v = k % 2 ? sin(v + float(k)) : exp(v - float(k % 7));
+       }},
+      {"decompositions",
+       false,
+       {1, 4, 16},
+       [](I32, Var<float>& v, int k, int salt) {
+         Mat3 m(v, 1.0f, 0.5f, float(k), v * v, 2.0f, float(salt), 0.25f, 1.0f - v);
+         v = svd(m).s.x + polar(m).s(0, 1);
        }},
   };
   for (const Family& family : families) measure(report, x, family);

@@ -42,7 +42,7 @@ struct FuncObject : Counted<FuncObject> {
   std::unique_ptr<ir::Kernel> kernel;
   Loc loc, reassociated;
   std::vector<Ref<FieldObject>> captured;  ///< its bindings
-  std::vector<Ref<FuncObject>> callees;    ///< in the order of kernel->callees
+  std::vector<Ref<FuncObject>> callees;  ///< in the order of kernel->callees; none: of the library
 };
 
 /// Calls `done` when the memory is used no more.

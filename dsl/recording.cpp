@@ -1,5 +1,6 @@
 #include "dsl/recording.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -229,48 +230,70 @@ uint32_t Recording::add_site(ir::Site site) {
   return uint32_t(kernel->sites.size() - 1);
 }
 
+std::optional<uint32_t> Recording::function_with(const std::string& rule,
+                                                 std::span<const ir::Type> arguments,
+                                                 size_t results) const {
+  for (uint32_t k = 0; k < kernel->callees.size(); k++) {
+    const ir::Function& f = kernel->callees[k];
+    if (f.derivative == rule && f.results.size() == results &&
+        std::ranges::equal(f.body->args, arguments, {}, &ir::Value::type))
+      return k;
+  }
+  return std::nullopt;
+}
+
+uint32_t Recording::add_function(ir::Function f, bool has_effect, FuncObject* from) {
+  const uint32_t index = uint32_t(kernel->callees.size());
+  f.name = (f.derivative.empty() ? "f" : f.derivative) + std::to_string(index);
+  kernel->callees.push_back(std::move(f));
+  callee_effects.push_back(has_effect);
+  if (from) retain(from);
+  functions.push_back(Ref<FuncObject>(from));
+  return index;
+}
+
 uint32_t Recording::import(FuncObject* f, Loc use) {
   auto found = callees.find(f);
   if (found != callees.end()) return found->second;
   std::vector<uint32_t> nested, bindings, sites;
-  for (const auto& g : f->callees) nested.push_back(import(g.get(), use));
+  auto copy = [&](const ir::Region* from) {
+    ir::Builder copier(*kernel);
+    ir::ValueMap map;
+    ir::Region* body = ir::clone_region(copier, from, map);
+    ir::walk(body, [&](ir::Inst* inst) {
+      switch (ir::info(inst->op).names) {
+        case ir::NameUse::axis:
+        case ir::NameUse::component: inst->part.binding = bindings[inst->binding()]; break;
+        case ir::NameUse::callee: inst->imm = nested[inst->imm]; break;
+        default: break;
+      }
+      if (inst->site != ir::no_site) inst->site = sites[inst->site];
+    });
+    return body;
+  };
+  auto of_library = [&](const ir::Function& g) {
+    std::vector<ir::Type> arguments;
+    for (const ir::Value& arg : g.body->args) arguments.push_back(arg.type);
+    if (auto known = function_with(g.derivative, arguments, g.results.size())) return *known;
+    ir::Function own = g;
+    own.body = copy(g.body);
+    return add_function(std::move(own), false);
+  };
+  for (size_t k = 0; k < f->callees.size(); k++)
+    nested.push_back(f->callees[k] ? import(f->callees[k].get(), use)
+                                   : of_library(f->kernel->callees[k]));
   for (const auto& field : f->captured) bindings.push_back(binding(field.get(), use).value_or(0));
   for (const ir::Site& site : f->kernel->sites) sites.push_back(add_site(site));
-
-  ir::Builder copier(*kernel);
-  std::vector<ir::Type> types;
-  for (const ir::Value& arg : f->kernel->body->args) types.push_back(arg.type);
-  ir::Region* body = copier.make_region(std::span<const ir::Type>(types));
-  copier.at_end(body);
-  ir::ValueMap map;
-  for (size_t k = 0; k < types.size(); k++) map[f->kernel->body->arg(k)] = body->arg(k);
-  for (ir::Inst* inst : *f->kernel->body) ir::clone_inst(copier, inst, map);
-  ir::walk(body, [&](ir::Inst* inst) {
-    switch (ir::info(inst->op).names) {
-      case ir::NameUse::axis:
-      case ir::NameUse::component: inst->part.binding = bindings[inst->binding()]; break;
-      case ir::NameUse::callee: inst->imm = nested[inst->imm]; break;
-      default: break;
-    }
-    if (inst->site != ir::no_site) inst->site = sites[inst->site];
-  });
+  ir::Region* body = copy(f->kernel->body);
 
   if (f->reassociated.line && !reassociated.line) reassociated = f->reassociated;
   bool effect = false;
   ir::walk(body, [&](const ir::Inst* inst) { effect |= is_effect(inst); });
-  callee_effects.push_back(effect);
-
-  uint32_t index = uint32_t(kernel->callees.size());
-  ir::Function copy;
-  copy.name = "f" + std::to_string(index);
-  copy.results = f->kernel->results;
-  copy.body = body;
-  copy.loc = f->loc;
-  kernel->callees.push_back(std::move(copy));
-  callees.emplace(f, index);
-  retain(f);
-  functions.push_back(Ref<FuncObject>(f));
-  return index;
+  ir::Function own;
+  own.results = f->kernel->results;
+  own.body = body;
+  own.loc = f->loc;
+  return callees[f] = add_function(std::move(own), effect, f);
 }
 
 }  // namespace quern::detail

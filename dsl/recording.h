@@ -34,6 +34,14 @@ struct Outer {
   bool read = false;
 };
 
+/// A function with a derivative of its own that is being recorded, and what goes on behind it.
+struct OpenFunction {
+  ir::Function function;
+  ir::Region* around;
+  std::vector<Frame> frames;
+  bool in_function, reassociates;
+};
+
 /// An effect, and the id that was recorded with one in its place.
 struct Effect {
   uint32_t id;
@@ -93,6 +101,11 @@ struct Recording {
   std::optional<uint32_t> binding(FieldObject* field, Loc loc);
   uint32_t add_site(ir::Site site);
   uint32_t import(FuncObject* function, Loc loc);
+  uint32_t add_function(ir::Function f, bool has_effect, FuncObject* from = nullptr);
+  /// The number of the function with this rule for its derivative, such arguments and so many
+  /// results.
+  std::optional<uint32_t> function_with(const std::string& rule,
+                                        std::span<const ir::Type> arguments, size_t results) const;
 
   std::string spoken() const { return function ? "function" : "kernel"; }
 
@@ -117,7 +130,9 @@ struct Recording {
   std::vector<Ref<FieldObject>> captured;
   std::unordered_map<FuncObject*, uint32_t> callees;
   std::vector<bool> callee_effects;
-  std::vector<Ref<FuncObject>> functions;  ///< in the order of kernel->callees
+  std::vector<Ref<FuncObject>>
+      functions;  ///< in the order of kernel->callees; none: of the library
+  std::vector<OpenFunction> open_functions;
 };
 
 /// The recording of this thread; throws Error with `loc` where there is none.

@@ -88,7 +88,8 @@ Step Code::step(const Inst* inst) {
   for (size_t k = 0; k < 3 && k < list.size(); k++) s.in[k] = list[k];
   for (size_t k = 0; k < inst->regions.size(); k++) s.inner[k] = block(inst->region(k));
   if (library) s.inner[0] = function(math_function(inst->op, inst->type()).body);
-  if (inst->is(Op::call)) s.inner[0] = function(kernel.callees.at(inst->imm).body);
+  if (info(inst->op).names == NameUse::callee)
+    s.inner[0] = function(kernel.callees.at(inst->imm).body);
   s.results = uint32_t(inst->results.size());
   s.result = define(inst->results);
   return s;

@@ -15,8 +15,7 @@ bool preserves(Type from, Type to) {
   return digits <= bit_width(to) - (is_signed(to) ? 1 : 0);
 }
 
-bool can_fail(const Kernel& kernel, const Inst* inst) {
-  if (!kernel.modes.checked || kernel.level == Level::lowered) return false;
+bool may_fail(const Inst* inst) {
   if (inst->is(Op::div) || inst->is(Op::rem))
     return is_int(inst->type()) &&
            (!constant_of(inst->operand(1)) || is_constant(inst->operand(1), 0));
@@ -25,9 +24,22 @@ bool can_fail(const Kernel& kernel, const Inst* inst) {
   return has(inst->op, flag::may_fail);
 }
 
+bool can_fail(const Kernel& kernel, const Inst* inst) {
+  return kernel.modes.checked && kernel.level != Level::lowered && may_fail(inst);
+}
+
+bool is_of_arguments(const Inst* inst) {
+  const NameUse names = info(inst->op).names;
+  if (names == NameUse::binding || names == NameUse::axis || inst->is(Op::parallel)) return false;
+  if (inst->is(Op::get) || inst->is(Op::put))  // an index may be out of range
+    return inst->operand_count() == (inst->is(Op::get) ? 1u : 2u);
+  if (is_pure(inst->op)) return !may_fail(inst);
+  return inst->is(Op::slot) || has(inst->op, flag::control | flag::ends);
+}
+
 bool costly(const Inst* inst) {
   return info(inst->op).library || inst->is(Op::div) || inst->is(Op::rem) || inst->is(Op::sqrt) ||
-         inst->is(Op::random);
+         inst->is(Op::random) || inst->is(Op::apply);
 }
 
 bool removable(const Kernel& kernel, const Inst* inst) {

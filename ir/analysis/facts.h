@@ -15,9 +15,14 @@ inline bool is_constant(const Value* v, int64_t n) {
 /// Is every value of `from` a value of `to`, so that converting loses nothing?
 bool preserves(Type from, Type to);
 
-/// May the instruction raise an error of checked mode? Pure instructions only; below access
-/// lowering checks are code and arithmetic is total.
+/// May the instruction raise an error of checked mode? Pure instructions only.
+bool may_fail(const Inst* inst);
+/// The same in the kernel's mode; below access lowering checks are code and arithmetic is total.
 bool can_fail(const Kernel& kernel, const Inst* inst);
+
+/// May it stand in a function with a derivative of its own: does it depend on its operands and the
+/// function's own slots alone, without effects, and cannot fail?
+bool is_of_arguments(const Inst* inst);
 
 /// Does it take much longer than most? Not to be run where the program would not have run it.
 bool costly(const Inst* inst);

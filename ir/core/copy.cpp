@@ -8,9 +8,9 @@ Value* mapped(const ValueMap& map, Value* v) {
   auto it = map.find(v);
   return it == map.end() ? v : it->second;
 }
+}  // namespace
 
 Region* clone_region(Builder& b, const Region* from, ValueMap& map) {
-  if (!from) return nullptr;
   std::vector<Type> types;
   for (const Value& a : from->args) types.push_back(a.type);
   Region* to = b.make_region(std::span<const Type>(types));
@@ -20,7 +20,6 @@ Region* clone_region(Builder& b, const Region* from, ValueMap& map) {
   for (const Inst* inst = from->first; inst; inst = inst->next) clone_inst(inner, inst, map);
   return to;
 }
-}  // namespace
 
 Inst* clone_inst(Builder& b, const Inst* inst, ValueMap& map) {
   std::vector<Value*> operands;
@@ -78,7 +77,7 @@ std::unique_ptr<Kernel> clone(const Kernel& kernel) {
   Builder b(*copy);
   auto root = [&](Region*& region) {
     ValueMap map;
-    region = clone_region(b, region, map);
+    if (region) region = clone_region(b, region, map);
   };
   copy->body = kernel.body;
   root(copy->body);

@@ -112,6 +112,7 @@ void optimise(Kernel& kernel, const PassHook& hook) {
 
 void split(Kernel& kernel, const PassHook& hook) {
   Runner run(kernel, hook);
+  run.must("inline_applied", inline_applied);
   run.must("split_tasks", split_tasks);
   run.may("promote_slots", promote_slots);
   run.may("simplify", simplify);

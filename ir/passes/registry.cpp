@@ -117,6 +117,7 @@ constexpr NamedPass all[] = {
     {"number_sites", number_sites},
     {"add_sites", add_sites},
     {"inline_calls", inline_calls},
+    {"inline_applied", inline_applied},
     {"promote_slots", promote_slots},
     {"simplify", simplify},
     {"dead_code", [](Kernel& k) { dead_code(k); }},

@@ -276,6 +276,10 @@ class Parser {
     Region* body = b_.make_region();
     arguments(body);
     if (accept("->")) f.results = types();
+    if (accept("derivative")) {
+      expect("=");
+      f.derivative = symbol();
+    }
     f.loc = location();
     expect("{");
     contents(body, 0);

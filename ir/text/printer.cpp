@@ -260,6 +260,7 @@ class Printer {
     if (f.body) args(f.body, names);
     out_ += ")";
     if (!f.results.empty()) out_ += " -> (" + types(f.results) + ")";
+    if (!f.derivative.empty()) out_ += " derivative=" + symbol(f.derivative);
     at(f.loc);
     if (f.body) {
       out_ += " {\n";

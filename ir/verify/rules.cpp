@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/analysis/facts.h"
 #include "quern/ir/abi.h"
 
 namespace quern::ir::text {
@@ -488,6 +489,10 @@ void return_(const Case& c) {
 void call(const Case& c) {
   const Function& f = c.kernel().callees[c.inst().imm];
   if (!f.body) return;
+  if (c.inst().is(Op::apply))
+    c.require(!f.derivative.empty(), "of ", f.name, ", which has no derivative of its own");
+  else
+    c.require(f.derivative.empty(), "of ", f.name, ", which has a derivative of its own");
   const std::span<Use> have = c.inst().operands;
   const std::span<Value> want = f.body->args;
   const bool fits =
@@ -568,7 +573,8 @@ void (*rule_of(Op op))(const Case&) {
     case Op::break_: return break_;
     case Op::continue_: return continue_;
     case Op::return_: return return_;
-    case Op::call: return call;
+    case Op::call:
+    case Op::apply: return call;
     case Op::check: return check;
     case Op::print: return print;
     case Op::arg: return arg;
@@ -628,8 +634,14 @@ void check_inst(const Place& place, const Inst* inst) {
 }
 
 void check_region(const Place& place, const Region* region) {
+  const bool has_rule = place.callee && !place.callee->derivative.empty();
   for (const Inst* inst = region->first; inst; inst = inst->next) {
+    const size_t found = place.findings.count();
     check_inst(place, inst);
+    if (has_rule && place.findings.count() == found && !is_of_arguments(inst))
+      place.findings.add(inst,
+                         "may fail, has an effect or depends on more than the arguments, in "
+                         "a function with a derivative of its own");
     for (const Region* r : inst->regions) check_region(place, r);
   }
 }

@@ -348,7 +348,7 @@ class Verifier {
     auto visit = [&](auto&& self, size_t k) -> void {
       state[k] = open;
       walk(kernel_.callees[k].body, [&](Inst* inst) {
-        if (!inst->is(Op::call) || inst->imm >= state.size()) return;
+        if (info(inst->op).names != NameUse::callee || inst->imm >= state.size()) return;
         if (state[inst->imm] == open)
           kernel_findings_.add("function " + kernel_.callees[inst->imm].name + " calls itself");
         if (state[inst->imm] == unseen) self(self, inst->imm);

@@ -1,6 +1,7 @@
 // Decompositions of small matrices: products and orthogonality in double (long double for f64) on
 // the host, over random and degenerate matrices.
 #include <quern/decompose.h>
+#include <quern/matrix.h>
 
 #include <algorithm>
 #include <cmath>
@@ -207,5 +208,38 @@ TEST_CASE("svd_rotations gives rotations; a NaN gives NaNs; the host computes th
     CHECK(std::abs(host.x - 3) < 1e-6f);
     CHECK(std::abs(host.z + 1) < 1e-6f);
     CHECK(std::abs(determinant(u) * determinant(v) - 1) < 1e-6f);
+  });
+}
+
+TEST_CASE("decompositions in serial code, branches, loops and functions, and for tasks behind") {
+  on_every_device([](qn::Device& device) {
+    const mat3 mirror(0, 2, 0, 3, 0, 0, 0, 0, 1);  // singular values 3, 2, 1
+    qn::Field<vec3> out{device, {6}};
+    qn::Func stretched = [](Mat3 a, F32 by) { return svd(a * by).s + inverse(a)(2, 2); };
+    qn::Kernel k = [&](Mat3 a) {
+      Val<vec3> serial = svd(a).s;  // used by both tasks
+      out[0] = serial;
+      for (auto i : range(1)) {
+        Var<vec3> sum = serial;
+        for (auto n : range(1, 3)) {
+          If(n == 2) { sum += svd(a * cast<float>(n)).s; }
+          sum += svd(a).s;  // of all rounds
+        }
+        out[i + 1] = sum;
+        out[i + 2] = stretched(a, 2.0f) + stretched(a, 4.0f);
+      }
+      for (auto i : range(1)) {
+        out[i + 3] = serial + polar(a).s * vec3(1, 1, 1);
+        out[i + 4] = sym_eig(a * transpose(a)).values;
+        out[i + 5] = solve(a, vec3(2, 3, 4));
+      }
+    };
+    k(mirror);
+    const vec3 wanted[] = {{3, 2, 1}, {15, 10, 5}, {20, 14, 8}, {6, 4, 2}, {1, 4, 9}, {1, 1, 4}};
+    for (int i = 0; i < 6; i++)
+      for (int c = 0; c < 3; c++) {
+        INFO(i << " " << c);
+        CHECK(std::abs(out.at(i)[c] - wanted[i][c]) < 1e-5f);
+      }
   });
 }

@@ -28,6 +28,14 @@ function @twice(%0: f32, %1: i64) -> (f32, i64) {
 function @"operator+"() {
   yield
 }
+function @g(%0: f32) -> (f32) derivative=@"a rule" {
+  %1 = mul %0, %0 : f32
+  yield %1
+}
+function @h(%0: f32) -> (f32) derivative=@h {
+  %1 = apply<2> %0 : f32
+  yield %1
+}
 body {
   %0 = param<0> : f32
   %1 = extent<1.1> : i32

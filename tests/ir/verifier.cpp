@@ -181,6 +181,56 @@ TEST_CASE("rules of instructions") {
   refuse(body("structured", "yield %f\n"), "yields (f32), the kernel wants ()");
 }
 
+TEST_CASE("rules of functions with a derivative of their own") {
+  auto kernel = [](const std::string& function, const std::string& code) {
+    return "quern 1\nkernel @k level=structured modes=checked" + parts + function + "body {" +
+           values + code + "yield }\n";
+  };
+  const std::string good = "function @g(%a: f32) -> (f32) derivative=@rule { yield %a }\n";
+  CHECK(verify(*parse(kernel(good, "%r = apply<1> %f : f32\n"))) == std::vector<std::string>{});
+  refuse(kernel(good, "%r = call<1> %f : f32\n"), "of g, which has a derivative of its own");
+  refuse(kernel(good, "%r = apply<0> %f : f32\n"), "of f, which has no derivative of its own");
+  refuse(kernel(good, "%r = apply<2> %f : f32\n"), "function 2 does not exist");
+  refuse(kernel(good, "%r = apply<1> %n : f32\n"), "passes (i32), g takes (f32)");
+  refuse(kernel(good, "%r = apply<1> %f : i32\n"), "gives (i32), expected (f32)");
+
+  const char* bodies[] = {
+      "%b = param<0> : i32",
+      "%b = constant<0> : i32 %x = load<1.0> %b, %b : f32",
+      "%b = extent<1.0> : i32",
+      "%b = constant<0> : i32 %c = constant<1> : b1 check %c, %b !0",
+      "%b = call<0> %a : f32",
+      "%b = convert %a : i32",  // may be out of range
+      "%b = constant<3> : i32 %c = bitcast %a : i32 %d = div %b, %c : i32",
+      "%b = constant<0> : i32 %s = slot<4> : slot f32 %x = get %s, %b : f32",
+      "%b = launch_key : u64",
+  };
+  for (const char* body : bodies)
+    refuse(kernel("function @g(%a: f32) -> (f32) derivative=@rule { " + std::string(body) +
+                      " yield %a }\n",
+                  ""),
+           "in a function with a derivative of its own");
+  // Slots, branches and loops of its own, and what cannot fail.
+  const std::string own =
+      "function @g(%a: f32) -> (f32) derivative=@rule { %s = slot<1> : slot f32 put %s, %a "
+      "%z = constant<0> : i32 %n = constant<3> : i32 %q = div %z, %n : i32 "
+      "loop %z, %n, %n {(%k: i32) %b = get %s : f32 %c = lt %b, %a : b1 "
+      "if %c { put %s, %b yield } { yield } yield } %r = apply<2> %a : f32 yield %r }\n"
+      "function @h(%a: f32) -> (f32) derivative=@other { yield %a }\n";
+  CHECK(verify(*parse(kernel(own, ""))) == std::vector<std::string>{});
+  refuse(
+      "quern 1\nkernel @k level=structured\n"
+      "function @g(%a: f32) -> (f32) derivative=@rule { %b = apply<0> %a : f32 yield %b }\n"
+      "body { yield }\n",
+      "function g calls itself");
+  refuse(
+      "quern 1\nkernel @k level=lowered\n"
+      "function @g(%a: f32) -> (f32) derivative=@rule { yield %a }\n"
+      "task serial { %a = constant<1> : f32 %b = apply<0> %a : f32 yield }\n"
+      "schedule { launch 0 }\n",
+      "not allowed at this level");
+}
+
 TEST_CASE("rules of exits") {
   const Rule rules[] = {
       {"break<1>", "leaves more loops than there are"},

@@ -37,6 +37,8 @@ const Pass optimising[] = {{"inline_calls", inline_calls},
                            {"simplify", simplify},
                            {"forward", forward},
                            {"hoist", hoist},
+                           {"simplify", simplify},
+                           {"inline_applied", inline_applied},
                            {"simplify", simplify}};
 
 constexpr uint64_t step_limit = 100'000;

@@ -45,6 +45,7 @@ void check_way(const Kernel& source, const Way& way, uint64_t seed, const test::
     split(*kernel);
   } else {
     inline_calls(*kernel);
+    inline_applied(*kernel);
     split_as_written(*kernel);
   }
   TargetTraits traits;

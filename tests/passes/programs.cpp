@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "ir/analysis/facts.h"
 #include "quern/ir/builder.h"
 
 namespace quern::test {
@@ -72,6 +73,9 @@ class Generator {
     state.slots = {b_.slot(Type::i32)};
     statements(state, 4);
     b_.make(Op::return_, {}, {b_.get(state.slots[0])});
+    bool of_arguments = true;
+    walk(f.body, [&](const Inst* inst) { of_arguments &= is_of_arguments(inst); });
+    if (of_arguments) f.derivative = "rule";
     kernel_->callees.push_back(f);
   }
 
@@ -272,9 +276,11 @@ class Generator {
         break;
       }
       case 9:
-        if (!state.in_function)
+        if (!state.in_function) {
+          const Op op = kernel_->callees[0].derivative.empty() ? Op::call : Op::apply;
           state.ints.push_back(
-              b_.make(Op::call, {Type::i32}, {pick(state.ints), pick(state.ints)}, 0)->result());
+              b_.make(op, {Type::i32}, {pick(state.ints), pick(state.ints)}, 0)->result());
+        }
         break;
       case 10:
       case 11:

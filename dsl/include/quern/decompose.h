@@ -13,6 +13,7 @@ namespace quern {
 /// a = u · diag(s) · transpose(v), u and v orthogonal; for `auto [u, s, v] = svd(a)`.
 template <class M, class V>
 struct Svd {
+  using parts = detail::Types<detail::elem_t<M>, detail::elem_t<V>, detail::elem_t<M>>;
   M u;
   V s;
   M v;
@@ -20,11 +21,13 @@ struct Svd {
 /// a = r · s, r orthogonal, s symmetric and positive semidefinite.
 template <class M>
 struct Polar {
+  using parts = detail::Types<detail::elem_t<M>, detail::elem_t<M>>;
   M r, s;
 };
 /// a · vectors = vectors · diag(values), vectors orthogonal.
 template <class M, class V>
 struct SymmetricEigen {
+  using parts = detail::Types<detail::elem_t<V>, detail::elem_t<M>>;
   V values;
   M vectors;
 };
@@ -174,6 +177,69 @@ auto left_vectors(const JacobiState<N, S>& state) {
   }
 }
 
+/// Singular values in falling order, none negative.
+template <class M>
+auto jacobi_svd(const M& a) {
+  using S = element_t<M>;
+  constexpr int n = Decomposable<M>::n;
+  JacobiState<n, S> state(a);
+  sweeps<n, elem_t<S>>([&](int p, int q) {
+    auto j = jacobi<S>(state.dot_columns(p, p), state.dot_columns(q, q), state.dot_columns(p, q));
+    state.rotate_columns(p, q, j);
+  });
+  auto order = [&](int p, int q) {
+    state.exchange(state.dot_columns(p, p) < state.dot_columns(q, q), p, q);
+  };
+  order(0, 1);
+  if constexpr (n == 3) {
+    order(0, 2);
+    order(1, 2);
+  }
+  auto left = left_vectors<n, S>(state);
+  auto s = left.s * state.scale;
+  auto v = state.rotations();
+  return Svd<decltype(v), decltype(s)>{left.u, s, v};
+}
+
+template <class M, class V>
+auto polar_of(const Svd<M, V>& by) {
+  constexpr int n = Decomposable<M>::n;
+  auto r = by.u * transpose(by.v);
+  auto stretch = matrix_from<n, n>([&](int i, int j) {
+    return sum_of<n>([&](int k) { return by.v(i, k) * by.s[k] * by.v(j, k); });
+  });
+  return Polar<decltype(r)>{r, stretch};
+}
+
+/// Of the upper triangle, eigenvalues in rising order.
+template <class M>
+auto jacobi_eigen(const M& m) {
+  using S = element_t<M>;
+  constexpr int n = Decomposable<M>::n;
+  auto symmetric =
+      matrix_from<n, n>([&](int r, int c) { return r <= c ? S(m(r, c)) : S(m(c, r)); });
+  JacobiState<n, S> state(symmetric);
+  sweeps<n, elem_t<S>>([&](int p, int q) {
+    auto j = jacobi<S>(state.at(p, p), state.at(q, q), state.at(p, q));
+    state.rotate_columns(p, q, j);                                              // a ← a J, v ← v J
+    for (int c = 0; c < n; c++) state.rotate(state.a[p][c], state.a[q][c], j);  // a ← Jᵀ a
+  });
+  auto order = [&](int p, int q) {
+    // Eigenvalues stand on the diagonal: rows go along with columns.
+    auto swap = state.at(p, p) > state.at(q, q);
+    state.exchange(swap, p, q);
+    for (int c = 0; c < n; c++) exchange<S>(swap, state.a[p][c], state.a[q][c]);
+  };
+  order(0, 1);
+  if constexpr (n == 3) {
+    order(1, 2);
+    order(0, 1);
+  }
+  auto values = vector_from<n>([&](int k) { return state.at(k, k) * state.scale; });
+  auto vectors = state.rotations();
+  return SymmetricEigen<decltype(vectors), decltype(values)>{values, vectors};
+}
+
 /// m with its last column multiplied by f.
 template <class M, class S>
 auto scale_last(const M& m, const S& f) {
@@ -190,26 +256,7 @@ template <detail::SquareLike M>
 auto svd(M&& a, Loc l = Loc::here()) {
   static_assert(detail::Decomposable<M>::ok);
   [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
-  using S = detail::element_t<M>;
-  constexpr int n = detail::Decomposable<M>::n;
-  detail::JacobiState<n, S> state(detail::once(a));
-  detail::sweeps<n, detail::elem_t<S>>([&](int p, int q) {
-    auto j = detail::jacobi<S>(state.dot_columns(p, p), state.dot_columns(q, q),
-                               state.dot_columns(p, q));
-    state.rotate_columns(p, q, j);
-  });
-  auto order = [&](int p, int q) {
-    state.exchange(state.dot_columns(p, p) < state.dot_columns(q, q), p, q);
-  };
-  order(0, 1);
-  if constexpr (n == 3) {
-    order(0, 2);
-    order(1, 2);
-  }
-  auto left = detail::left_vectors<n, S>(state);
-  auto s = left.s * state.scale;
-  auto v = state.rotations();
-  return Svd<decltype(v), decltype(s)>{left.u, s, v};
+  return detail::by_rule("svd", l, [](const auto& m) { return detail::jacobi_svd(m); }, a);
 }
 
 /// The same with rotations u and v; the last singular value has the sign of a's determinant.
@@ -231,16 +278,9 @@ auto svd_rotations(M&& a, Loc l = Loc::here()) {
 /// a = r · s; r is a reflection where a's determinant is negative.
 template <detail::SquareLike M>
 auto polar(M&& a, Loc l = Loc::here()) {
+  static_assert(detail::Decomposable<M>::ok);
   [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
-  constexpr int n = detail::Decomposable<M>::n;
-  auto [u, values, v] = svd(a, l);
-  const auto &left = u, &right = v;
-  const auto& s = values;
-  auto r = left * transpose(right);
-  auto stretch = detail::matrix_from<n, n>([&](int i, int j) {
-    return detail::sum_of<n>([&](int k) { return right(i, k) * s[k] * right(j, k); });
-  });
-  return Polar<decltype(r)>{r, stretch};
+  return detail::by_rule("polar", l, [](const auto& m) { return detail::polar_of(svd(m)); }, a);
 }
 
 /// Eigenvalues in rising order, and eigenvectors as columns, of a symmetric matrix: of `a` the
@@ -249,31 +289,7 @@ template <detail::SquareLike M>
 auto sym_eig(M&& a, Loc l = Loc::here()) {
   static_assert(detail::Decomposable<M>::ok);
   [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
-  using S = detail::element_t<M>;
-  constexpr int n = detail::Decomposable<M>::n;
-  auto&& m = detail::once(a);
-  auto symmetric =
-      detail::matrix_from<n, n>([&](int r, int c) { return r <= c ? S(m(r, c)) : S(m(c, r)); });
-  detail::JacobiState<n, S> state(symmetric);
-  detail::sweeps<n, detail::elem_t<S>>([&](int p, int q) {
-    auto j = detail::jacobi<S>(state.at(p, p), state.at(q, q), state.at(p, q));
-    state.rotate_columns(p, q, j);                                              // a ← a J, v ← v J
-    for (int c = 0; c < n; c++) state.rotate(state.a[p][c], state.a[q][c], j);  // a ← Jᵀ a
-  });
-  auto order = [&](int p, int q) {
-    // Eigenvalues stand on the diagonal: rows go along with columns.
-    auto swap = state.at(p, p) > state.at(q, q);
-    state.exchange(swap, p, q);
-    for (int c = 0; c < n; c++) detail::exchange<S>(swap, state.a[p][c], state.a[q][c]);
-  };
-  order(0, 1);
-  if constexpr (n == 3) {
-    order(1, 2);
-    order(0, 1);
-  }
-  auto values = detail::vector_from<n>([&](int k) { return state.at(k, k) * state.scale; });
-  auto vectors = state.rotations();
-  return SymmetricEigen<decltype(vectors), decltype(values)>{values, vectors};
+  return detail::by_rule("sym_eig", l, [](const auto& m) { return detail::jacobi_eigen(m); }, a);
 }
 
 }  // namespace lang

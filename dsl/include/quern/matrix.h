@@ -63,6 +63,16 @@ struct Elimination {
   }
 };
 
+template <class A, class B>
+auto eliminate(const A& a, const B& b) {
+  constexpr int n = Traits<elem_t<A>>::rows, columns = Traits<elem_t<B>>::columns;
+  const Elimination<n, columns, element_t<A>> system(a, b);
+  if constexpr (is_vector<elem_t<B>>)
+    return vector_from<n>([&](int r) { return system.solution(r, 0); });
+  else
+    return matrix_from<n, columns>([&](int r, int c) { return system.solution(r, c); });
+}
+
 }  // namespace detail
 
 namespace lang {
@@ -148,12 +158,8 @@ auto solve(A&& a, B&& b, Loc l = Loc::here()) {
   constexpr int n = detail::Traits<detail::elem_t<A>>::rows;
   static_assert(R::rows == n, "quern: the number of components differs");
   [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(a), std::forward<B>(b));
-  using S = std::conditional_t<detail::Device<A> || detail::Device<B>, Val<T>, T>;
-  const detail::Elimination<n, R::columns, S> system(detail::once(a), detail::once(b));
-  if constexpr (detail::is_vector<detail::elem_t<B>>)
-    return detail::vector_from<n>([&](int r) { return system.solution(r, 0); });
-  else
-    return detail::matrix_from<n, R::columns>([&](int r, int c) { return system.solution(r, c); });
+  return detail::by_rule(
+      "solve", l, [](const auto& m, const auto& x) { return detail::eliminate(m, x); }, a, b);
 }
 
 }  // namespace lang

@@ -37,6 +37,7 @@
 #include "quern/math/functions.h"
 #include "quern/math/elementary.h"
 #include "quern/math/floating.h"
+#include "quern/math/rules.h"
 #include "quern/math/linear.h"
 
 // Loops and branches; powers of integers are made of them.

@@ -174,7 +174,8 @@ class Simplifier {
     }
     Inst* first = shared_.find_or_add(inst);
     if (first == inst) return false;
-    inst->result()->replace_with(first->result());
+    for (size_t k = 0; k < inst->results.size(); k++)
+      inst->result(k)->replace_with(first->result(k));
     inst->erase();
     return true;
   }

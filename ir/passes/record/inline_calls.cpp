@@ -8,12 +8,14 @@ namespace {
 
 class Inliner {
  public:
-  explicit Inliner(Kernel& kernel) : kernel_(kernel), states_(kernel.callees.size(), untouched) {}
+  /// Inlines what `op` calls.
+  Inliner(Kernel& kernel, Op op)
+      : kernel_(kernel), op_(op), states_(kernel.callees.size(), untouched) {}
 
   void run(Region* root) {
     std::vector<Inst*> calls;
     walk(root, [&](Inst* inst) {
-      if (inst->is(Op::call)) calls.push_back(inst);
+      if (inst->is(op_)) calls.push_back(inst);
     });
     for (Inst* call : calls) expand(call);
   }
@@ -34,24 +36,51 @@ class Inliner {
     for (size_t k = 0; k < call->operand_count(); k++) map[callee.body->arg(k)] = call->operand(k);
     Builder b(kernel_);
     b.before(call);
+    Inst* before = call->prev;
     std::vector<Value*> values = inline_region(b, callee.body, map);
+    if (op_ == Op::apply) place(before ? before->next : call->parent->first, call);
     for (size_t k = 0; k < call->results.size(); k++) call->result(k)->replace_with(values[k]);
     call->erase();
   }
 
+  /// Gives the instructions from `made` up to the call, with their regions, its location.
+  static void place(Inst* made, const Inst* call) {
+    for (; made != call; made = made->next) {
+      made->loc = call->loc;
+      for (Region* r : made->regions) walk(r, [&](Inst* inst) { inst->loc = call->loc; });
+    }
+  }
+
   Kernel& kernel_;
+  const Op op_;
   std::vector<State> states_;
 };
 
+/// Inlines what `op` calls, and drops it.
+void inline_those(Kernel& kernel, Op op) {
+  if (kernel.callees.empty()) return;
+  Inliner inliner(kernel, op);
+  for (Region* root : roots(kernel)) inliner.run(root);
+  std::vector<uint64_t> number;
+  std::vector<Function> kept;
+  for (Function& f : kernel.callees) {
+    number.push_back(kept.size());
+    if (f.derivative.empty() == (op == Op::apply))
+      kept.push_back(std::move(f));
+    else
+      while (f.body->last) f.body->last->erase();
+  }
+  kernel.callees = std::move(kept);
+  if (kernel.callees.empty()) return;
+  walk(kernel, [&](Inst* inst) {
+    if (info(inst->op).names == NameUse::callee) inst->imm = number[inst->imm];
+  });
+}
+
 }  // namespace
 
-void inline_calls(Kernel& kernel) {
-  Inliner inliner(kernel);
-  if (kernel.body) inliner.run(kernel.body);
-  for (Task& task : kernel.tasks) inliner.run(task.body);
-  for (Function& f : kernel.callees)
-    while (f.body->last) f.body->last->erase();
-  kernel.callees.clear();
-}
+void inline_calls(Kernel& kernel) { inline_those(kernel, Op::call); }
+
+void inline_applied(Kernel& kernel) { inline_those(kernel, Op::apply); }
 
 }  // namespace quern::ir

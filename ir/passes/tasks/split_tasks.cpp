@@ -379,8 +379,8 @@ class Splitter {
     uint32_t& c = cost_[on_host][v];
     if (c) return c;
     const Inst* inst = v->inst;
-    bool can = inst && is_pure(inst->op) && !can_fail(kernel_, inst) && !cells_.contains(v) &&
-               !(on_host && info(inst->op).library);
+    bool can = inst && is_pure(inst->op) && !inst->is(Op::apply) && !can_fail(kernel_, inst) &&
+               !cells_.contains(v) && !(on_host && info(inst->op).library);
     uint32_t sum = can ? 1 : cheap + 1;
     if (can)
       for (const Use& use : inst->operands)

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "ir/analysis/facts.h"
 #include "tests/fuzz/engine/shapes.h"
 
 namespace quern::fuzz {
@@ -219,6 +220,9 @@ class Generator {
     results_of_function_ = nullptr;
     values_->restore(std::move(reach));
     slots_.clear();
+    bool of_arguments = true;
+    walk(f.body, [&](const Inst* inst) { of_arguments &= is_of_arguments(inst); });
+    if (of_arguments) f.derivative = "rule";
     kernel_->callees.push_back(std::move(f));
   }
 
@@ -228,7 +232,7 @@ class Generator {
     const Function& f = kernel_->callees[number];
     std::vector<Value*> in;
     for (const Value& v : f.body->args) in.push_back(values_->value(v.type));
-    Inst* inst = b_.make(Op::call, f.results, in, number);
+    Inst* inst = b_.make(f.derivative.empty() ? Op::call : Op::apply, f.results, in, number);
     for (Value& v : inst->results) values_->add(&v);
   }
 

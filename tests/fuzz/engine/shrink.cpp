@@ -179,7 +179,7 @@ class Shrinker {
     attempt([](Program& p) {
       bool had = !p.kernel->callees.empty();
       p.kernel->callees.clear();
-      for (Inst* inst : instructions(*p.kernel)) had &= !inst->is(Op::call);
+      for (Inst* inst : instructions(*p.kernel)) had &= info(inst->op).names != NameUse::callee;
       return had;
     });
     attempt([](Program& p) { return std::exchange(p.kernel->modes.checked, false); });

@@ -224,13 +224,5 @@ struct TypeList<Types<T...>> {
   static constexpr const Scalar* scalars = list.v;
 };
 
-/// The position of the first scalar of part K of parts T….
-template <std::size_t K, class... T>
-consteval int first_scalar() {
-  int counts[] = {count_of<T>..., 0}, at = 0;
-  for (std::size_t k = 0; k < K; k++) at += counts[k];
-  return at;
-}
-
 }  // namespace detail
 }  // namespace quern

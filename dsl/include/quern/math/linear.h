@@ -2,6 +2,7 @@
 // Linear algebra of small vectors and matrices. Each function is written once, in components, for
 // operands of the host and of the device; a mix of both is recorded.
 #include "quern/math/functions.h"
+#include "quern/math/rules.h"
 
 namespace quern {
 namespace detail {
@@ -215,33 +216,44 @@ constexpr auto determinant(M&& a, Loc l = Loc::here()) {
            minor2(m, 0, 1, 1, 3) * minor2(m, 2, 3, 0, 2) +
            minor2(m, 0, 1, 2, 3) * minor2(m, 2, 3, 0, 1);
 }
-/// The adjugate over the determinant; not finite where that is zero.
-template <detail::SquareLike M>
-constexpr auto inverse(M&& a, Loc l = Loc::here()) {
-  static_assert(detail::Takes<detail::elem_t<M>, true>::ok);
-  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
-  constexpr int n = detail::Traits<detail::elem_t<M>>::rows;
-  auto&& m = detail::once(a);
+}  // namespace lang
+
+namespace detail {
+/// The adjugate over the determinant.
+template <MatrixLike M>
+constexpr auto cramer(const M& m) {
+  constexpr int n = Traits<elem_t<M>>::rows;
   // The cofactor of (r, c), found at (c, r) of the adjugate; others of a row wrap round, which
   // gives their sign where n is odd.
-  auto adjugate = detail::matrix_from<n, n>([&](int c, int r) {
+  auto adjugate = matrix_from<n, n>([&](int c, int r) {
     if constexpr (n == 2) {
       return (r == c ? 1 : -1) * m(1 - r, 1 - c);
     } else if constexpr (n == 3) {
-      return detail::minor2(m, (r + 1) % 3, (r + 2) % 3, (c + 1) % 3, (c + 2) % 3);
+      return minor2(m, (r + 1) % 3, (r + 2) % 3, (c + 1) % 3, (c + 2) % 3);
     } else {
       int i[3] = {}, j[3] = {};
       for (int k = 0, p = 0, q = 0; k < 4; k++) {
         if (k != r) i[p++] = k;
         if (k != c) j[q++] = k;
       }
-      auto minor3 = m(i[0], j[0]) * detail::minor2(m, i[1], i[2], j[1], j[2]) -
-                    m(i[0], j[1]) * detail::minor2(m, i[1], i[2], j[0], j[2]) +
-                    m(i[0], j[2]) * detail::minor2(m, i[1], i[2], j[0], j[1]);
+      auto minor3 = m(i[0], j[0]) * minor2(m, i[1], i[2], j[1], j[2]) -
+                    m(i[0], j[1]) * minor2(m, i[1], i[2], j[0], j[2]) +
+                    m(i[0], j[2]) * minor2(m, i[1], i[2], j[0], j[1]);
       return ((r + c) % 2 == 0 ? 1 : -1) * minor3;
     }
   });
-  return adjugate * (1 / determinant(m, l));
+  return adjugate * (1 / lang::determinant(m));
+}
+}  // namespace detail
+
+namespace lang {
+
+/// The adjugate over the determinant; not finite where that is zero.
+template <detail::SquareLike M>
+constexpr auto inverse(M&& a, Loc l = Loc::here()) {
+  static_assert(detail::Takes<detail::elem_t<M>, true>::ok);
+  [[maybe_unused]] detail::Here<M> here(l, std::forward<M>(a));
+  return detail::by_rule("inverse", l, [](const auto& m) { return detail::cramer(m); }, a);
 }
 
 /// Do all components hold?

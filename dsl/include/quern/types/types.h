@@ -340,6 +340,14 @@ concept HostUniform = Host<X> && !is_structure<bare<X>>;
 template <class X>
 concept DeviceBool = Device<X> && std::is_same_v<elem_t<X>, bool>;
 
+/// The position of the first scalar of part K of parts T….
+template <std::size_t K, class... T>
+consteval int first_scalar() {
+  int counts[] = {count_of<T>..., 0}, at = 0;
+  for (std::size_t k = 0; k < K; k++) at += counts[k];
+  return at;
+}
+
 // ---- conversions
 /// C++'s usual arithmetic conversions, promotions included.
 template <class A, class B>

@@ -152,6 +152,17 @@ QUERN_RECORDS Id guard(bool is_and, Id a, Id b, Position after_a, Loc loc);
 /// From here on float + - × may be reassociated, or may not. Yields what held before.
 QUERN_RECORDS bool reassociation(bool allowed, Loc loc);
 
+// ---- functions of the library with a derivative of their own
+/// True: the kernel has no function yet that takes such arguments, gives so many results and whose
+/// derivative is given by the rule of this name. What is recorded up to end_function is its body, of
+/// `parameters`.
+QUERN_RECORDS bool begin_function(const char* rule, const Id* arguments, int count, int results,
+                                  Id* parameters);
+QUERN_RECORDS void end_function(const Id* results, int count);
+/// Calls that function.
+QUERN_RECORDS void apply(const char* rule, const Id* arguments, int count, Id* out, int results,
+                         Loc loc);
+
 // ---- effects that reach the host
 /// A value for a place {} of a text: `form` has a {} for each of its scalars.
 struct Reported {

@@ -115,6 +115,8 @@ using ValueMap = std::unordered_map<const Value*, Value*>;
 /// Copies `inst` (regions included) to the builder's point; operands go through `map`, which learns
 /// the copies. Operands not in the map are used as they are.
 Inst* clone_inst(Builder& b, const Inst* inst, ValueMap& map);
+/// The same of a whole region, arguments and terminator included; the copy is nobody's.
+Region* clone_region(Builder& b, const Region* from, ValueMap& map);
 /// Copies the instructions of `from` without its terminator; the mapped terminator operands come
 /// back.
 std::vector<Value*> inline_region(Builder& b, const Region* from, ValueMap& map);

@@ -236,10 +236,14 @@ struct Step {
   std::vector<Step> condition;
 };
 
-/// A function with an IR body: the math library, and outlined functions of the user.
+/// A function with an IR body: the math library, outlined functions of the user, and functions of
+/// the language's library whose derivative is better given by a rule than found in their code.
 struct Function {
   std::string name;
   std::vector<Type> results;
+  /// Names that rule; empty: there is none. With a rule the body depends on the arguments alone, has
+  /// no effect and cannot fail: `apply` calls it, and is pure.
+  std::string derivative;
   Region* body =
       nullptr;  ///< arguments are the parameters; ends in `return_` (recorded) or `yield`
   Loc loc;

@@ -82,7 +82,8 @@ void set_pass_check(PassCheck check);
 void finish_recording(Kernel& kernel, const PassHook& hook = {});
 /// Tells the kernel its premises, for `optimise` to use.
 void assume(Kernel& kernel, const Premises& premises);
-/// Optimises independently of a target; the kernel stays `structured`.
+/// Optimises independently of a target; the kernel stays `structured`, and functions with a
+/// derivative of their own stay calls.
 void optimise(Kernel& kernel, const PassHook& hook = {});
 /// Splits what is optimised into tasks, and optimises these.
 void split(Kernel& kernel, const PassHook& hook = {});

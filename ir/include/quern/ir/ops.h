@@ -113,6 +113,7 @@ enum : uint8_t {
 
   recording = recorded,
   loops = recorded | structured | opened,
+  functions = recorded | structured | split,
   bodies = recorded | structured | split | opened,
   bindings = bodies | domain,
   code = bodies | lowered,
