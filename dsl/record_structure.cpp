@@ -1,5 +1,6 @@
 // Blocks, guards and exits: quern/values/record.h on the recording of this thread.
 #include <exception>
+#include <utility>
 
 #include "dsl/recording.h"
 
@@ -79,6 +80,12 @@ void domain(ir::Builder& b, const Axis& axis, bool stepped, std::vector<ir::Valu
   bounds.push_back(hi);
 }
 
+/// The index that iteration i of a parallel loop has on an axis.
+ir::Value* index_of(ir::Builder& b, const Axis& axis, ir::Value* i) {
+  if (axis.step) i = b.add(b.convert(axis.lo, i->type), b.mul(i, b.convert(axis.step, i->type)));
+  return b.convert(i, axis.lo->type);
+}
+
 }  // namespace
 
 std::string exits_here(const Recording& r) {
@@ -95,15 +102,43 @@ std::string exits_here(const Recording& r) {
          "use select(c, a, b), a Var, a loop over range(n), or a Func with Return(value)";
 }
 
-void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
+LoopSpec indices_of(FieldObject* field, Scalar type, Loc loc) {
   Recording& r = recording(loc);
-  for (int k = 0; k < spec.rank; k++) index[k] = {};
+  LoopSpec spec;
+  spec.rank = field->type.rank;
+  if (r.failed()) return spec;
+  if (auto binding = r.binding(field, loc)) spec.over = {*binding, r.number, type};
+  return spec;
+}
+
+LoopSpec bounded(LoopSpec spec, Loc loc) {
+  const FieldIndices over = std::exchange(spec.over, {});
+  if (!over.recording) return spec;
+  Recording& r = recording(loc);
+  if (r.failed() || !r.expect_own(over.recording, recording_loc(over.recording), loc)) return spec;
+  ir::Builder& b = r.at(loc);
+  const ir::Type type = type_of_scalar(over.type);
+  for (int k = 0; k < spec.rank; k++) {
+    ir::Value* first = b.first(over.binding, uint32_t(k), type);
+    spec.lo[k] = r.add(first);
+    spec.hi[k] = r.add(b.add(first, b.extent(over.binding, uint32_t(k), type)));
+  }
+  return spec;
+}
+
+void loop_begin(const LoopSpec& given, Id* index, Loc loc) {
+  Recording& r = recording(loc);
+  for (int k = 0; k < given.rank; k++) index[k] = {};
+  const bool parallel = !r.function && !r.in_parallel() && !given.serial;
+  const LoopSpec spec = parallel ? given : bounded(given, loc);
+  const FieldIndices& over = spec.over;
+  if (over.recording) r.expect_own(over.recording, recording_loc(over.recording), loc);
   std::vector<Axis> axes;
-  for (int k = 0; k < spec.rank; k++) axes.push_back(axis(r, spec, k, loc));
+  for (int k = 0; k < spec.rank && !over.recording; k++) axes.push_back(axis(r, spec, k, loc));
   if (r.failed()) return;
   ir::Builder& b = r.at(loc);
   Frame frame{Block::loop, nullptr, r.last};
-  frame.parallel = !r.function && !r.in_parallel() && !spec.serial;
+  frame.parallel = parallel;
   if (spec.deterministic && !frame.parallel) {
     r.fail(loc, "deterministic() on a loop that is not parallel; only outermost loops are");
     return;
@@ -121,19 +156,20 @@ void loop_begin(const LoopSpec& spec, Id* index, Loc loc) {
     for (const Axis& axis : axes) stepped |= axis.step != nullptr;
     std::vector<ir::Value*> bounds;
     for (const Axis& axis : axes) domain(b, axis, stepped, bounds);
-    std::vector<ir::Type> types(size_t(spec.rank), bounds[0]->type);
+    std::vector<ir::Type> types(size_t(spec.rank),
+                                over.recording ? type_of_scalar(over.type) : bounds[0]->type);
     frame.inst = b.make(ir::Op::parallel, std::span<const ir::Type>(), bounds);
     frame.inst->kind = uint8_t(spec.rank);
-    frame.inst->options = {.block = uint16_t(spec.block), .deterministic = spec.deterministic};
+    frame.inst->options = {.over = over.recording ? over.binding : ir::no_binding,
+                           .block = uint16_t(spec.block),
+                           .deterministic = spec.deterministic};
     ir::Region* body = b.make_region(std::span<const ir::Type>(types));
     b.set_regions(frame.inst, {body});
     r.outer_variables.clear();
     open(r, frame, body);
-    for (size_t k = 0; k < axes.size(); k++) {
-      auto [lo, hi, step] = axes[k];
+    for (size_t k = 0; k < body->args.size(); k++) {
       ir::Value* i = body->arg(k);
-      if (step) i = b.add(b.convert(lo, i->type), b.mul(i, b.convert(step, i->type)));
-      index[k] = r.add(b.convert(i, lo->type));
+      index[k] = r.add(over.recording ? i : index_of(b, axes[k], i));
     }
     return;
   }

@@ -292,11 +292,4 @@ Id first_index(FieldObject* field, int axis, Scalar type, Loc loc) {
   });
 }
 
-Id end_index(FieldObject* field, int axis, Id first, Loc loc) {
-  return of_axis(field, axis, "end", loc, [&](ir::Builder& b, uint32_t binding, uint32_t k) {
-    ir::Value* begin = recording(loc).value(first, loc);
-    return b.add(begin, b.extent(binding, k, begin->type));
-  });
-}
-
 }  // namespace quern::detail

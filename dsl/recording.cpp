@@ -130,6 +130,13 @@ void Recording::fail(Loc at, const std::string& message) {
   if (!error) error.emplace(at.line ? at : last, message);
 }
 
+bool Recording::expect_own(uint32_t maker, Loc made, Loc use) {
+  if (maker == number) return true;
+  fail(use.line ? use : made, "a value recorded in another kernel or function (at " + place(made) +
+                                  ") is used here; pass it as an argument");
+  return false;
+}
+
 ir::Value* Recording::value(Id id, Loc use) {
   if (failed()) return nullptr;
   if (id.recording != number) {
@@ -139,8 +146,7 @@ ir::Value* Recording::value(Id id, Loc use) {
         ir::Value* v = r->values[id.index];
         if (v->inst && v->inst->loc.line) made = v->inst->loc;
       }
-    fail(use.line ? use : made, "a value recorded in another kernel or function (at " +
-                                    place(made) + ") is used here; pass it as an argument");
+    expect_own(id.recording, made, use);
     return nullptr;
   }
   ir::Value* v = values[id.index];

@@ -64,6 +64,8 @@ struct Recording {
   void derive(Id id, Id part);
   /// The value of `id`; poisons and yields null where it may not be used here.
   ir::Value* value(Id id, Loc loc);
+  /// Poisons where something made by another recording is used.
+  bool expect_own(uint32_t maker, Loc made, Loc use);
   /// Places what is recorded next at `loc`, or where the last one was.
   ir::Builder& at(Loc loc);
   /// g++ says of a kernel the line where its lambda ends: the first line recorded is a better one

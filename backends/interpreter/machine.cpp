@@ -64,9 +64,11 @@ std::vector<Bits> Machine::body() {
 Domain Machine::begin_task(uint32_t number) {
   launch_.task = number;
   launch_.races.begin();
-  const Block* domain = launch_.code.tasks.at(number).domain;
-  if (!domain) return {};
+  const Task& task = launch_.kernel.tasks.at(number);
   Thread& t = thread(0);
+  if (task.options.over != no_binding) return t.indices_of(task.options.over, task.body->args);
+  const Block* domain = launch_.code.tasks[number].domain;
+  if (!domain) return {};
   t.start(*domain);
   t.run();
   return t.domain_of(domain->yields, domain->yield_types);

@@ -293,10 +293,24 @@ Domain Thread::domain_of(std::span<const uint32_t> bounds, std::span<const Type>
   return d;
 }
 
+Domain Thread::indices_of(uint32_t field, std::span<const Value> args) const {
+  const abi::Place& place = code_.layout.places[field];
+  Domain d;
+  for (const Value& arg : args) {
+    d.types.push_back(arg.type);
+    d.first.push_back(read_at<int64_t>(launch_.args, place.first(arg.index)));
+    d.extent.push_back(read_at<uint64_t>(launch_.args, place.extent(arg.index)));
+    d.total *= d.extent.back();
+  }
+  return d;
+}
+
 void Thread::parallel(const Step& s) {
   std::vector<Type> types;
   for (const Use& use : s.inst->operands) types.push_back(use.value->type);
-  walk_.own = domain_of({s.operands, s.count}, types);
+  const uint32_t field = s.inst->options.over;
+  walk_.own = field != no_binding ? indices_of(field, s.inst->region(0)->args)
+                                  : domain_of({s.operands, s.count}, types);
   const uint32_t ordinal = s.inst->options.ordinal;
   if (kernel_.level >= Level::split)  // of an opened task
     return walk(*s.inner[0], &s, walk_.own, part_, ordinal);

@@ -50,6 +50,8 @@ class Thread {
   /// Values of a root region that has ended: what it yielded or returned.
   std::vector<ir::Bits> results() const;
   Domain domain_of(std::span<const uint32_t> bounds, std::span<const ir::Type> types) const;
+  /// All indices of a field, as values of a loop's arguments.
+  Domain indices_of(uint32_t field, std::span<const ir::Value> args) const;
 
  private:
   /// A region that has begun.

@@ -112,9 +112,8 @@ std::optional<Affine> sum(const Affine& a, const Affine& b, int64_t factor) {
 }
 
 Ranges::Ranges(const Region* root) {
-  // A kernel that reads an extent as a narrow integer takes no field whose indices do not fit.
   walk(const_cast<Region*>(root), [&](const Inst* inst) {
-    if (inst->is(Op::extent) && bit_width(inst->type()) < 64) narrow_[inst->part] = true;
+    for (const Part& axis : narrow_axes(inst)) narrow_.insert(axis);
   });
 }
 
@@ -202,14 +201,12 @@ Interval Ranges::of(const Value* v, int depth) {
         found = united(of(yes->last->operand(v->index), depth + 1),
                        of(no->last->operand(v->index), depth + 1));
     }
-  } else if (const Inst* loop = v->region->parent) {
-    const bool is_index = loop->is(Op::parallel) || (loop->is(Op::loop) && v->index == 0);
-    if (is_index) {
-      const size_t at = loop->is(Op::parallel) ? 2 * v->index : 0;
-      found.least = std::max(found.least, of(loop->operand(at), depth + 1).least);
-      found.most = std::min(found.most, plus(of(loop->operand(at + 1), depth + 1).most, -1));
-      if (found.most < found.least) found.most = found.least;  // it never runs
-    }
+  } else if (const std::optional<IndexBounds> b = bounds_of(v)) {
+    const Interval lo = b->axis ? of(start_of(*b)) : of(b->lo, depth + 1);
+    const Interval hi = b->axis ? of(end_of(*b)) : of(b->hi, depth + 1);
+    found.least = std::max(found.least, lo.least);
+    found.most = std::min(found.most, plus(hi.most, -1));
+    if (found.most < found.least) found.most = found.least;  // it never runs
   }
   return intervals_[v] = found;
 }
@@ -354,6 +351,15 @@ std::optional<Affine> Ranges::expanded(const Affine& form) {
   return out;
 }
 
+Affine Ranges::start_of(const IndexBounds& b) {
+  return b.axis ? symbol_form(first(b.axis->binding, b.axis->component)) : exact(b.lo);
+}
+
+Affine Ranges::end_of(const IndexBounds& b) {
+  if (!b.axis) return exact(b.hi);
+  return *sum(start_of(b), symbol_form(extent(b.axis->binding, b.axis->component)), 1);
+}
+
 // ---- facts
 
 /// high - low + constant ≥ 0
@@ -431,16 +437,14 @@ const std::vector<Affine>& Ranges::facts(const Region* region) {
   std::vector<Affine> own;
   const Inst* around = region->parent;
   const Region* outer = around ? around->parent : nullptr;
-  if (around && (around->is(Op::parallel) || around->is(Op::loop))) {
-    const size_t indices = around->is(Op::parallel) ? region->args.size() : 1;
-    for (size_t k = 0; k < indices; k++) {
-      const Affine at = exact(region->arg(k));
-      add(own, exact(around->operand(2 * k + 1)), at, -1);
-      add(own, at, exact(around->operand(2 * k)), 0);
+  for (const Value& index : region->args)
+    if (const std::optional<IndexBounds> b = bounds_of(&index)) {
+      const Affine at = exact(&index);
+      add(own, end_of(*b), at, -1);
+      add(own, at, start_of(*b), 0);
     }
-  } else if (around && around->is(Op::if_)) {
+  if (around && around->is(Op::if_))
     follow(around->operand(0), region == around->region(0), outer, own, 0);
-  }
   if (outer)
     for (const Affine& f : facts(outer))
       if (own.size() < most_facts) own.push_back(f);

@@ -16,10 +16,12 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "ir/analysis/affine.h"
+#include "ir/analysis/loops.h"
 
 namespace quern::ir {
 
@@ -95,6 +97,8 @@ class Ranges {
   Interval of(const Value* v, int depth);
   Interval computed(const Inst* inst, int depth);
   const Value* name(Op op, Part part, Type type);
+  Affine start_of(const IndexBounds& b);
+  Affine end_of(const IndexBounds& b);
   bool is_narrow(uint32_t binding, uint32_t axis) const;
 
   void add(std::vector<Affine>& facts, const Affine& high, const Affine& low, int64_t constant);
@@ -107,7 +111,7 @@ class Ranges {
   std::map<std::tuple<Op, Part>, const Value*> names_;
   std::unordered_map<const Value*, Named> named_;
   std::unordered_map<const Value*, size_t> order_;  ///< of symbols, as they were met
-  std::map<Part, bool> narrow_;                     ///< axes whose indices all fit into 32 bits
+  std::set<Part> narrow_;                           ///< axes whose indices all fit into 32 bits
   std::unordered_map<const Value*, Affine> exact_;
   std::unordered_map<const Value*, Interval> intervals_;
   std::unordered_map<const Region*, std::vector<Affine>> facts_;

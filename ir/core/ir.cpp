@@ -78,6 +78,15 @@ bool encloses(const Region* outer, const Region* inner) {
   return false;
 }
 
+std::vector<Part> narrow_axes(const Inst* inst) {
+  if (inst->is(Op::extent) && bit_width(inst->type()) < 64) return {inst->part};
+  std::vector<Part> all;
+  if (inst->is(Op::parallel) && inst->options.over != no_binding)
+    for (const Value& index : inst->region(0)->args)
+      if (bit_width(index.type) < 64) all.push_back({inst->options.over, index.index});
+  return all;
+}
+
 uint32_t Kernel::frame_binding() const {
   for (size_t k = 0; k < bindings.size(); k++)
     if (bindings[k].kind == Binding::frame) return uint32_t(k);

@@ -300,6 +300,8 @@ class Parser {
         t.innermost = attribute<uint8_t>("an axis");
       } else if (accept("ordinal")) {
         t.options.ordinal = attribute<uint32_t>("an ordinal");
+      } else if (accept("over")) {
+        t.options.over = attribute<uint32_t>("a binding");
       } else if (accept("grain")) {
         t.grain = attribute<uint64_t>("a number of iterations");
       } else if (accept("block")) {
@@ -459,12 +461,12 @@ class Parser {
     Inst* inst = b_.make(op, results, operands, attributes.imm);
     inst->part = attributes.part;
     inst->options = attributes.options;
-    const bool by_rank = row.kind == KindUse::rank;
-    inst->kind = by_rank ? uint8_t(std::min<size_t>(operands.size() / 2, 255)) : kind;
+    inst->kind = kind;
     inst->elem = row.form.elem == ElemUse::own ? elem : moved(inst, row.form.elem);
     if (accept("!")) inst->site = integer<uint32_t>("a site's number");
     inst->loc = location();
     regions(inst, depth);
+    if (row.kind == KindUse::rank) inst->kind = rank_of(inst);
     for (size_t k = 0; k < names.size(); k++) define(names[k], inst->result(k), b_.region());
   }
 
@@ -473,6 +475,14 @@ class Parser {
     if (use == ElemUse::result) return inst->type();
     if (use == ElemUse::none || inst->operands.empty()) return Type::none;
     return inst->operands.back().value->type;
+  }
+
+  /// Of a loop over a box: two bounds an axis; over a field: an index.
+  static uint8_t rank_of(const Inst* inst) {
+    size_t axes = inst->operand_count() / 2;
+    if (inst->options.over != no_binding)
+      axes = inst->regions.empty() ? 0 : inst->region(0)->args.size();
+    return uint8_t(std::min<size_t>(axes, 255));
   }
 
   void regions(Inst* inst, int depth) {
@@ -520,6 +530,7 @@ class Parser {
   Attributes attributes_of(NameUse use) {
     Attributes a;
     if (use == NameUse::options) {
+      if (accept("over")) a.options.over = attribute<uint32_t>("a binding");
       a.options.deterministic = accept("deterministic");
       if (accept("block")) a.options.block = attribute<uint16_t>("a block size");
       if (accept("ordinal")) a.options.ordinal = attribute<uint32_t>("an ordinal");

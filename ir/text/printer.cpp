@@ -122,7 +122,8 @@ std::string kind(const Inst* inst) {
 }
 
 std::string options_of(const LoopOptions& options) {
-  return std::string(options.deterministic ? " deterministic" : "") +
+  return (options.over != no_binding ? number(" over=", options.over) : "") +
+         (options.deterministic ? " deterministic" : "") +
          (options.block ? number(" block=", options.block) : "");
 }
 

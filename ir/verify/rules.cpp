@@ -119,12 +119,13 @@ class Case {
   void yields(size_t region, std::span<const Type> want) const {
     check_yield(place_, inst_->region(region), want, info(inst_->op).name, region);
   }
-  const Binding* binding() const {
+  const Binding* binding(uint32_t number) const {
     const size_t count = kernel().bindings.size();
-    const bool exists = inst_->binding() < count;
-    require(exists, "binding ", inst_->binding(), " does not exist: the kernel has ", count);
-    return exists ? &kernel().bindings[inst_->binding()] : nullptr;
+    const bool exists = number < count;
+    require(exists, "binding ", number, " does not exist: the kernel has ", count);
+    return exists ? &kernel().bindings[number] : nullptr;
   }
+  const Binding* binding() const { return binding(inst_->binding()); }
   /// The nearest enclosing instruction of an operation, or null.
   const Inst* enclosing(Op op) const {
     for (const Inst* at = inst_->parent->parent; at; at = at->parent->parent)
@@ -172,9 +173,13 @@ bool names_are_sound(const Case& c, NameUse use) {
     case NameUse::nothing:
       return c.require(inst.imm == 0, "has an attribute that it does not take");
     case NameUse::bits:
-    case NameUse::options:
     case NameUse::loops:
     case NameUse::reduction: return true;
+    case NameUse::options: {
+      if (inst.options.over == no_binding) return true;
+      const Binding* b = c.binding(inst.options.over);
+      return b && c.require(b->kind == Binding::field, "binding is no field");
+    }
     case NameUse::binding: {
       const Binding* b = c.binding();
       return b && c.require(b->kind == Binding::scalar, "binding is no scalar");
@@ -419,11 +424,23 @@ void reduce(const Case& c) {
 
 void parallel(const Case& c) {
   const size_t rank = c.inst().kind;
+  const bool names_field = c.inst().options.over != no_binding;
   if (!c.require(rank >= 1 && rank <= 8, "has rank ", rank, ", expected 1 to 8")) return;
-  if (!c.takes(2 * rank)) return;
-  const Type t = c.operand(0);
-  c.require(t == Type::i32 || t == Type::i64, "bounds are ", t, ", expected i32 or i64");
-  for (size_t k = 1; k < c.operands(); k++) c.is(k, t);
+  if (!c.takes(names_field ? 0 : 2 * rank)) return;
+  const std::span<Value> indices = c.inst().region(0)->args;
+  Type t = Type::none;
+  if (!names_field)
+    t = c.operand(0);
+  else if (!indices.empty())
+    t = indices[0].type;
+  c.require(t == Type::i32 || t == Type::i64, names_field ? "indices are " : "bounds are ", t,
+            ", expected i32 or i64");
+  for (size_t k = 0; k < c.operands(); k++) c.is(k, t);
+  if (names_field) {
+    const size_t axes = c.kernel().bindings[c.inst().options.over].rank;
+    c.require(axes == rank, "has rank ", rank, ", its field ", axes);
+    c.require(c.place().at != level::opened, "names a field, expected bounds");
+  }
   c.args(0, std::vector<Type>(rank, t));
   c.yields(0, {});
   c.require(!c.enclosing(Op::parallel), "stands in another parallel loop");

@@ -236,8 +236,10 @@ class Verifier {
   void task(const Task& t, const std::string& what) {
     require(t.body != nullptr, what + " has no body");
     if (t.kind == Task::serial || t.kind == Task::combining)
-      require(!t.domain && t.rank == 0,
+      require(!t.domain && t.options.over == no_binding && t.rank == 0,
               what + ": a serial or combine task has no domain and rank 0");
+    else if (t.options.over != no_binding)
+      walk_of_field(t, what);
     else
       require(t.domain && t.rank >= 1 && t.rank <= 8,
               what + ": a task over a domain has a domain and rank 1 to 8");
@@ -254,6 +256,17 @@ class Verifier {
               what + ": a reduction's cell does not exist or holds another type");
       require(r.op <= AtomicOp::bit_xor, what + ": a reduction by no reduction's operation");
     }
+  }
+
+  void walk_of_field(const Task& t, const std::string& what) {
+    require(!t.domain && kernel_.level == Level::split,
+            what + ": a field is named in place of a domain, until the task is opened");
+    const bool exists = t.options.over < kernel_.bindings.size() &&
+                        kernel_.bindings[t.options.over].kind == Binding::field;
+    require(exists, what + ": the field that it walks does not exist");
+    if (exists)
+      require(t.rank >= 1 && t.rank == kernel_.bindings[t.options.over].rank,
+              what + ": its rank is not that of the field that it walks");
   }
 
   bool combines(const Step& s) const {
@@ -306,13 +319,16 @@ class Verifier {
       yields = kernel_.results;
       owner = "the kernel";
     } else if (r.at == level::domain) {
-      const Type t = domain_type(*r.task);
+      const Type t = index_type(*r.task);
       if (t != Type::i32 && t != Type::i64)
         place.findings.add("the domain does not yield bounds of type i32 or i64");
       yields.assign(size_t(2) * r.task->rank, t);
       owner = r.region == r.task->domain ? "the domain" : "the bound";
     } else if (r.task->kind != Task::serial && r.at == level::split) {
-      args.assign(r.task->rank, domain_type(*r.task));
+      const Type t = index_type(*r.task);
+      if (!r.task->domain && t != Type::i32 && t != Type::i64)
+        place.findings.add("the indices are not of type i32 or i64");
+      args.assign(r.task->rank, t);
     }
     const bool fits = std::equal(r.region->args.begin(), r.region->args.end(), args.begin(),
                                  args.end(), [](const Value& v, Type t) { return v.type == t; });
@@ -335,7 +351,8 @@ class Verifier {
                                place.findings.named(around));
   }
 
-  static Type domain_type(const Task& t) {
+  static Type index_type(const Task& t) {
+    if (!t.domain) return t.body->args.empty() ? Type::none : t.body->args[0].type;
     const Inst* last = t.domain->last;
     return last->operands.empty() ? Type::none : last->operand(0)->type;
   }

@@ -65,8 +65,8 @@ std::vector<Image::Parameter> parameters_of(const Kernel& source) {
         all[inst->binding()].reads |= has(inst->op, flag::reads);
         all[inst->binding()].writes |= has(inst->op, flag::writes);
       }
-      if (inst->op == Op::extent && bit_width(inst->type()) < 64)
-        all[inst->binding()].narrow.push_back({inst->axis(), inst->loc});
+      for (const Part& axis : narrow_axes(inst))
+        all[axis.binding].narrow.push_back({axis.component, inst->loc});
     });
   return all;
 }

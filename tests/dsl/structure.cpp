@@ -24,14 +24,11 @@ TEST_CASE("recorded: saxpy") {
         }) ==
         "body {\n"
         "%0 = param<0> : f32\n"
-        "%1 = first<2.0> : i32\n"
-        "%2 = extent<2.0> : i32\n"
-        "%3 = add %1, %2 : i32\n"
-        "parallel %1, %3 {(%4: i32)\n"
-        "%5 = load<1.0> %4 : f32\n"
-        "%6 = mul %0, %5 : f32\n"
-        "%7 = load<2.0> %4 : f32\n"
-        "store<2.0> %4, %6\n"
+        "parallel over=2 {(%1: i32)\n"
+        "%2 = load<1.0> %1 : f32\n"
+        "%3 = mul %0, %2 : f32\n"
+        "%4 = load<2.0> %1 : f32\n"
+        "store<2.0> %1, %3\n"
         "yield\n"
         "}\n"
         "yield\n"
@@ -55,6 +52,40 @@ TEST_CASE("recorded: a loop is parallel unless it stands inside a parallel one")
   CHECK(count(text, "loop ") == 2);
 }
 
+TEST_CASE("recorded: a loop over a field names it where it is parallel, and has bounds elsewhere") {
+  const std::string parallel = recorded([](Field<float, 2> u) {
+    auto all = u.wide();
+    for (auto i : all) (void)i.x;
+    for (auto i : deterministic(block_size(all, 32))) (void)i.x;
+  });
+  CHECK(count(parallel, "parallel over=0 {") == 1);
+  CHECK(count(parallel, "parallel over=0 deterministic block=32 {") == 1);
+  CHECK(count(parallel, "(%0: i64, %1: i64)") == 1);
+  CHECK(count(parallel, "extent<") == 0);
+  const char* bounds =
+      "%0 = first<0.0> : i32\n"
+      "%1 = extent<0.0> : i32\n"
+      "%2 = add %0, %1 : i32\n";
+  const std::string serially = recorded([](Field<float> x) {
+    for (auto i : serial(x.indices())) (void)i;
+  });
+  CHECK(count(serially, bounds) == 1);
+  CHECK(count(serially, "loop %0, %2, %3") == 1);
+  const std::string axis = recorded([](Field<float> x) {
+    for (auto [i, k] : grid(x.indices(), 4)) (void)(i + k);
+  });
+  CHECK(count(axis, "%2 = extent<0.0> : i32\n") == 1);
+  CHECK(count(axis, "parallel %1, %3, %0, %4 {") == 1);
+  const std::string inner = recorded([](Field<float> x, I32 n) {
+    for (auto i : range(n)) {
+      (void)i;
+      for (auto k : x) (void)k;
+    }
+  });
+  CHECK(count(inner, "over=") == 0);
+  CHECK(count(inner, "loop ") == 1);
+}
+
 TEST_CASE("recorded: index types") {
   std::string text = recorded([](Field<float> x, I64 n) {
     for (auto i : range(n)) (void)(i + 1);
@@ -63,7 +94,7 @@ TEST_CASE("recorded: index types") {
   });
   CHECK(count(text, "(%3: i64)") == 0);
   CHECK(count(text, ": i64)") == 2);
-  CHECK(count(text, "extent<0.0> : i64") == 2);
+  CHECK(count(text, "parallel over=0 {(") == 1);
 }
 
 TEST_CASE("recorded: deterministic loops say so") {
@@ -90,28 +121,25 @@ TEST_CASE("recorded: exits name the loops they leave") {
           }
         }) ==
         "body {\n"
-        "%0 = first<0.0> : i32\n"
-        "%1 = extent<0.0> : i32\n"
-        "%2 = add %0, %1 : i32\n"
-        "parallel %0, %2 {(%3: i32)\n"
-        "%4 = constant<0> : i32\n"
-        "%5 = constant<2> : i32\n"
-        "%6 = constant<3> : i32\n"
-        "%7 = constant<4> : i32\n"
-        "%8 = constant<1> : i32\n"
-        "loop %4, %5, %8 {(%9: i32)\n"
-        "%10 = constant<1> : i32\n"
-        "loop %4, %6, %10 {(%11: i32)\n"
-        "%12 = constant<1> : i32\n"
-        "loop %4, %7, %12 {(%13: i32)\n"
-        "%14 = eq %9, %11 : b1\n"
-        "if %14 {\n"
+        "parallel over=0 {(%0: i32)\n"
+        "%1 = constant<0> : i32\n"
+        "%2 = constant<2> : i32\n"
+        "%3 = constant<3> : i32\n"
+        "%4 = constant<4> : i32\n"
+        "%5 = constant<1> : i32\n"
+        "loop %1, %2, %5 {(%6: i32)\n"
+        "%7 = constant<1> : i32\n"
+        "loop %1, %3, %7 {(%8: i32)\n"
+        "%9 = constant<1> : i32\n"
+        "loop %1, %4, %9 {(%10: i32)\n"
+        "%11 = eq %6, %8 : b1\n"
+        "if %11 {\n"
         "continue<0>\n"
         "} {\n"
         "yield\n"
         "}\n"
-        "%15 = eq %9, %13 : b1\n"
-        "if %15 {\n"
+        "%12 = eq %6, %10 : b1\n"
+        "if %12 {\n"
         "break<3>\n"
         "} {\n"
         "yield\n"
@@ -123,33 +151,33 @@ TEST_CASE("recorded: exits name the loops they leave") {
         "yield\n"
         "}\n"
         "while {\n"
-        "%16 = load<0.0> %3 : i32\n"
-        "%17 = constant<0> : i32\n"
-        "%18 = gt %16, %17 : b1\n"
-        "yield %18\n"
+        "%13 = load<0.0> %0 : i32\n"
+        "%14 = constant<0> : i32\n"
+        "%15 = gt %13, %14 : b1\n"
+        "yield %15\n"
         "} {\n"
-        "%19 = constant<3> : i32\n"
-        "%20 = eq %3, %19 : b1\n"
-        "if %20 {\n"
+        "%16 = constant<3> : i32\n"
+        "%17 = eq %0, %16 : b1\n"
+        "if %17 {\n"
         "break<1>\n"
         "} {\n"
         "yield\n"
         "}\n"
-        "%21 = constant<0> : i32\n"
-        "%22 = load<0.0> %3 : i32\n"
-        "store<0.0> %3, %21\n"
+        "%18 = constant<0> : i32\n"
+        "%19 = load<0.0> %0 : i32\n"
+        "store<0.0> %0, %18\n"
         "yield\n"
         "}\n"
-        "%23 = constant<2> : i32\n"
-        "%24 = eq %3, %23 : b1\n"
-        "if %24 {\n"
+        "%20 = constant<2> : i32\n"
+        "%21 = eq %0, %20 : b1\n"
+        "if %21 {\n"
         "continue<0>\n"
         "} {\n"
         "yield\n"
         "}\n"
-        "%25 = constant<1> : i32\n"
-        "%26 = load<0.0> %3 : i32\n"
-        "store<0.0> %3, %25\n"
+        "%22 = constant<1> : i32\n"
+        "%23 = load<0.0> %0 : i32\n"
+        "store<0.0> %0, %22\n"
         "yield\n"
         "}\n"
         "yield\n"

@@ -171,6 +171,15 @@ TEST_CASE("values used where they do not belong") {
     Func f = [&](F32 a) { return a + outer; };
     (void)f(outer);
   });
+  std::vector<decltype(std::declval<Field<float>>().indices())> ranges;
+  const int made = __LINE__ + 1;
+  quern::test::record([&](Field<float> x) { ranges.push_back(x.indices()); });
+  fails(made, "pass it as an argument", [&] {
+    for (auto i : ranges[0]) (void)i;
+  });
+  fails(made, "pass it as an argument", [&] {
+    for (auto i : serial(ranges[0])) (void)i;
+  });
   std::vector<Field<float>> fields;
   quern::test::record([&](Field<float> x) { fields.push_back(x); });
   fails(__LINE__ + 1, "a field parameter of another kernel (at ",

@@ -92,6 +92,14 @@ void weaken_comparisons(Kernel& kernel, Fresh) {
   });
 }
 
+void leave_out_the_last_row(Kernel& kernel, Fresh fresh) {
+  each(fresh, Op::yield, [&](Inst* inst) {
+    if (inst->operand_count() < 2) return;
+    Builder b = before(kernel, inst);
+    inst->set_operand(1, b.sub(inst->operand(1), b.integer(inst->operand(1)->type, 1)));
+  });
+}
+
 void race(Kernel& kernel, Fresh) {
   walk(kernel, [&](Inst* inst) {
     if (!inst->is(Op::atomic) || inst->atomic() != AtomicOp::add || !is_int(inst->elem)) return;
@@ -295,6 +303,7 @@ const Mistake mistakes[] = {
     {"forward", "forgets stores", 300, forget_stores_in_branches},
     {"structure_exits", "goes on behind an exit", 60, forget_flags},
     {"split_tasks", "takes < for <=", 30, weaken_comparisons},
+    {"bind", "walks all of a field but its last row", 30, leave_out_the_last_row},
     {"demote_atomics", "demotes what others touch", 600, race},
     {"aggregate_atomics", "takes a thread's value for the block's", 600, reduce_nothing},
     {"aggregate_atomics", "lets the first thread alone combine", 600, reduce_where_needed},

@@ -127,6 +127,23 @@ TEST_CASE("ranges of loop indices come from the bounds") {
   CHECK_FALSE(r.at_most("%0", 2, "%2", "%5"));
 }
 
+TEST_CASE("the indices of a loop over a field are those of the field") {
+  Ranged r(R"(
+  %0 = first<0.0> : i64
+  %1 = extent<0.0> : i64
+  %2 = add %0, %1 : i64
+  parallel over=0 {(%3: i32)
+    %4 = add %3, %3 : i32
+    yield
+  }
+)");
+  CHECK(r.of("%3") == Interval{-(int64_t(1) << 30), most - 1});
+  CHECK(r.at_most("%3", 1, "%2", "%4"));
+  CHECK_FALSE(r.at_most("%3", 2, "%2", "%4"));
+  CHECK(r.at_most("%0", 0, "%3", "%4"));
+  CHECK_FALSE(r.at_most("%0", 1, "%3", "%4"));
+}
+
 TEST_CASE("facts come from the conditions around, and hold only there") {
   Ranged r(R"(
   %0 = constant<0> : i32

@@ -98,6 +98,10 @@ body {
   }
   %44 = get %13 : f32
   %45 = select %12, %44, %32 : f32
+  parallel over=1 deterministic block=64 ordinal=8 {(%46: i64, %47: i64)
+    store<1.0> %46, %47, %45
+    yield
+  }
   yield %45, %33
 }
 )";
@@ -124,6 +128,9 @@ task range rank=2 innermost=1 ordinal=3 grain=1024 deterministic block=8 reduce(
   reduce.add %2
   %3 = convert %2 : i64
   reduce.min<1> %3
+  yield
+}
+task range rank=2 ordinal=4 over=0 block=32 {(%0: i64, %1: i64)
   yield
 }
 schedule { launch 0 if 1 { launch 1 } repeat 1 { launch 0 } { if 1 { } launch 1 } }
@@ -239,17 +246,19 @@ TEST_CASE("parsing fills in what the text says") {
   CHECK(k->callees[1].name == "operator+");
   CHECK(k->sites[0].values == std::vector<Type>{Type::i32});
   std::vector<Bits> constants;
-  const Inst* loop = nullptr;
+  const Inst *loop = nullptr, *over = nullptr;
   for (Inst* inst : *k->body) {
     if (inst->is(Op::constant)) constants.push_back(inst->imm);
-    if (inst->is(Op::parallel)) loop = inst;
+    if (inst->is(Op::parallel)) (loop ? over : loop) = inst;
   }
   CHECK(constants == std::vector<Bits>{0, 1, ~Bits(4), ~Bits(0), 0x3dcccccd, 0x7fc00000,
                                        0xfff8000000000001, 0x7f800000, 0xfff0000000000000,
                                        0x80000000, 1, 255});
   REQUIRE(loop);
   CHECK(loop->kind == 2);
-  CHECK(loop->options == LoopOptions{7, 0, true});
+  CHECK(loop->options == LoopOptions{.ordinal = 7, .deterministic = true});
+  CHECK(over->options == LoopOptions{8, 1, 64, true});
+  CHECK(int(over->kind) == 2);
   const Inst* load = loop->region(0)->first;
   CHECK(load->elem == Type::f32);
   CHECK(load->site == 2);

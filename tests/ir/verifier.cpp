@@ -123,6 +123,14 @@ TEST_CASE("rules of instructions") {
       {"parallel %z, %l {(%i: i32)\n yield }", "operand 1 is i64, expected i32"},
       {"parallel %u, %u {(%i: u8)\n yield }", "bounds are u8, expected i32 or i64"},
       {"parallel %z, %n {(%i: i64)\n yield }", "region 0 takes (i64), expected (i32)"},
+      {"parallel over=9 {(%i: i32)\n yield }", "binding 9 does not exist: the kernel has 2"},
+      {"parallel over=0 {(%i: i32)\n yield }", "binding is no field"},
+      {"parallel over=1 {(%i: i32)\n yield }", "has rank 1, its field 2"},
+      {"parallel over=1 { yield }", "has rank 0, expected 1 to 8"},
+      {"parallel over=1 %z, %n {(%i: i32, %j: i32)\n yield }", "has 2 operands, expected 0"},
+      {"parallel over=1 {(%i: u8, %j: u8)\n yield }", "indices are u8, expected i32 or i64"},
+      {"parallel over=1 {(%i: i32, %j: i64)\n yield }",
+       "region 0 takes (i32, i64), expected (i32, i32)"},
       {"parallel %z, %n {(%i: i32)\n yield %i }", "yields (i32), parallel region 0 wants ()"},
       {"parallel %z, %n {(%i: i32)\n parallel %z, %n {(%j: i32)\n yield }\n yield }",
        "stands in another parallel loop"},
@@ -292,6 +300,15 @@ frame f32, b1, i32
       {"task serial {\n%t = constant<1> : b1\n yield %t }", "yields (b1), the body wants ()"},
       {"task range rank=1 {(%i: i32)\n yield }", "a task over a domain has a domain"},
       {"task range " + domain + " {(%i: i32)\n yield }", "rank 1 to 8"},
+      {"task range rank=1 over=0 " + domain + " {(%i: i32)\n yield }",
+       "a field is named in place of a domain"},
+      {"task range rank=1 over=1 {(%i: i32)\n yield }", "the field that it walks does not exist"},
+      {"task range rank=2 over=0 {(%i: i32, %j: i32)\n yield }",
+       "its rank is not that of the field that it walks"},
+      {"task range rank=1 over=0 {(%i: u8)\n yield }", "the indices are not of type i32 or i64"},
+      {"task range rank=1 over=0 {(%i: i32, %j: i32)\n yield }",
+       "the arguments are not what the body wants"},
+      {"task serial over=0 { yield }", "a serial or combine task has no domain and rank 0"},
       {"task range rank=1 " + domain + " { yield }", "the arguments are not what the body wants"},
       {"task range rank=1 " + domain + " {(%i: i64)\n yield }",
        "the arguments are not what the body wants"},
@@ -439,6 +456,12 @@ binding field rank=1 f32 "x"
   refuse(
       head + "task range rank=1 walk=element " + domain + " {\n%r = builtin.chunk : i64\nyield }\n",
       "not of this kind of task");
+  refuse(head + "task range rank=1 walk=chunked over=0 { yield }\n", "until the task is opened");
+  refuse(
+      "quern 1\nkernel @k level=opened\nbinding field rank=1 f32 \"x\"\n"
+      "task range rank=1 walk=chunked " +
+          domain + " {\nparallel over=0 {(%i: i64)\n yield }\nyield }\n",
+      "names a field, expected bounds");
   const std::string element = head + "task range rank=1 walk=element " + domain + " {" + addresses;
   refuse(element + "%r = block_reduce.bit_or %f : f32\nyield }\n", "no reduction by bit_or on f32");
   refuse(element + "%r = block_reduce.exchange %i : i32\nyield }\n",

@@ -436,6 +436,55 @@ TEST_CASE("a condition that fails itself ends the repeat in checked mode") {
   CHECK(out.fields[0] == std::vector<Bits>{0, 0});
 }
 
+TEST_CASE("a loop over a field is lowered as one over its bounds") {
+  auto lowered = [](bool names_field, bool checked, bool based, Task::Walk walk) {
+    const std::string bounds = R"(
+      %f0 = first<0.0> : i32
+      %n0 = extent<0.0> : i32
+      %e0 = add %f0, %n0 : i32
+      %f1 = first<0.1> : i32
+      %n1 = extent<0.1> : i32
+      %e1 = add %f1, %n1 : i32
+      parallel %f0, %e0, %f1, %e1)";
+    auto kernel = from_text(std::string("kernel @k level=structured") +
+                            (checked ? " modes=checked" : "") + R"(
+      binding field rank=2 f32 "u"
+      binding field rank=2 f32 "v"
+      body {)" + (names_field ? "parallel over=0" : bounds) +
+                            R"( {(%i: i32, %j: i32)
+        %one = constant<1> : i32
+        %n = extent<0.1> : i32
+        %f = first<0.1> : i32
+        %end = add %f, %n : i32
+        %right = add %j, %one : i32
+        %inside = lt %right, %end : b1
+        if %inside {
+          %a = load<0.0> %i, %j : f32
+          %b = load<0.0> %i, %right : f32
+          %c = add %a, %b : f32
+          store<1.0> %i, %j, %c
+          yield
+        } { yield }
+        yield
+      }
+      yield })");
+    optimise(*kernel);
+    split(*kernel);
+    Signature s = signature_of(*kernel);
+    for (Signature::Field& field : s.fields) field.zero_based = !based;
+    TargetTraits traits;
+    traits.walk = walk;
+    lower(*kernel, s, traits);
+    return print(*kernel);
+  };
+  for (bool checked : {false, true})
+    for (bool based : {false, true})
+      for (Task::Walk walk : {Task::chunked, Task::element}) {
+        INFO(checked << based << int(walk));
+        CHECK(lowered(true, checked, based, walk) == lowered(false, checked, based, walk));
+      }
+}
+
 TEST_CASE("atomics on an iteration's own location become plain") {
   auto atomics = [](const std::string& index, const std::string& other, uint32_t second_class) {
     auto kernel = over_x("%up = add %i, %one : i32\n%old = atomic.add<0.0> " + index +

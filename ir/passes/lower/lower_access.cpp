@@ -7,6 +7,7 @@
 
 #include "ir/analysis/affine.h"
 #include "ir/analysis/facts.h"
+#include "ir/analysis/loops.h"
 #include "ir/passes/tasks/task_args.h"
 
 namespace quern::ir {
@@ -168,14 +169,11 @@ class Lowering {
   /// Is `v` the index of a loop that starts at a constant from 0 on or at a field's first index,
   /// which lies within ±2^30?
   bool starts_in_range(const Value* v) const {
-    if (!v->region || !v->region->parent) return false;
-    const Inst* loop = v->region->parent;
-    const Value* lo = nullptr;
-    if (loop->is(Op::parallel)) lo = loop->operand(2 * v->index);
-    if (loop->is(Op::loop) && v->index == 0) lo = loop->operand(0);
-    if (!lo) return false;
-    if (firsts_.contains(lo)) return true;
-    return constant_of(lo) && to_signed(constant_of(lo)->imm, lo->type) >= 0;
+    const std::optional<IndexBounds> bounds = bounds_of(v);
+    if (!bounds) return false;
+    if (bounds->axis || firsts_.contains(bounds->lo)) return true;
+    const Inst* lo = constant_of(bounds->lo);
+    return lo && to_signed(lo->imm, lo->type()) >= 0;
   }
 
   Kernel& kernel_;

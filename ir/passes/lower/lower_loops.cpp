@@ -14,7 +14,7 @@ class Walker {
  public:
   Walker(Kernel& kernel, Task& task) : b_(kernel), loop_(parallel_of(task)) {
     b_.before(loop_).at(task.loc);
-    const uint32_t rank = uint32_t(loop_->operand_count() / 2);
+    const uint32_t rank = loop_->kind;
     const uint32_t fast = task.reductions.empty() ? fast_axis(kernel, rank) : rank - 1;
     task.innermost = uint8_t(fast);
     for (uint32_t k = 0; k < rank; k++)

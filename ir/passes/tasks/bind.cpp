@@ -1,5 +1,7 @@
 #include "ir/passes/tasks/bind.h"
 
+#include <utility>
+
 #include "quern/ir/builder.h"
 
 namespace quern::ir {
@@ -20,6 +22,21 @@ void replace_by_zero(Kernel& kernel, Inst* first) {
   if (first->used())
     first->result()->replace_with(Builder(kernel).before(first).integer(first->type(), 0));
   first->erase();
+}
+
+/// The bounds of a task that walks a field: its indices lie in a box, whatever the layout.
+void make_domain(Kernel& kernel, Task& task) {
+  const uint32_t field = std::exchange(task.options.over, no_binding);
+  Builder b(kernel);
+  task.domain = b.make_region();
+  b.at_end(task.domain).at(task.loc);
+  std::vector<Value*> bounds;
+  for (const Value& index : task.body->args) {
+    Value* first = b.first(field, index.index, index.type);
+    bounds.push_back(first);
+    bounds.push_back(b.add(first, b.extent(field, index.index, index.type)));
+  }
+  b.yield(bounds);
 }
 
 void tell_first_index(Site& site) {
@@ -59,6 +76,8 @@ void bind(Kernel& kernel, const Signature& signature) {
     b.layout = field.layout;
     b.alignment = field.alignment;
   }
+  for (Task& task : kernel.tasks)
+    if (task.options.over != no_binding) make_domain(kernel, task);
   std::vector<Inst*> firsts;
   walk(kernel, [&](Inst* inst) {
     if (inst->is(Op::first) && kernel.bindings[inst->binding()].zero_based) firsts.push_back(inst);

@@ -118,13 +118,15 @@ class Splitter {
     flush(steps);
     Task task;
     task.kind = Task::range;
-    task.rank = uint8_t(inst->operand_count() / 2);
+    task.rank = inst->kind;
     task.options = inst->options;
     task.loc = inst->loc;
-    task.domain = b_.make_region();
-    std::vector<Value*> bounds;
-    for (const Use& use : inst->operands) bounds.push_back(use.value);
-    b_.at_end(task.domain).at(inst->loc).yield(bounds);
+    if (task.options.over == no_binding) {
+      task.domain = b_.make_region();
+      std::vector<Value*> bounds;
+      for (const Use& use : inst->operands) bounds.push_back(use.value);
+      b_.at_end(task.domain).at(inst->loc).yield(bounds);
+    }
     task.body = inst->region(0);
     task.body->parent = nullptr;
     inst->regions = {};

@@ -3,8 +3,9 @@
 //
 // Expects: level structured. Parallel loops stand at kernel level, that is in the body or in an
 // if_, loop or while_ of kernel level.
-// Guarantees: level split, no body. Each parallel loop is a range task; each maximal run of serial
-// code between them one serial task; runs without effect are gone. A kernel-level value used in
+// Guarantees: level split, no body. Each parallel loop is a range task, without a domain where it
+// names the field that it walks; each maximal run of serial code between them one serial task; runs
+// without effect are gone. A kernel-level value used in
 // another task than its own is recomputed there where it depends on constants, parameters and
 // extents alone, else kept in a frame cell: written once, where it was computed, never re-read from
 // a field. A kernel-level slot that two tasks share becomes cells (an array: consecutive ones);

@@ -266,18 +266,24 @@ class Generator {
     Type type = random_.chance(75) ? Type::i32 : Type::i64;
     std::vector<Value*> bounds;
     std::vector<Type> args(over.rank, type);
+    bool whole = true;
     for (uint32_t axis = 0; axis < over.rank; axis++) {
-      Value* extent = b_.extent(field, axis, type);
-      Value *lo = b_.integer(type, random_.chance(75) ? 0 : 1), *hi = extent;
+      Value *zero = b_.integer(type, 0), *extent = b_.extent(field, axis, type);
+      Value *lo = random_.chance(75) ? zero : b_.integer(type, 1), *hi = extent;
       if (random_.chance(10)) lo = clamped(extent);
       if (random_.chance(15)) hi = b_.sub(extent, b_.integer(type, int64_t(random_.below(3))));
       if (random_.chance(10)) hi = clamped(extent);
+      whole = whole && lo == zero && hi == extent;
       bounds.push_back(lo);
       bounds.push_back(hi);
     }
     assign_roles(over.rank);
+    const bool names_field = whole && loops_ % 2 == 0;
+    if (names_field) bounds.clear();
     Inst* inst = b_.make(Op::parallel, std::span<const Type>(), bounds);
-    inst->options = {.ordinal = loops_++, .deterministic = random_.below(2) != 0};
+    inst->options = {.ordinal = loops_++,
+                     .over = names_field ? field : no_binding,
+                     .deterministic = random_.below(2) != 0};
     inst->kind = over.rank;
     b_.set_regions(inst, {b_.make_region(args)});
     State body = s.closed();

@@ -100,10 +100,10 @@ struct AxisOf<Range<J, 1>> {
     if (range.spec.serial || range.spec.deterministic || range.spec.has_block)
       fail(range.loc,
            "serial(), deterministic() and block_size() take the whole grid, not an axis");
-    spec.lo[k] = convert(range.spec.lo[0], scalar_of<I>(), loc);
-    spec.hi[k] = convert(range.spec.hi[0], scalar_of<I>(), loc);
-    if (range.spec.step[0].recording)
-      spec.step[k] = convert(range.spec.step[0], scalar_of<I>(), loc);
+    const LoopSpec axis = bounded(range.spec, range.loc);
+    spec.lo[k] = convert(axis.lo[0], scalar_of<I>(), loc);
+    spec.hi[k] = convert(axis.hi[0], scalar_of<I>(), loc);
+    if (axis.step[0].recording) spec.step[k] = convert(axis.step[0], scalar_of<I>(), loc);
   }
 };
 template <class X>

@@ -149,13 +149,7 @@ class Field {
   /// All indices. `for (auto [i, j] : u)` needs no call.
   template <class I = int32_t>
   detail::Range<I, N> indices(Loc l = Loc::here()) const {
-    detail::Range<I, N> r{{}, l};
-    r.spec.rank = N;
-    for (int k = 0; k < N; k++) {
-      r.spec.lo[k] = detail::first_index(object_.get(), k, detail::scalar_of<I>(), l);
-      r.spec.hi[k] = detail::end_index(object_.get(), k, r.spec.lo[k], l);
-    }
-    return r;
+    return {detail::indices_of(object_.get(), detail::scalar_of<I>(), l), l};
   }
   /// The indices as I64, for an axis of 2^31 elements or more.
   detail::Range<int64_t, N> wide(Loc l = Loc::here()) const { return indices<int64_t>(l); }

@@ -113,13 +113,18 @@ QUERN_RECORDS void store(Id element, Id v, Loc loc);
 /// Atomic inside parallel loops and functions, plain in serial code. Yields the old value.
 QUERN_RECORDS Id atomic(Atomic op, Id element, const Id* values, int count, Loc loc);
 QUERN_RECORDS Id extent(FieldObject* field, int axis, Scalar type, Loc loc);
-/// The first index along an axis, and the one behind the last, of the first's type.
 QUERN_RECORDS Id first_index(FieldObject* field, int axis, Scalar type, Loc loc);
-QUERN_RECORDS Id end_index(FieldObject* field, int axis, Id first, Loc loc);
 
 // ---- structure
+/// All indices of a field.
+struct FieldIndices {
+  uint32_t binding = 0;
+  uint32_t recording = 0;  ///< 0: of no field
+  Scalar type = Scalar::i32;
+};
 struct LoopSpec {
   int rank = 0;
+  FieldIndices over;  ///< in place of bounds
   bool serial = false, deterministic = false;
   Id lo[4], hi[4];
   Id step[4];  ///< none: 1
@@ -127,6 +132,10 @@ struct LoopSpec {
   int64_t block = 0;  ///< iterations kept together
 };
 enum class Block : uint8_t { body, loop, while_, then, otherwise };
+/// A loop over all indices of a field.
+QUERN_RECORDS LoopSpec indices_of(FieldObject* field, Scalar type, Loc loc);
+/// The same loop by bounds, where it names a field.
+QUERN_RECORDS LoopSpec bounded(LoopSpec spec, Loc loc);
 QUERN_RECORDS void loop_begin(const LoopSpec& spec, Id* index, Loc loc);
 QUERN_RECORDS void if_begin(Id condition, Loc loc);
 QUERN_RECORDS void else_begin(Loc loc);  ///< an Else on its own: attaches to the If closed last

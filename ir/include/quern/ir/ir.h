@@ -47,6 +47,7 @@ struct Value {
 };
 
 inline constexpr uint32_t no_site = ~0u;
+inline constexpr uint32_t no_binding = ~0u;
 
 /// What a storage operation names: a component of a binding, or an axis of it.
 struct Part {
@@ -56,9 +57,10 @@ struct Part {
 
 /// What is said of a parallel loop, and of the task that becomes of it.
 struct LoopOptions {
-  uint32_t ordinal = 0;  ///< names its random numbers: parallel loops in program order
-  uint16_t block = 0;    ///< iterations kept together (a GPU's block, a multiple of it in a CPU's
-                         ///< chunk); 0: any
+  uint32_t ordinal = 0;        ///< names its random numbers: parallel loops in program order
+  uint32_t over = no_binding;  ///< the field whose indices it walks, in place of bounds: until bind
+  uint16_t block = 0;  ///< iterations kept together (a GPU's block, a multiple of it in a CPU's
+                       ///< chunk); 0: any
   bool deterministic = false;
   bool operator==(const LoopOptions&) const = default;
 };
@@ -126,6 +128,10 @@ struct Region {
 
 /// Does `outer` contain `inner` (or is it the same region)?
 bool encloses(const Region* outer, const Region* inner);
+
+/// The axes of fields whose extents the instruction takes for numbers of 32 bits or less: a launch
+/// refuses fields whose indices do not fit.
+std::vector<Part> narrow_axes(const Inst* inst);
 
 // ---- a kernel and its parts
 // -----------------------------------------------------------------------
@@ -196,7 +202,8 @@ struct Reduction {
 
 /// One launch. Before loop lowering `body` takes the iteration's index values as arguments and
 /// `domain` yields lo0, hi0, lo1, hi1, … from constants, params, extents and frame cells (the host
-/// evaluates it). After loop lowering `body` takes no arguments and reads `builtin`s.
+/// evaluates it); until bind it may name a field in its place (LoopOptions::over). After loop
+/// lowering `body` takes no arguments and reads `builtin`s.
 struct Task {
   /// combining ("combine" in text): partial values of a reduction become fewer, a thread for each
   /// that is made
@@ -215,7 +222,7 @@ struct Task {
   bool once = false;
   LoopOptions options = {.ordinal = ~0u};  ///< of its parallel loop
   uint64_t grain = 0;        ///< iterations per chunk; 0: the runtime chooses (chunked)
-  Region* domain = nullptr;  ///< null for a serial task
+  Region* domain = nullptr;  ///< null for a serial task, and where `options.over` is in its place
   /// Element walk: indices that contain the domain's, for a host that does not know those. The code
   /// then finds its extents itself, and a launch says the bound as its end. Null: the host knows.
   Region* bound = nullptr;

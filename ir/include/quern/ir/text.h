@@ -19,7 +19,8 @@
 //     %a = param<0> : f32
 //     %n = extent<1.0> : i32                     ; <binding.axis>
 //     %z = constant<0> : i32                     ; integers decimal, floats shortest round trip
-//     parallel ordinal=1 %z, %n {(%i: i32)       ; or `parallel deterministic …`
+//     parallel ordinal=1 %z, %n {(%i: i32)       ; or `parallel deterministic …`; or, over all
+//                                                ; indices of a field, `parallel over=2 {(%i: i32)`
 //       %v = load<1.0> %i : f32                  ; <binding.component>
 //       %w = mul %a, %v : f32 @ "saxpy.cpp":9    ; location, optional
 //       store<2.0> %i, %w
