@@ -81,7 +81,7 @@ std::shared_ptr<Storage> Storage::wrap(std::shared_ptr<Device> device,
 Storage::Array Storage::array(Loc loc) const {
   expect_alive(loc);
   bool blocks = false, together = true;
-  for (uint32_t k = 0; k < axes_.size(); k++) blocks |= has_blocks(k);
+  for (uint32_t k = 0; k < axes_.size(); k++) blocks |= !is_linear(k);
   for (uint32_t c = 0; c < components_.size(); c++) {
     together &= places_[c].allocation == places_[0].allocation &&
                 places_[c].offset - places_[0].offset ==
@@ -162,7 +162,7 @@ void Storage::expect_alive(Loc loc) const {
 Address Storage::base(uint32_t component) const {
   int64_t at = places_[component].offset;
   for (uint32_t k = 0; k < axes_.size(); k++)
-    if (!has_blocks(k)) at -= axes_[k].first * stride(component, k);
+    if (is_linear(k)) at -= axes_[k].first * stride(component, k);
   return memory_->allocations[places_[component].allocation] + uint64_t(at);
 }
 
@@ -175,20 +175,22 @@ int64_t Storage::stride(uint32_t component, uint32_t axis) const {
   return facts_.layout.bytes(axes_[axis].stride, width(component));
 }
 
-int64_t Storage::origin(uint32_t axis) const { return axes_[axis].origin - axes_[axis].first; }
+int64_t Storage::origin(uint32_t axis) const {
+  return is_linear(axis) ? 0 : axes_[axis].origin - axes_[axis].first;
+}
 
 /// Bytes of its allocation that a component's elements lie in.
 Storage::Range Storage::range(uint32_t component) const {
   Range r{places_[component].offset, places_[component].offset + int64_t(width(component))};
   for (uint32_t k = 0; k < axes_.size(); k++) {
     const Axis& a = axes_[k];
-    int64_t first = has_blocks(k) ? a.origin / block(k) : 0;
-    int64_t last = has_blocks(k) ? (a.origin + a.extent - 1) / block(k) : a.extent - 1;
+    int64_t first = a.origin / block(k), last = (a.origin + a.extent - 1) / block(k);
     int64_t from = first * stride(component, k), to = last * stride(component, k);
     r.from += std::min(from, to);
     r.to += std::max(from, to);
-    for (const ir::Placement::Level& l : facts_.layout.levels)
-      r.to += facts_.layout.bytes(l.stride[k], width(component)) * (l.extent[k] - 1);
+    facts_.layout.for_each_digit(k, [&](int64_t extent, int64_t stride) {
+      r.to += facts_.layout.bytes(stride, width(component)) * (extent - 1);
+    });
   }
   return r;
 }

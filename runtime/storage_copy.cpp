@@ -53,30 +53,20 @@ Storage::Run Storage::run_at(int64_t first, int64_t count) const {
   int64_t rest = first;
   for (size_t axis = axes_.size(); axis-- > 0;) {
     const Axis& a = axes_[axis];
-    int64_t at = rest % a.extent, left = a.extent - at;
+    const int64_t at = rest % a.extent;
+    int64_t left = a.extent - at, apart = 0;
     rest /= a.extent;
-    const bool last = axis + 1 == axes_.size(), blocks = has_blocks(uint32_t(axis));
-    if (last) run.stride = a.stride;
-    if (blocks) {
-      at += a.origin;
-      const std::vector<ir::Placement::Level>& levels = facts_.layout.levels;
-      bool innermost = true;
-      for (size_t k = levels.size(); k-- > 0;) {
-        const int64_t extent = levels[k].extent[axis], stride = levels[k].stride[axis];
-        if (extent == 1) continue;
-        if (last && innermost) {
-          run.stride = stride;
-          left = std::min(left, extent - at % extent);
-        }
-        innermost = false;
-        const int64_t elements = at % extent * stride;
-        const bool in_group = facts_.layout.group && stride < facts_.layout.group;
-        (in_group ? run.inner : run.outer) += elements;
-        at /= extent;
-      }
-    }
-    run.outer += at * a.stride;
-    if (last) run.count = std::min(count, left);
+    const int64_t outermost = facts_.layout.split(
+        uint32_t(axis), at + a.origin, [&](int64_t digit, int64_t extent, int64_t stride) {
+          if (apart == 0) left = std::min(left, extent - digit);
+          if (apart == 0) apart = stride;
+          const bool in_group = facts_.layout.group && stride < facts_.layout.group;
+          (in_group ? run.inner : run.outer) += digit * stride;
+        });
+    run.outer += outermost * a.stride;
+    if (axis + 1 < axes_.size()) continue;
+    run.count = std::min(count, left);
+    run.stride = apart ? apart : a.stride;
   }
   return run;
 }

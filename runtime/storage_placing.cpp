@@ -120,9 +120,7 @@ int64_t Storage::place_elements(const Layout& layout) {
       unit *= level.extent[axis];
       if (unit > most_per_block) throw Error(loc_, "blocks of more than 2^30 elements");
     }
-    bool blocks = false;
-    for (uint32_t n : level.extent) blocks |= n > 1;
-    if (blocks) levels.push_back(level);
+    levels.push_back(level);
   };
   for (int k = layout.level_count; k-- > 0;) {
     const int64_t* extents = layout.levels[k].n;
@@ -213,11 +211,11 @@ void Storage::settle() {
   });
   facts_.zero_based = true;
   placement.shifted = false;
-  is_dense_ = placement.levels.empty() && !placement.group;
+  is_dense_ = placement.is_dense();
   int64_t dense = 1;
   for (uint32_t k = rank; k-- > 0;) {
     facts_.zero_based &= axes_[k].first == 0;
-    placement.shifted |= has_blocks(k) && origin(k) != 0;
+    placement.shifted |= origin(k) != 0;
     if (shape_[k] != 1) is_dense_ &= axes_[k].stride == dense;
     dense *= shape_[k];
   }
@@ -227,7 +225,7 @@ void Storage::settle() {
       placement.offsets.push_back(int32_t(c.offset - places_[0].offset));
 
   steps_ = 0;
-  if (placement.step && placement.levels.empty() && !placement.group) {
+  if (placement.step && placement.is_dense()) {
     steps_ = uint64_t(places_[0].offset);
     for (uint32_t k = 0; k < rank; k++)
       steps_ |= uint64_t(stride(0, k)) | uint64_t(axes_[k].first * stride(0, k));
@@ -236,7 +234,7 @@ void Storage::settle() {
   // A component in groups has neighbours one element apart only inside them.
   facts_.contiguous = rank == 0;
   placement.fast = 0;
-  for (uint32_t k = 0; k < rank && placement.levels.empty() && !placement.group; k++) {
+  for (uint32_t k = 0; k < rank && placement.is_dense(); k++) {
     if (axes_[rank - 1 - k].stride != 1) continue;
     facts_.contiguous = true;
     placement.fast = uint8_t(k);
@@ -246,13 +244,6 @@ void Storage::settle() {
 
 uint32_t Storage::width(uint32_t component) const {
   return ir::byte_size(components_[component].storage);
-}
-
-/// Elements along an axis in an outermost block.
-int64_t Storage::block(uint32_t axis) const {
-  int64_t n = 1;
-  for (const ir::Placement::Level& l : facts_.layout.levels) n *= l.extent[axis];
-  return n;
 }
 
 }  // namespace quern::runtime

@@ -37,16 +37,16 @@ std::shared_ptr<Storage> Storage::slice(uint32_t axis, int64_t lo, int64_t hi, i
   if (step < 1)
     throw Error(loc, "a slice with step " + std::to_string(step) +
                          "; steps are 1 or more, flipped(axis) runs backwards");
-  if (step > 1 && has_blocks(axis))
+  if (step > 1 && !is_linear(axis))
     throw Error(loc, "a slice with step " + std::to_string(step) + " of axis " +
                          std::to_string(axis) + ", which lies in blocks of " +
                          std::to_string(block(axis)) + ": there only step 1 is possible");
   std::shared_ptr<Storage> v = view(loc);
   Axis& a = v->axes_[axis];
-  if (has_blocks(axis))
-    a.origin += lo - first;
-  else
+  if (is_linear(axis))
     v->move_start((lo - first) * a.stride);
+  else
+    a.origin += lo - first;
   a.first = 0;
   a.extent = hi == lo ? 0 : (hi - lo - 1) / step + 1;
   if (__builtin_mul_overflow(a.stride, step, &a.stride)) a.stride = 0;  // one element: never used
@@ -62,22 +62,24 @@ std::shared_ptr<Storage> Storage::select(uint32_t axis, int64_t index, Loc loc) 
                          ", whose indices go from " + std::to_string(a.first) + " to below " +
                          std::to_string(a.first + a.extent));
   std::shared_ptr<Storage> v = view(loc);
-  ir::Placement& placement = v->facts_.layout;
-  int64_t at = index - a.first + a.origin;
-  for (size_t k = placement.levels.size(); k-- > 0;) {
-    const ir::Placement::Level& level = placement.levels[k];
-    v->move_start(at % level.extent[axis] * level.stride[axis]);
-    at /= level.extent[axis];
-  }
-  v->move_start(at * a.stride);
-  for (ir::Placement::Level& level : placement.levels)
-    for (uint32_t k = axis; k < Layout::max_axes; k++) {
-      level.extent[k] = k + 1 < Layout::max_axes ? level.extent[k + 1] : 1;
-      level.stride[k] = k + 1 < Layout::max_axes ? level.stride[k + 1] : 0;
-    }
-  v->axes_.erase(v->axes_.begin() + axis);
+  const int64_t outermost = facts_.layout.split(
+      axis, index - a.first + a.origin,
+      [&](int64_t digit, int64_t, int64_t stride) { v->move_start(digit * stride); });
+  v->move_start(outermost * a.stride);
+  std::vector<uint32_t> others;
+  for (uint32_t k = 0; k < axes_.size(); k++)
+    if (k != axis) others.push_back(k);
+  v->take_axes(others);
   v->settle();
   return v;
+}
+
+/// Axis k becomes what axis axes[k] was.
+void Storage::take_axes(std::span<const uint32_t> axes) {
+  std::vector<Axis> taken;
+  for (uint32_t axis : axes) taken.push_back(axes_[axis]);
+  axes_ = std::move(taken);
+  facts_.layout.take_axes(axes);
 }
 
 std::shared_ptr<Storage> Storage::transposed(std::span<const int64_t> order, Loc loc) const {
@@ -88,20 +90,14 @@ std::shared_ptr<Storage> Storage::transposed(std::span<const int64_t> order, Loc
     throw Error(loc, "a transposed field names each of the " + std::to_string(axes_.size()) +
                          " axes once, numbered from 0");
   std::shared_ptr<Storage> v = view(loc);
-  for (size_t k = 0; k < order.size(); k++) {
-    v->axes_[k] = axes_[size_t(order[k])];
-    for (size_t l = 0; l < facts_.layout.levels.size(); l++) {
-      v->facts_.layout.levels[l].extent[k] = facts_.layout.levels[l].extent[order[k]];
-      v->facts_.layout.levels[l].stride[k] = facts_.layout.levels[l].stride[order[k]];
-    }
-  }
+  v->take_axes(std::vector<uint32_t>(order.begin(), order.end()));
   v->settle();
   return v;
 }
 
 std::shared_ptr<Storage> Storage::flipped(uint32_t axis, Loc loc) const {
   expect_axis(axis, loc);
-  if (has_blocks(axis))
+  if (!is_linear(axis))
     throw Error(loc, "axis " + std::to_string(axis) + " lies in blocks of " +
                          std::to_string(block(axis)) + " and cannot be flipped");
   std::shared_ptr<Storage> v = view(loc);

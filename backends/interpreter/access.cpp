@@ -19,20 +19,6 @@ Bits convert(Bits v, Type from, Type to) {
 uint64_t position(Bits bits, Type t) { return is_signed(t) ? uint64_t(to_signed(bits, t)) : bits; }
 }  // namespace
 
-namespace {
-/// Bytes from the start of the innermost block to a position on an axis; the position becomes the
-/// number of the outermost block.
-uint64_t within_block(const Placement& layout, uint32_t axis, uint32_t width, uint64_t& at) {
-  uint64_t bytes = 0;
-  for (size_t k = layout.levels.size(); k-- > 0;) {
-    const Placement::Level& level = layout.levels[k];
-    bytes += at % level.extent[axis] * uint64_t(layout.bytes(level.stride[axis], width));
-    at /= level.extent[axis];
-  }
-  return bytes;
-}
-}  // namespace
-
 bool Thread::locate_cell(const Step& s, size_t indices, Location& to) {
   uint64_t cell = s.inst->component();
   if (indices) cell += position(operand(s, 0), s.inst->operand(0)->type);
@@ -62,12 +48,14 @@ bool Thread::locate(const Step& s, size_t indices, Location& to) {
       out_of_range(s, std::span(values).first(binding.zero_based ? 3 : 4), what);
       return false;
     }
-    uint64_t stride = read_at<uint64_t>(launch_.args, place.stride(component, axis));
-    if (binding.layout.has_blocks(axis)) {
-      at += read_at<uint64_t>(launch_.args, place.origin(axis));
-      address += within_block(binding.layout, axis, byte_size(stored(storage.storage)), at);
-    }
-    address += at * stride;
+    const uint32_t width = byte_size(stored(storage.storage));
+    const uint64_t stride = read_at<uint64_t>(launch_.args, place.stride(component, axis));
+    at += read_at<uint64_t>(launch_.args, place.origin(axis));
+    const int64_t outermost =
+        binding.layout.split(axis, int64_t(at), [&](int64_t digit, int64_t, int64_t apart) {
+          address += uint64_t(digit * binding.layout.bytes(apart, width));
+        });
+    address += uint64_t(outermost) * stride;
   }
   to = {address, storage.value, stored(storage.storage)};
   return true;

@@ -75,18 +75,15 @@ class Run {
       Component c;
       c.width = byte_size(b.components[k].storage);
       c.step = b.layout.step ? b.layout.step : c.width * (b.contiguous ? 1 : 2);
-      uint64_t stride = c.step, block[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-      for (const Placement::Level& level : b.layout.levels)
-        for (uint32_t axis = 0; axis < b.rank; axis++) {
-          block[axis] *= level.extent[axis];
-          stride *= level.extent[axis];
-        }
+      uint64_t stride = c.step;
+      for (uint32_t axis = 0; axis < b.rank; axis++) stride *= uint64_t(b.layout.block(axis));
       int64_t strides[Placement::max_axes] = {};
       auto place_axis = [&](uint32_t axis) {
         strides[axis] = int64_t(stride);
-        stride *= (uint64_t(extents[axis]) + block[axis] - 1) / block[axis];
+        const uint64_t block = uint64_t(b.layout.block(axis));
+        stride *= (uint64_t(extents[axis]) + block - 1) / block;
       };
-      const uint32_t fast = b.rank - 1u - b.layout.fast;
+      const uint32_t fast = b.layout.fast_axis(b.rank);
       if (b.rank > 0) place_axis(fast);
       for (uint32_t axis = b.rank; axis-- > 0;)
         if (axis != fast) place_axis(axis);

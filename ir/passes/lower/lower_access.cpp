@@ -88,11 +88,10 @@ class Lowering {
     // Components side by side share an address; each is a constant away.
     const uint32_t component = layout.offsets.empty() ? inst.component() : 0;
     Value* address = args_.get(place(inst).base(component), Type::address);
-    uint32_t fast = binding.rank - 1u - layout.fast;
-    Value* within_block = nullptr;
+    const uint32_t fast = layout.fast_axis(binding.rank);
+    Value* inside = nullptr;
     auto move_along = [&](uint32_t axis) {
-      Value* at = layout.has_blocks(axis) ? block_of(inst, axis, byte_size(storage), within_block)
-                                          : wide(inst.operand(axis));
+      Value* at = outermost_digit(inst, axis, byte_size(storage), inside);
       bool unit = binding.contiguous && axis == fast;
       Value* stride = unit ? b_.integer(Type::i64, layout.bytes(1, byte_size(storage)))
                            : args_.get(place(inst).stride(component, axis), Type::i64);
@@ -101,35 +100,35 @@ class Lowering {
     for (uint32_t axis = 0; axis < binding.rank; axis++)
       if (axis != fast) move_along(axis);
     if (binding.rank > 0) move_along(fast);
-    if (within_block) address = b_.offset(address, within_block);
+    if (inside) address = b_.offset(address, inside);
     if (!layout.offsets.empty() && layout.offsets[inst.component()] != 0)
       address = b_.offset(address, b_.integer(Type::i64, layout.offsets[inst.component()]));
     return {address, s.value, storage, binding.alias_class};
   }
 
-  /// The number of the whole block that an index of an axis with blocks lies in; the way from the
-  /// block's start is added to `within`.
-  Value* block_of(const Inst& inst, uint32_t axis, uint32_t width, Value*& within) {
+  /// Of an index along an axis; the bytes that the other digits lead to are added to `inside`.
+  Value* outermost_digit(const Inst& inst, uint32_t axis, uint32_t width, Value*& inside) {
     const Placement& layout = kernel_.bindings[inst.binding()].layout;
-    Value* index = inst.operand(axis);
     Value* at = nullptr;
-    if (layout.shifted) {
-      Value* origin = args_.get(place(inst).origin(axis), Type::i64);
-      at = b_.convert(b_.add(wide(index), origin), Type::u64);
-    } else {
-      // A position is never negative. Divisions of 32 bits are several times faster.
-      at = b_.convert(index, bit_width(index->type) <= 32 ? Type::u32 : Type::u64);
-    }
-    for (size_t k = layout.levels.size(); k-- > 0;) {
-      const Placement::Level& level = layout.levels[k];
-      if (level.extent[axis] <= 1) continue;
-      auto [rest, digit] = divide(at, level.extent[axis]);
-      Value* stride = b_.integer(Type::i64, layout.bytes(level.stride[axis], width));
-      Value* bytes = b_.mul(b_.convert(digit, Type::i64), stride);
-      within = within ? b_.add(within, bytes) : bytes;
+    layout.for_each_digit(axis, [&](uint32_t extent, uint32_t stride) {
+      auto [rest, digit] = divide(at ? at : position(inst, axis), extent);
+      Value* apart = b_.integer(Type::i64, layout.bytes(stride, width));
+      Value* bytes = b_.mul(b_.convert(digit, Type::i64), apart);
+      inside = inside ? b_.add(inside, bytes) : bytes;
       at = rest;
+    });
+    return at ? b_.convert(at, Type::i64) : wide(inst.operand(axis));
+  }
+
+  /// Of an index along an axis that has several digits.
+  Value* position(const Inst& inst, uint32_t axis) {
+    Value* index = inst.operand(axis);
+    if (kernel_.bindings[inst.binding()].layout.shifted) {
+      Value* origin = args_.get(place(inst).origin(axis), Type::i64);
+      return b_.convert(b_.add(wide(index), origin), Type::u64);
     }
-    return b_.convert(at, Type::i64);
+    // A position is never negative. Divisions of 32 bits are several times faster.
+    return b_.convert(index, bit_width(index->type) <= 32 ? Type::u32 : Type::u64);
   }
 
   /// Quotient and remainder of an unsigned value.

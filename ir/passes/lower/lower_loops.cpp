@@ -140,12 +140,13 @@ class Walker {
 
   /// The axis along which most fields of this rank have neighbours side by side in memory.
   static uint32_t fast_axis(const Kernel& kernel, uint32_t rank) {
-    uint32_t votes[Placement::max_axes] = {}, best = 0;
+    uint32_t votes[Placement::max_axes] = {}, best = rank - 1;
     for (const Binding& b : kernel.bindings)
-      if (b.kind == Binding::field && b.rank == rank && b.contiguous) votes[b.layout.fast]++;
-    for (uint32_t fast = 1; fast < rank; fast++)
-      if (votes[fast] > votes[best]) best = fast;
-    return rank - 1 - best;
+      if (b.kind == Binding::field && b.rank == rank && b.contiguous)
+        votes[b.layout.fast_axis(rank)]++;
+    for (uint32_t axis = rank - 1; axis-- > 0;)
+      if (votes[axis] > votes[best]) best = axis;
+    return best;
   }
 
   bool reordered() const { return axes_.back() + 1 != axes_.size(); }

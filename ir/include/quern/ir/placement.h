@@ -2,38 +2,77 @@
 // How the elements of a field lie in memory, as far as code is made for it. Extents, bases and the
 // strides of whole blocks are no part of it: they stand in the argument block (quern/ir/abi.h).
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace quern::ir {
 
-/// The position along an axis is the index plus the field's origin there. Levels of blocks split it
-/// into digits: the innermost level takes it modulo its extent, the next one the quotient modulo
-/// its own, and so on; what is left numbers whole blocks, `abi::Place::stride` bytes apart. An
-/// element lies where its digits, times their strides, lead to from the component's base.
+/// A layout is a list of levels. The position along an axis is the index plus the field's origin
+/// there, and each level takes a digit of it: the innermost one the position modulo its extent, the
+/// next one the quotient modulo its own, and so on. The outermost level is dense and in no list: its
+/// digit is what the others leave, its extents and strides (`abi::Place::stride`) are known to a
+/// launch alone. An element lies where its digits, times their strides, lead to from the component's
+/// base.
+///
+/// What a level does to an index is asked here, by digits, and nowhere else.
 struct Placement {
   static constexpr uint32_t max_axes = 8;
 
   /// Blocks of one size.
   struct Level {
-    uint32_t extent[max_axes] = {1, 1, 1, 1, 1, 1, 1, 1};
-    uint32_t stride[max_axes] = {};  ///< elements between neighbouring digits
+    uint32_t extent[max_axes] = {1, 1, 1, 1, 1, 1, 1, 1};  ///< 1: takes no digit of the axis
+    uint32_t stride[max_axes] = {};                        ///< elements between neighbouring digits
     bool operator==(const Level&) const = default;
   };
-  std::vector<Level> levels;  ///< outermost first; none: an index is one digit
+  std::vector<Level> levels;  ///< but the outermost one; from the outside inwards
   uint32_t step = 0;          ///< bytes between neighbouring elements; 0: the component's width
   uint32_t group = 0;         ///< elements of a component that lie together; 0: no limit
   uint32_t group_bytes = 0;   ///< from the start of such a group to the next
   std::vector<int32_t>
       offsets;           ///< bytes from component 0 to each; none: each has a base of its own
-  bool shifted = false;  ///< the origin of some axis with blocks is not 0
+  bool shifted = false;  ///< the origin of some axis is not 0
   uint8_t fast = 0;      ///< the axis whose neighbours lie `step` apart where the field is
                          ///< contiguous, counted from the last
   bool operator==(const Placement&) const = default;
 
-  bool has_blocks(uint32_t axis) const {
-    for (const Level& l : levels)
-      if (l.extent[axis] > 1) return true;
-    return false;
+  /// Calls visit(extent, stride) for each digit of an axis but the outermost one, innermost first.
+  template <class F>
+  void for_each_digit(uint32_t axis, F&& visit) const {
+    for (size_t k = levels.size(); k-- > 0;)
+      if (levels[k].extent[axis] > 1) visit(levels[k].extent[axis], levels[k].stride[axis]);
+  }
+  /// The same with numbers: visit(digit, extent, stride). The outermost digit comes back.
+  template <class F>
+  int64_t split(uint32_t axis, int64_t position, F&& visit) const {
+    for_each_digit(axis, [&](int64_t extent, int64_t stride) {
+      visit(position % extent, extent, stride);
+      position /= extent;
+    });
+    return position;
+  }
+  /// Positions along an axis that share their outermost digit.
+  int64_t block(uint32_t axis) const {
+    int64_t n = 1;
+    for_each_digit(axis, [&](int64_t extent, int64_t) { n *= extent; });
+    return n;
+  }
+  /// Are neighbours along the axis equally far apart everywhere? Its origin is 0 then: the bases lie
+  /// where index 0 would.
+  bool is_linear(uint32_t axis) const { return block(axis) == 1; }
+  /// Is a component one array: no level but the outermost one, and no groups?
+  bool is_dense() const { return levels.empty() && !group; }
+  /// The axis that loops walk innermost, of a field with so many.
+  uint32_t fast_axis(uint32_t rank) const { return rank - 1u - fast; }
+  /// Axis k is what axis axes[k] was; others are no more.
+  void take_axes(std::span<const uint32_t> axes) {
+    for (Level& level : levels) {
+      const Level all = level;
+      level = {};
+      for (size_t k = 0; k < axes.size(); k++) {
+        level.extent[k] = all.extent[axes[k]];
+        level.stride[k] = all.stride[axes[k]];
+      }
+    }
   }
   /// Bytes between elements of a component of `width` bytes; `elements` is a distance within one
   /// group, or of whole groups.

@@ -135,8 +135,8 @@ class Storage {
   struct Axis {
     int64_t extent = 0;
     int64_t first = 0;
-    int64_t stride = 0;  ///< elements between neighbouring indices, or whole blocks
-    int64_t origin = 0;  ///< with blocks: the position of the first index
+    int64_t stride = 0;  ///< elements between neighbouring outermost digits
+    int64_t origin = 0;  ///< the position of the first index; 0 where the axis is linear
   };
   struct Component {
     uint32_t allocation = 0;
@@ -168,11 +168,12 @@ class Storage {
   std::shared_ptr<Storage> view(Loc loc) const;
   void expect_axis(uint32_t axis, Loc loc) const;
   void move_start(int64_t elements);
+  void take_axes(std::span<const uint32_t> axes);
   void settle();
 
   uint32_t width(uint32_t component) const;
-  bool has_blocks(uint32_t axis) const { return facts_.layout.has_blocks(axis); }
-  int64_t block(uint32_t axis) const;
+  bool is_linear(uint32_t axis) const { return facts_.layout.is_linear(axis); }
+  int64_t block(uint32_t axis) const { return facts_.layout.block(axis); }
   Range range(uint32_t component) const;
 
   std::vector<Piece> pieces() const;
