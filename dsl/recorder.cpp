@@ -105,7 +105,7 @@ Id parameter(Scalar scalar, Loc loc) {
   }
   ir::Binding binding;
   binding.kind = ir::Binding::scalar;
-  binding.components = {{type, type}};
+  binding.components.push_back({type});
   binding.name = "parameter " + std::to_string(r.kernel->bindings.size() + 1);
   binding.loc = loc;
   r.kernel->bindings.push_back(std::move(binding));
@@ -117,7 +117,7 @@ FieldObject* field_parameter(FieldType type, Loc loc) {
   ir::Binding binding;
   binding.kind = ir::Binding::field;
   binding.rank = uint8_t(type.rank);
-  binding.components = stored(type);
+  for (int k = 0; k < type.element.count; k++) binding.components.push_back({scalar_of(type, k)});
   binding.name = "parameter " + std::to_string(r.kernel->bindings.size() + 1);
   binding.loc = loc;
   r.kernel->bindings.push_back(std::move(binding));

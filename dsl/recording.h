@@ -162,14 +162,12 @@ constexpr ir::Type type_of_scalar(Scalar s) { return ir::Type(uint8_t(s)); }
 inline ir::Type scalar_of(const FieldType& type, int component) {
   return type_of_scalar(type.element.scalars[component]);
 }
-/// A bool is stored in a byte.
-inline ir::Storage stored(Scalar scalar) {
-  ir::Type type = type_of_scalar(scalar);
-  return {type, type == ir::Type::b1 ? ir::Type::u8 : type};
-}
 inline std::vector<ir::Storage> stored(const FieldType& type) {
   std::vector<ir::Storage> out;
-  for (int k = 0; k < type.element.count; k++) out.push_back(stored(type.element.scalars[k]));
+  for (int k = 0; k < type.element.count; k++) {
+    const ir::Type scalar = scalar_of(type, k);
+    out.push_back({scalar, ir::storage_type(scalar)});
+  }
   return out;
 }
 

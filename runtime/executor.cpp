@@ -233,13 +233,17 @@ class Run {
   void keep(size_t number, uint64_t bytes) {
     const Image::Buffer& buffer = loaded_.image->buffers[number];
     Element element{uint32_t(8 * buffer.components.size()), {}};
-    for (uint32_t c = 0; c < buffer.components.size(); c++) element.offsets.push_back(8 * c);
+    std::vector<ir::Storage> stored;
+    for (const Component& c : buffer.components) {
+      element.offsets.push_back(uint32_t(8 * stored.size()));
+      stored.push_back({c.type, storage_type(c.type)});
+    }
     const auto elements = int64_t(bytes / element.bytes);
     flush();  // what uses the one before comes before its release
     std::shared_ptr<Storage>& kept = kept_[number];
     kept.reset();
-    kept = Storage::unset(loaded_.device, buffer.components, {elements}, what(buffer), buffer.loc,
-                          aos, element);
+    kept =
+        Storage::unset(loaded_.device, stored, {elements}, what(buffer), buffer.loc, aos, element);
     name_buffer(number, kept->base(0));
   }
 

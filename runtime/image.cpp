@@ -132,10 +132,10 @@ void archive(Archive& a, HostExpression& e) {
 }
 
 template <class Archive>
-void archive(Archive& a, std::vector<ir::Storage>& components) {
-  each(a, components, [&](ir::Storage& c) {
-    archive(a, c.value);
-    archive(a, c.storage);
+void archive(Archive& a, std::vector<Component>& components) {
+  each(a, components, [&](Component& c) {
+    archive(a, c.type);
+    a(c.exact);
   });
 }
 
@@ -227,6 +227,7 @@ void archive(Archive& a, Signature& s) {
     a(f.zero_based);
     archive(a, f.layout);
     a(f.alignment);
+    each(a, f.encodings, [&](Type& t) { archive(a, t); });
   });
   a(s.modes.checked);
   a(s.modes.strict);

@@ -9,16 +9,6 @@ namespace quern::runtime {
 
 using namespace ir;
 
-namespace {
-
-bool same(const std::vector<ir::Storage>& a, const std::vector<ir::Storage>& b) {
-  return std::ranges::equal(a, b, [](const ir::Storage& x, const ir::Storage& y) {
-    return x.value == y.value && x.storage == y.storage;
-  });
-}
-
-}  // namespace
-
 std::string describe(const Image::Parameter& parameter, size_t index) {
   return parameter.name.empty() ? "argument " + std::to_string(index + 1) : parameter.name;
 }
@@ -64,7 +54,8 @@ AllArguments::AllArguments(const std::string& kernel, std::span<const Image::Par
     const Storage* of = own_[p.of].storage.get();
     if (!of) throw Error(loc, describe(parameters[p.of], p.of) + " is a field without memory");
     own_.push_back({0, of->companion(p.companion, loc)});
-    if (!same(own_.back().storage->components(), p.components))
+    if (!std::ranges::equal(own_.back().storage->components(), p.components, {}, &Component::type,
+                            &Component::type))
       throw InternalError("kernel '" + kernel + "' takes the " + p.companion + " of " +
                           describe(parameters[p.of], p.of) + " as something else than it is");
   }
@@ -85,6 +76,11 @@ void check_arguments(const std::string& kernel, std::span<const Image::Parameter
     if (s->shape().size() != p.rank)
       throw Error(loc, describe(p, k) + " has " + std::to_string(s->shape().size()) +
                            " axes, the kernel wants " + std::to_string(p.rank));
+    for (size_t c = 0; c < p.components.size() && c < s->components().size(); c++)
+      if (p.components[c].exact && !s->components()[c].exact)
+        throw Error(loc, describe(p, k) +
+                             " does not keep every value of its elements exactly, and kernel '" +
+                             kernel + "' was recorded for a field that does");
     for (const Image::Parameter::Narrow& n : p.narrow) {
       const int64_t extent = s->shape()[n.axis], first = s->first(n.axis);
       if (first > 0 && extent <= INT32_MAX && first + extent > INT32_MAX)
@@ -137,7 +133,8 @@ void expect_fit(const Image& image, std::span<const Argument> arguments, Loc loc
     const Image::Parameter& p = image.parameters[k];
     if (!p.is_field && arguments[k].storage)
       throw Error(loc, describe(p, k) + " is a field, the kernel wants a scalar");
-    if (p.is_field && !same(p.components, arguments[k].storage->components()))
+    if (p.is_field && !std::ranges::equal(p.components, arguments[k].storage->components(), {},
+                                          &Component::type, &Component::type))
       throw Error(loc, describe(p, k) + " has elements of another type than the kernel wants");
   }
   const Signature given = signature_of(arguments, image.made_for.modes);

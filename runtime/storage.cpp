@@ -118,8 +118,7 @@ void Storage::swap(Storage& other, Loc loc) {
   if (shape_ != other.shape_)
     throw Error(loc, "swap of fields of different shapes: " + shape_text(shape_) + " and " +
                          shape_text(other.shape_));
-  if (!std::ranges::equal(components_, other.components_, {}, &ir::Storage::storage,
-                          &ir::Storage::storage))
+  if (!std::ranges::equal(stored_, other.stored_, {}, &ir::Storage::storage, &ir::Storage::storage))
     throw Error(loc, "swap of fields of different element types");
   if (!lies_like(other)) throw Error(loc, "swap of fields of different layouts");
   memory_->swap_companions(*other.memory_, loc);
@@ -129,10 +128,10 @@ void Storage::swap(Storage& other, Loc loc) {
 /// Do elements of the same shape and types lie at the same places?
 bool Storage::lies_like(const Storage& other) const {
   const ir::Placement &a = facts_.layout, &b = other.facts_.layout;
-  bool alike = shape_ == other.shape_ && a.levels == b.levels && a.step == b.step &&
-               a.group == b.group && memory_->bytes == other.memory_->bytes &&
-               std::ranges::equal(components_, other.components_, {}, &ir::Storage::storage,
-                                  &ir::Storage::storage);
+  bool alike =
+      shape_ == other.shape_ && a.levels == b.levels && a.step == b.step && a.group == b.group &&
+      memory_->bytes == other.memory_->bytes &&
+      std::ranges::equal(stored_, other.stored_, {}, &ir::Storage::storage, &ir::Storage::storage);
   for (size_t k = 0; alike && k < axes_.size(); k++)
     alike &= axes_[k].stride == other.axes_[k].stride;
   for (size_t c = 0; alike && c < places_.size(); c++)

@@ -7,7 +7,7 @@ namespace quern::runtime {
 
 namespace {
 
-ir::Storage component_of_companion(const ir::Storage& s) {
+ir::Storage stored_by_companion(const ir::Storage& s) {
   if (s.value == ir::Type::f16) return {ir::Type::f32, ir::Type::f32};
   return s;
 }
@@ -19,7 +19,7 @@ std::shared_ptr<Storage> Storage::Memory::companion(const std::string& name, Loc
   std::shared_ptr<Storage>& known = companions_[name];
   if (!known) {
     std::vector<ir::Storage> types;
-    for (const ir::Storage& s : components) types.push_back(component_of_companion(s));
+    for (const ir::Storage& s : stored) types.push_back(stored_by_companion(s));
     known = std::make_shared<Storage>(device, std::move(types), shape, loc, layout);
   }
   return known;
@@ -55,14 +55,14 @@ std::shared_ptr<Storage> Storage::companion(const std::string& name, Loc loc) co
   placement.group = theirs.group;
   placement.group_bytes = theirs.group_bytes;
   v->memory_ = whole->memory_;
-  const auto from = int64_t(first_component_), to = from + int64_t(components_.size());
-  v->components_.assign(whole->components_.begin() + from, whole->components_.begin() + to);
+  const auto from = int64_t(first_component_), to = from + int64_t(stored_.size());
+  v->stored_.assign(whole->stored_.begin() + from, whole->stored_.begin() + to);
   v->places_.assign(whole->places_.begin() + from, whole->places_.begin() + to);
   const int64_t in_group = placement.group ? start_ % placement.group : 0;
   for (uint32_t c = 0; c < v->places_.size(); c++)
     v->places_[c].offset +=
         placement.bytes(start_ - in_group, v->width(c)) + placement.bytes(in_group, v->width(c));
-  v->element_ = natural_element(v->components_);
+  v->element_ = natural_element(v->stored_);
   v->settle();
   return v;
 }

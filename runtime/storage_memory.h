@@ -27,7 +27,7 @@ struct Storage::Memory {
 
   std::shared_ptr<Device> device;
   // As the field was declared:
-  std::vector<ir::Storage> components;
+  std::vector<ir::Storage> stored;
   std::vector<int64_t> shape;
   Layout layout;
 

@@ -18,10 +18,10 @@ std::string numbers(const char* what, int count, size_t rank) {
 
 }  // namespace
 
-Element natural_element(std::span<const ir::Storage> components) {
+Element natural_element(std::span<const ir::Storage> stored) {
   Element e;
   uint32_t align = 1;
-  for (const ir::Storage& s : components) {
+  for (const ir::Storage& s : stored) {
     uint32_t width = ir::byte_size(s.storage);
     align = std::max(align, width);
     e.offsets.push_back((e.bytes + width - 1) / width * width);
@@ -41,15 +41,15 @@ void expect_firsts(std::span<const int64_t> firsts, size_t rank, Loc loc) {
 Storage::Storage(Unallocated, std::shared_ptr<Device> device, std::vector<ir::Storage> components,
                  std::vector<int64_t> shape, Loc loc, const Layout& layout, Element element)
     : device_(std::move(device)),
-      components_(std::move(components)),
+      stored_(std::move(components)),
       element_(std::move(element)),
       shape_(std::move(shape)),
       axes_(shape_.size()),
       loc_(loc) {
-  if (element_.offsets.empty()) element_ = natural_element(components_);
+  if (element_.offsets.empty()) element_ = natural_element(stored_);
   check_shape(layout);
   memory_ = std::make_shared<Memory>(device_);
-  memory_->components = components_;
+  memory_->stored = stored_;
   memory_->shape = shape_;
   memory_->layout = layout;
   place_components(layout, place_elements(layout));
@@ -153,12 +153,12 @@ int64_t Storage::place_elements(const Layout& layout) {
 
 void Storage::place_components(const Layout& layout, int64_t total) {
   using Components = Layout::Components;
-  const bool single = components_.size() == 1 && element_.bytes == width(0);
+  const bool single = stored_.size() == 1 && element_.bytes == width(0);
   ir::Placement& placement = facts_.layout;
-  places_.resize(components_.size());
+  places_.resize(stored_.size());
   if (layout.components == Components::apart || single) {
     placement.group = 0;
-    for (uint32_t c = 0; c < components_.size(); c++) {
+    for (uint32_t c = 0; c < stored_.size(); c++) {
       places_[c].allocation = c;
       memory_->bytes.push_back(uint64_t(total) * width(c));
     }
@@ -168,7 +168,7 @@ void Storage::place_components(const Layout& layout, int64_t total) {
   if (layout.components == Components::together) {
     placement.step = element_.bytes;
     bytes = element_.bytes;
-    for (uint32_t c = 0; c < components_.size(); c++) {
+    for (uint32_t c = 0; c < stored_.size(); c++) {
       if (element_.offsets[c] % width(c) || element_.bytes % width(c))
         throw Error(loc_, "an element of " + std::to_string(element_.bytes) +
                               " bytes has a component of " + std::to_string(width(c)) +
@@ -178,7 +178,7 @@ void Storage::place_components(const Layout& layout, int64_t total) {
     }
   } else {
     int64_t align = 1;
-    for (uint32_t c = 0; c < components_.size(); c++) {
+    for (uint32_t c = 0; c < stored_.size(); c++) {
       int64_t w = width(c);
       align = std::max(align, w);
       places_[c].offset = (bytes + w - 1) / w * w;
@@ -195,8 +195,18 @@ void Storage::place_components(const Layout& layout, int64_t total) {
   memory_->bytes.push_back(uint64_t(all));
 }
 
-/// Everything that follows from axes, levels and places.
+/// Everything that follows from what is stored, axes, levels and places.
 void Storage::settle() {
+  components_.clear();
+  facts_.encodings.clear();
+  bool usual = true;
+  for (const auto& [value, storage] : stored_) {
+    components_.push_back({value, ir::preserves(value, storage)});
+    facts_.encodings.push_back(ir::storage_type(storage));
+    usual &= facts_.encodings.back() == ir::storage_type(value);
+  }
+  if (usual) facts_.encodings.clear();
+
   const uint32_t rank = uint32_t(axes_.size());
   shape_.clear();
   for (const Axis& a : axes_) shape_.push_back(a.extent);
@@ -243,7 +253,7 @@ void Storage::settle() {
 }
 
 uint32_t Storage::width(uint32_t component) const {
-  return ir::byte_size(components_[component].storage);
+  return ir::byte_size(stored_[component].storage);
 }
 
 }  // namespace quern::runtime

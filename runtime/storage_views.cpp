@@ -119,7 +119,7 @@ std::shared_ptr<Storage> Storage::rebased(std::span<const int64_t> firsts, Loc l
 std::shared_ptr<Storage> Storage::part(uint32_t from, Element element, Loc loc) const {
   std::shared_ptr<Storage> v = view(loc);
   const size_t count = element.offsets.size();
-  v->components_.assign(components_.begin() + from, components_.begin() + int64_t(from + count));
+  v->stored_.assign(stored_.begin() + from, stored_.begin() + int64_t(from + count));
   v->places_.assign(places_.begin() + from, places_.begin() + int64_t(from + count));
   v->element_ = std::move(element);
   v->first_component_ += from;

@@ -23,7 +23,7 @@ bool Thread::locate_cell(const Step& s, size_t indices, Location& to) {
   uint64_t cell = s.inst->component();
   if (indices) cell += position(operand(s, 0), s.inst->operand(0)->type);
   if (cell >= kernel_.frame.size()) return false;
-  to = {launch_.cell_address(cell), s.elem, stored(s.elem)};
+  to = {launch_.cell_address(cell), s.elem, storage_type(s.elem)};
   return true;
 }
 
@@ -32,7 +32,7 @@ bool Thread::locate(const Step& s, size_t indices, Location& to) {
   if (binding.kind == Binding::frame) return locate_cell(s, indices, to);
   const abi::Place& place = code_.layout.places[s.inst->binding()];
   uint32_t component = s.inst->component();
-  const Storage& storage = binding.components[component];
+  const Type storage = binding.encoding(component);
   Bits address = read_at<Bits>(launch_.args, place.base(component));
   for (uint32_t axis = 0; axis < place.rank; axis++) {
     uint64_t at = position(operand(s, axis), s.inst->operand(axis)->type);
@@ -48,16 +48,15 @@ bool Thread::locate(const Step& s, size_t indices, Location& to) {
       out_of_range(s, std::span(values).first(binding.zero_based ? 3 : 4), what);
       return false;
     }
-    const uint32_t width = byte_size(stored(storage.storage));
     const uint64_t stride = read_at<uint64_t>(launch_.args, place.stride(component, axis));
     at += read_at<uint64_t>(launch_.args, place.origin(axis));
     const int64_t outermost =
         binding.layout.split(axis, int64_t(at), [&](int64_t digit, int64_t, int64_t apart) {
-          address += uint64_t(digit * binding.layout.bytes(apart, width));
+          address += uint64_t(digit * binding.layout.bytes(apart, byte_size(storage)));
         });
     address += uint64_t(outermost) * stride;
   }
-  to = {address, storage.value, stored(storage.storage)};
+  to = {address, binding.components[component].type, storage};
   return true;
 }
 

@@ -9,12 +9,7 @@ namespace quern::interpreter {
 using ir::Bits;
 using ir::Type;
 
-/// How a type lies in memory: a bool is a byte.
-constexpr Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
-
-constexpr uint64_t stored_bytes(Type t) {
-  return t == Type::address ? 8 : ir::byte_size(stored(t));
-}
+constexpr uint64_t stored_bytes(Type t) { return t == Type::address ? 8 : ir::byte_size(t); }
 
 inline Bits read_memory(Type t, Bits address) {
   Bits bits = 0;

@@ -2,19 +2,6 @@
 
 namespace quern::ir {
 
-bool preserves(Type from, Type to) {
-  if (from == to) return true;
-  if (to == Type::b1) return false;
-  if (from == Type::b1) return true;
-  if (is_float(from)) return is_float(to) && to > from;
-  unsigned digits = bit_width(from) - (is_signed(from) ? 1 : 0);
-  if (to == Type::f16) return digits <= 11;
-  if (to == Type::f32) return digits <= 24;
-  if (to == Type::f64) return digits <= 53;
-  if (is_signed(from) && is_unsigned(to)) return false;
-  return digits <= bit_width(to) - (is_signed(to) ? 1 : 0);
-}
-
 bool may_fail(const Inst* inst) {
   if (inst->is(Op::div) || inst->is(Op::rem))
     return is_int(inst->type()) &&

@@ -12,9 +12,6 @@ inline bool is_constant(const Value* v, int64_t n) {
   return c && c->imm == bits_of_int(n, v->type);
 }
 
-/// Is every value of `from` a value of `to`, so that converting loses nothing?
-bool preserves(Type from, Type to);
-
 /// May the instruction raise an error of checked mode? Pure instructions only.
 bool may_fail(const Inst* inst);
 /// The same in the kernel's mode; below access lowering checks are code and arithmetic is total.

@@ -70,8 +70,7 @@ uint32_t declare_buffer(Kernel& kernel, std::string name, std::span<const Type> 
   b.alignment = 8;
   b.layout.step = uint32_t(8 * components.size());
   for (size_t c = 0; c < components.size(); c++) {
-    const Type t = components[c];
-    b.components.push_back({t, t == Type::b1 ? Type::u8 : t});
+    b.components.push_back({components[c]});
     if (components.size() > 1) b.layout.offsets.push_back(int32_t(8 * c));
   }
   kernel.bindings.push_back(std::move(b));

@@ -68,4 +68,17 @@ Bits bits_of_real(double v, Type t) {
   return bits_of_int(int64_t(v), t);
 }
 
+bool preserves(Type from, Type to) {
+  if (from == to) return true;
+  if (to == Type::b1) return false;
+  if (from == Type::b1) return true;
+  if (is_float(from)) return is_float(to) && to > from;
+  unsigned digits = bit_width(from) - (is_signed(from) ? 1 : 0);
+  if (to == Type::f16) return digits <= 11;
+  if (to == Type::f32) return digits <= 24;
+  if (to == Type::f64) return digits <= 53;
+  if (is_signed(from) && is_unsigned(to)) return false;
+  return digits <= bit_width(to) - (is_signed(to) ? 1 : 0);
+}
+
 }  // namespace quern::ir

@@ -188,15 +188,19 @@ class Parser {
 
   void binding() {
     Binding b;
+    std::vector<Type> encodings;
+    bool encoded = false;
     b.kind = named(bindings, "a kind of binding");
     if (accept("rank")) b.rank = attribute<uint8_t>("a rank");
     while (lexer_.peek().kind == Token::word) {
-      Storage s;
-      s.value = s.storage = type();
-      if (accept(":")) s.storage = type();
-      b.components.push_back(s);
+      const bool exact = !accept("inexact");
+      b.components.push_back({type(), exact});
+      const Type usual = storage_type(b.components.back().type);
+      encodings.push_back(accept(":") ? type() : usual);
+      encoded |= encodings.back() != usual;
       if (!accept(",")) break;
     }
+    if (encoded) b.encodings = std::move(encodings);
     b.name = string("a type or the binding's name in quotes");
     if (b.kind == Binding::buffer) {
       b.size = buffer_size();

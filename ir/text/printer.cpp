@@ -208,12 +208,11 @@ class Printer {
     out_ += "binding ";
     out_ += bindings[b.kind];
     if (b.has_elements() || b.rank != 0) out_ += number(" rank=", b.rank);
-    const std::string components = joined(b.components, [](const Storage& s) {
-      std::string text(name(s.value));
-      if (s.storage != s.value) text += ":" + std::string(name(s.storage));
-      return text;
-    });
-    if (!components.empty()) out_ += " " + components;
+    for (uint32_t k = 0; k < b.components.size(); k++) {
+      const Component& c = b.components[k];
+      out_ += (k ? ", " : " ") + std::string(c.exact ? "" : "inexact ") + std::string(name(c.type));
+      if (b.encoding(k) != storage_type(c.type)) out_ += ":" + std::string(name(b.encoding(k)));
+    }
     out_ += " " + quoted(b.name);
     if (b.kind == Binding::buffer) {
       out_ += number(" task=", b.size.task) + " " + std::string(buffer_sizes[b.size.rule]);

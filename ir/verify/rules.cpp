@@ -261,7 +261,7 @@ class FormOf {
     if (row.names == NameUse::component) {
       const Binding& b = kernel.bindings[c_.inst().binding()];
       return b.kind == Binding::frame ? kernel.frame[c_.inst().component()]
-                                      : b.components[c_.inst().component()].value;
+                                      : b.components[c_.inst().component()].type;
     }
     return slot_ ? slot_->elem : c_.inst().elem;
   }
@@ -382,7 +382,7 @@ void constant(const Case& c) {
 
 void param(const Case& c) {
   const Binding& b = c.kernel().bindings[c.inst().binding()];
-  if (!b.components.empty()) c.gives({b.components[0].value});
+  if (!b.components.empty()) c.gives({b.components[0].type});
 }
 
 void load(const Case& c) {

@@ -183,8 +183,12 @@ class Verifier {
   }
 
   void binding(const Binding& b, size_t number, const std::string& what) {
-    for (const Storage& s : b.components)
-      require(is_scalar(s.value) && is_scalar(s.storage), what + ": a component is no scalar");
+    for (const Component& c : b.components)
+      require(is_scalar(c.type), what + ": a component is no scalar");
+    require(b.encodings.empty() || b.encodings.size() == b.components.size(),
+            what + ": another number of encodings than of components");
+    for (Type t : b.encodings)
+      require(is_scalar(t) && t != Type::b1, what + ": no encoding by that type");
     if (b.kind == Binding::scalar)
       require(b.components.size() == 1 && b.rank == 0,
               what + ": a scalar has one component and rank 0");

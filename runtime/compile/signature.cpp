@@ -75,12 +75,13 @@ void write(Text& t, const Signature& signature) {
   t.flag("contract", contract);
   t.flag("wide", wide);
   for (const Signature::Field& field : fields) {
-    const auto& [contiguous, alias_class, zero_based, layout, alignment] = field;
+    const auto& [contiguous, alias_class, zero_based, layout, alignment, encodings] = field;
     t.add("(" + std::to_string(alias_class));
     t.flag("strided", !contiguous);
     t.flag("based", !zero_based);
     if (alignment > 1) t.number("align", alignment);
     write(t, layout);
+    for (Type encoding : encodings) t.add("as-" + std::string(name(encoding)));
     t.text += ")";
   }
 }

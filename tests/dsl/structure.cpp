@@ -255,9 +255,9 @@ TEST_CASE("recorded: parameters are numbered before captures and in order") {
   CHECK(kernel->bindings[0].kind == quern::ir::Binding::scalar);
   CHECK(kernel->bindings[1].kind == quern::ir::Binding::field);
   CHECK(int(kernel->bindings[1].rank) == 2);
-  CHECK(kernel->bindings[1].components[0].value == quern::ir::Type::b1);
-  CHECK(kernel->bindings[1].components[0].storage == quern::ir::Type::u8);
-  CHECK(kernel->bindings[2].components[0].value == quern::ir::Type::i32);
+  CHECK(kernel->bindings[1].components[0].type == quern::ir::Type::b1);
+  CHECK(kernel->bindings[1].components[0].exact);
+  CHECK(kernel->bindings[2].components[0].type == quern::ir::Type::i32);
 }
 
 TEST_CASE("recorded: results") {

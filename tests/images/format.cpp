@@ -168,6 +168,8 @@ TEST_CASE("the text of a signature tells apart what makes other code, and nothin
   change([](auto& o) { o.fields[0].contiguous = false; });
   change([](auto& o) { o.fields[0].zero_based = false; });
   change([](auto& o) { o.fields[0].alignment = 8; });
+  change([](auto& o) { o.fields[0].encodings = {ir::Type::f16}; });
+  change([](auto& o) { o.fields[0].encodings = {ir::Type::f16, ir::Type::u8}; });
   change([](auto& o) { o.fields[0].layout.step = 12; });
   change([](auto& o) { o.fields[0].layout.group = 12; });
   change([](auto& o) { o.fields[0].layout.group_bytes = 12; });

@@ -236,7 +236,7 @@ TEST_CASE("compare and swap, and narrow storage") {
   auto k = parse(R"(quern 1
     kernel @k level=structured results(i16, i16, b1)
     binding field rank=1 i16 "x"
-    binding field rank=1 b1:u8 "f"
+    binding field rank=1 b1 "f"
     body {
       %z = constant<0> : i32
       %o = constant<1> : i32

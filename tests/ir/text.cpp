@@ -15,7 +15,7 @@ namespace {
 const std::string structured = R"(quern 1
 kernel @all level=structured modes=checked,strict,contract results(f32, i64)
 binding scalar f32 "a"
-binding field rank=2 f32, i32, b1:u8 "odd \"name\"\n" class=3 strided
+binding field rank=2 f32, i32, b1 "odd \"name\"\n" class=3 strided
 binding field rank=0 f64 "zero"
 site check "negative at {}" (i32)
 site print "{} {}" (i32, f32)
@@ -110,6 +110,7 @@ const std::string split = R"(quern 1
 kernel @split level=split results(f32)
 binding field rank=2 f32 "x" align=8
 binding frame "frame"
+binding field rank=1 inexact f32:f16, b1, i64:i32 "encoded"
 frame f32, b1, i64, i64, i64
 task serial {
   %0 = constant<1> : b1
@@ -241,7 +242,7 @@ TEST_CASE("parsing fills in what the text says") {
   CHECK(k->bindings[1].name == "odd \"name\"\n");
   CHECK(k->bindings[1].alias_class == 3);
   CHECK_FALSE(k->bindings[1].contiguous);
-  CHECK(k->bindings[1].components[2].storage == Type::u8);
+  CHECK(k->bindings[1].encodings.empty());
   CHECK(k->bindings[2].contiguous);
   CHECK(k->callees[1].name == "operator+");
   CHECK(k->sites[0].values == std::vector<Type>{Type::i32});
@@ -464,7 +465,7 @@ kernel @k level=lowered
 binding field rank=1 f32, u8 "a" class=1 based step=8 offsets(0, 4)
 binding field rank=2 f32, f64 "b" class=2 strided group=6 bytes=72 offsets(0, 24) shifted blocks(2:6, 4:12) blocks(3:2, 2:1)
 binding field rank=2 f32 "c" class=3 fast=1
-binding buffer rank=1 f32, b1:u8 "d" task=2 rows class=65542 align=8 step=16 offsets(0, 8)
+binding buffer rank=1 f32, b1 "d" task=2 rows class=65542 align=8 step=16 offsets(0, 8)
 binding buffer rank=1 i64 "e" task=0 iterations class=65543 align=8 step=8
 binding buffer rank=1 i64 "f" task=0 constant=18446744073709551615 class=65544 align=8 step=8
 binding buffer rank=1 i64 "g" task=1 cell=7 kept class=65545 align=8 step=8

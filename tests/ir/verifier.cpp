@@ -27,7 +27,7 @@ void refuse(const std::string& text, const std::string& says) {
 
 const std::string parts = R"(
 binding scalar i32 "n"
-binding field rank=2 f32, i32, b1:u8 "x"
+binding field rank=2 f32, i32, b1 "x"
 site check "c {}" (i32)
 site print "p {}" (f32)
 function @f(%a: f32) -> (f32) { yield %a }
@@ -269,6 +269,8 @@ TEST_CASE("rules of kernels") {
       {"", "the kernel has no body"},
       {"\nbinding scalar f32, f32 \"a\"\nbody { yield }", "a scalar has one component"},
       {"\nbinding scalar address \"a\"\nbody { yield }", "a component is no scalar"},
+      {"\nbinding field rank=1 f32:b1 \"a\"\nbody { yield }", "no encoding by that type"},
+      {"\nbinding field rank=1 f32:slot \"a\"\nbody { yield }", "no encoding by that type"},
       {"\nbinding field rank=9 f32 \"a\"\nbody { yield }", "at most 8 axes"},
       {"\nbinding field rank=1 \"a\"\nbody { yield }", "a field has components"},
       {"\nbinding frame \"a\"\nbinding frame \"b\"\nbody { yield }", "several frame bindings"},

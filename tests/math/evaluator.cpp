@@ -19,7 +19,7 @@ std::unique_ptr<Kernel> kernel_of(const Function& function) {
   ValueMap map;
   for (const Value& v : function.body->args) {
     Binding parameter;
-    parameter.components = {{v.type, v.type}};
+    parameter.components.push_back({v.type});
     kernel->bindings.push_back(parameter);
     map[&v] = b.param(uint32_t(kernel->bindings.size() - 1), v.type);
   }

@@ -67,13 +67,12 @@ class Run {
 
  private:
   void bind(const Binding& b, size_t number, abi::Writer& writer, std::mt19937_64& random) {
-    if (b.kind == Binding::scalar)
-      writer.scalar(number, small_value(b.components[0].value, random));
+    if (b.kind == Binding::scalar) writer.scalar(number, small_value(b.components[0].type, random));
     if (b.kind != Binding::field) return;
     writer.axes(number, extents);
     for (uint32_t k = 0; k < b.components.size(); k++) {
       Component c;
-      c.width = byte_size(b.components[k].storage);
+      c.width = byte_size(b.encoding(k));
       c.step = b.layout.step ? b.layout.step : c.width * (b.contiguous ? 1 : 2);
       uint64_t stride = c.step;
       for (uint32_t axis = 0; axis < b.rank; axis++) stride *= uint64_t(b.layout.block(axis));
@@ -100,11 +99,11 @@ class Run {
       std::byte* memory =
           c.owner < components_.size() ? components_[c.owner].memory.data() : c.memory.data();
       for (uint64_t e = 0; e < c.count; e++) {
-        const Bits v = small_value(b.components[k].value, random);
+        const Bits v = small_value(b.components[k].type, random);
         std::memcpy(memory + c.base + e * c.step, &v, c.width);
       }
       writer.component(number, k, reinterpret_cast<uint64_t>(memory) + c.base, strides);
-      storage_.push_back(b.components[k].storage);
+      storage_.push_back(b.encoding(k));
       components_.push_back(std::move(c));
     }
   }

@@ -51,7 +51,7 @@ class Generator {
     Binding made;
     made.kind = kind;
     made.rank = rank;
-    made.components = {{type, type}};
+    made.components.push_back({type});
     return made;
   }
 

@@ -34,7 +34,7 @@ class Launch {
   }
 
  private:
-  uint32_t width(size_t k) const { return byte_size(kernel_.bindings[k].components[0].storage); }
+  uint32_t width(size_t k) const { return byte_size(kernel_.bindings[k].components[0].type); }
 
   void bind(size_t k, const std::vector<Bits>& values) {
     abi::Writer writer(layout_, block_.data());

@@ -65,7 +65,7 @@ const std::string squares = R"(quern 1
 kernel @squares level=split
 binding field rank=1 i64 "x"
 binding frame "frame"
-binding buffer rank=1 i64, b1:u8 "squares" task=0 iterations class=65541 align=8 step=16 offsets (0, 8)
+binding buffer rank=1 i64, b1 "squares" task=0 iterations class=65541 align=8 step=16 offsets (0, 8)
 task range rank=1 domain {
   %lo = constant<0> : i64
   %n = extent<0.0> : i64
@@ -243,7 +243,7 @@ std::string with(std::string text, const std::string& what, const std::string& o
 /// x[i] = s[i].0 + 1 where s[i].1, else 0.
 const char* const follow = R"(quern 1
 kernel @follow level=structured
-binding field rank=1 i64, b1:u8 "squares"
+binding field rank=1 i64, b1 "squares"
 binding field rank=1 i64 "x"
 body {
   %z = constant<0> : i64

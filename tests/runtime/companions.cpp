@@ -74,9 +74,9 @@ TEST_CASE("a companion is a field of the same shape, of zeros, the same whenever
   CHECK(adjoint->first(0) == -1);
   CHECK(adjoint->first(1) == 5);
   REQUIRE(adjoint->components().size() == 3);
-  CHECK(adjoint->components()[0].storage == ir::Type::f32);  // f16 would lose what is summed up
-  CHECK(adjoint->components()[1].storage == ir::Type::f64);
-  CHECK(adjoint->components()[2].storage == ir::Type::u8);
+  CHECK(adjoint->components()[0].type == ir::Type::f32);  // f16 would lose what is summed up
+  CHECK(adjoint->components()[1].type == ir::Type::f64);
+  CHECK(adjoint->components()[2].type == ir::Type::b1);
   CHECK(read(*adjoint->part(0, {4, {0}}, here)) == std::vector<float>(12, 0));
   CHECK_FALSE(adjoint->overlaps(*x));
   CHECK(x->companion("adjoint", here) == adjoint);

@@ -12,8 +12,6 @@ namespace quern::ir {
 
 namespace {
 
-Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
-
 class Aggregator {
  public:
   Aggregator(Kernel& kernel, Task& task)
@@ -94,7 +92,7 @@ class Aggregator {
     Value *sum = b_.get(p.sum), *condition = nullptr;
     Value* used = p.used ? b_.get(p.used) : nullptr;
     if (task_.walk == Task::element) {
-      sum = b_.convert(b_.block_reduce(op, b_.convert(sum, stored(elem))), elem);
+      sum = b_.convert(b_.block_reduce(op, b_.convert(sum, storage_type(elem))), elem);
       if (used) used = b_.block_reduce(AtomicOp::bit_or, used);
       // A block's first thread has no iteration only where none of the block has.
       Value* number = b_.builtin(Builtin::block_thread);

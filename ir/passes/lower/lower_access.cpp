@@ -82,8 +82,7 @@ class Lowering {
   Target target(const Inst& inst) {
     const Binding& binding = kernel_.bindings[inst.binding()];
     if (binding.kind == Binding::frame) return cell(inst);
-    const Storage& s = binding.components[inst.component()];
-    Type storage = s.storage == Type::b1 ? Type::u8 : s.storage;
+    const Type storage = binding.encoding(inst.component());
     const Placement& layout = binding.layout;
     // Components side by side share an address; each is a constant away.
     const uint32_t component = layout.offsets.empty() ? inst.component() : 0;
@@ -103,7 +102,7 @@ class Lowering {
     if (inside) address = b_.offset(address, inside);
     if (!layout.offsets.empty() && layout.offsets[inst.component()] != 0)
       address = b_.offset(address, b_.integer(Type::i64, layout.offsets[inst.component()]));
-    return {address, s.value, storage, binding.alias_class};
+    return {address, binding.components[inst.component()].type, storage, binding.alias_class};
   }
 
   /// Of an index along an axis; the bytes that the other digits lead to are added to `inside`.
@@ -151,8 +150,7 @@ class Lowering {
       Value* index = b_.convert(inst.operand(0), Type::i64);
       address = b_.offset(address, b_.mul(index, b_.integer(Type::i64, 8)));
     }
-    Type storage = inst.elem == Type::b1 ? Type::u8 : inst.elem;
-    return {address, inst.elem, storage, abi::frame_class};
+    return {address, inst.elem, storage_type(inst.elem), abi::frame_class};
   }
 
   /// An index in 64 bits.

@@ -33,9 +33,7 @@ class Forwarder {
 
   bool kept_as_is(const Inst* inst) const {
     const Binding& b = kernel_.bindings[inst->binding()];
-    if (b.kind == Binding::frame) return true;
-    const Storage& s = b.components[inst->component()];
-    return s.value == s.storage || s.value == Type::b1;
+    return b.kind == Binding::frame || b.components[inst->component()].exact;
   }
 
   // ---- what is known

@@ -75,6 +75,7 @@ void bind(Kernel& kernel, const Signature& signature) {
     b.zero_based = field.zero_based;
     b.layout = field.layout;
     b.alignment = field.alignment;
+    b.encodings = field.encodings;
   }
   for (Task& task : kernel.tasks)
     if (task.options.over != no_binding) make_domain(kernel, task);

@@ -88,7 +88,7 @@ runtime::Driver& driver(std::string_view backend) {
 Program::Program(runtime::Driver& driver, const ir::Kernel& kernel) : driver_(driver) {
   std::unique_ptr<ir::Kernel> whole = ir::clone(kernel);
   ir::Binding entry;
-  entry.components = {{Type::u64, Type::u64}};
+  entry.components.push_back({Type::u64});
   while (ir::abi::layout(*whole).bytes < args_.size() * 8) whole->bindings.push_back(entry);
   const runtime::Image image = compiler(driver).compile(*whole, target(driver));
   takes_value_ = image.takes_value;

@@ -71,7 +71,7 @@ class Generator {
     top.returnable = true;
     for (uint32_t k = 0; k < kernel_->bindings.size(); k++)
       if (kernel_->bindings[k].kind == Binding::scalar)
-        values_->add(b_.param(k, kernel_->bindings[k].components[0].value));
+        values_->add(b_.param(k, kernel_->bindings[k].components[0].type));
     for (uint64_t k = 1 + random_.below(3); k > 0; k--) slot(true);
     for (uint64_t k = 2 + random_.below(4); k > 0; k--) item(top);
     return_();
@@ -87,8 +87,7 @@ class Generator {
     made.kind = kind;
     made.rank = rank;
     made.name = "b" + std::to_string(kernel_->bindings.size());
-    for (Type t : types)
-      made.components.push_back({t, kind == Binding::field && t == Type::b1 ? Type::u8 : t});
+    for (Type t : types) made.components.push_back({t});
     kernel_->bindings.push_back(made);
     program_.inputs.emplace_back();
     uint32_t number = uint32_t(program_.inputs.size() - 1);
@@ -118,7 +117,7 @@ class Generator {
       if (twin) {
         rank = kernel_->bindings[other].rank;
         types.clear();
-        for (const Storage& c : kernel_->bindings[other].components) types.push_back(c.value);
+        for (const Component& c : kernel_->bindings[other].components) types.push_back(c.type);
       }
       uint32_t field = binding(Binding::field, rank, types);
       if (twin && random_.chance(70)) program_.inputs[field].memory = memory(other);
@@ -151,7 +150,7 @@ class Generator {
 
   uint32_t memory(uint32_t field) const { return program_.inputs[field].memory; }
   Type type_of(uint32_t field, uint32_t component) const {
-    return kernel_->bindings[field].components[component].value;
+    return kernel_->bindings[field].components[component].type;
   }
   uint32_t component(uint32_t field) {
     return uint32_t(random_.below(kernel_->bindings[field].components.size()));
@@ -326,8 +325,8 @@ class Generator {
       else if (random_.chance(50))
         role.kind = Role::atomic;
       if (role.kind == Role::atomic && random_.chance(50)) role.everywhere = any_index(field);
-      for (const Storage& c : kernel_->bindings[field].components)
-        role.ops.push_back(update_of(c.value));
+      for (const Component& c : kernel_->bindings[field].components)
+        role.ops.push_back(update_of(c.type));
     }
     for (Slot& t : slots_) {
       t.reducing = t.shared && t.count == 1 && t.type != Type::f16 && random_.chance(50);

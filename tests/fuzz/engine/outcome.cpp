@@ -25,20 +25,20 @@ Bits canonical(Type t, Bits v) {
 }
 
 /// Elements as they lie in memory.
-std::vector<std::byte> packed(const Storage& s, const std::vector<Bits>& elements) {
-  size_t width = byte_size(s.storage);
+std::vector<std::byte> packed(Type type, const std::vector<Bits>& elements) {
+  size_t width = byte_size(type);
   std::vector<std::byte> bytes(elements.size() * width);
   for (size_t k = 0; k < elements.size(); k++)
     std::memcpy(bytes.data() + k * width, &elements[k], width);
   return bytes;
 }
 
-std::vector<Bits> unpacked(const Storage& s, const std::vector<std::byte>& bytes) {
-  size_t width = byte_size(s.storage);
+std::vector<Bits> unpacked(Type type, const std::vector<std::byte>& bytes) {
+  size_t width = byte_size(type);
   std::vector<Bits> elements(bytes.size() / width);
   for (size_t k = 0; k < elements.size(); k++) {
     std::memcpy(&elements[k], bytes.data() + k * width, width);
-    elements[k] = canonical(s.value, elements[k]);
+    elements[k] = canonical(type, elements[k]);
   }
   return elements;
 }
@@ -57,7 +57,7 @@ void fill(const Program& program, const Kernel& kernel, std::byte* args, const B
       continue;
     }
     std::vector<uint32_t> bytes;
-    for (const Storage& s : kernel.bindings[k].components) bytes.push_back(byte_size(s.storage));
+    for (const Component& c : kernel.bindings[k].components) bytes.push_back(byte_size(c.type));
     writer.arrays(k, bases[k], bytes, input.shape);
   }
 }
@@ -73,8 +73,8 @@ Bases place(const Program& program, const Kernel& kernel, F&& make) {
       bases[k] = bases[in.memory];
     else
       for (size_t c = 0; c < in.components.size(); c++)
-        bases[k].push_back(make(kernel.bindings[k].components[c],
-                                packed(kernel.bindings[k].components[c], in.components[c])));
+        bases[k].push_back(make(kernel.bindings[k].components[c].type,
+                                packed(kernel.bindings[k].components[c].type, in.components[c])));
   }
   return bases;
 }
@@ -132,12 +132,12 @@ std::string difference(const Outcome& expected, const Outcome& found) {
 Outcome interpret(const Program& program, const Kernel& kernel, const interpreter::Options& options,
                   std::vector<interpreter::Finding>* findings) {
   struct Piece {
-    Storage storage;
+    Type type;
     std::vector<std::byte> bytes;
   };
   std::deque<Piece> memory;
-  Bases bases = place(program, kernel, [&](const Storage& storage, std::vector<std::byte> bytes) {
-    memory.push_back({storage, std::move(bytes)});
+  Bases bases = place(program, kernel, [&](Type type, std::vector<std::byte> bytes) {
+    memory.push_back({type, std::move(bytes)});
     return reinterpret_cast<uint64_t>(memory.back().bytes.data());
   });
   const abi::Layout layout = abi::layout(kernel);
@@ -157,7 +157,7 @@ Outcome interpret(const Program& program, const Kernel& kernel, const interprete
   out.steps = report.steps;
   out.failed = report.error.state != 0;
   out.printed = report.printed;
-  for (const Piece& piece : memory) out.fields.push_back(unpacked(piece.storage, piece.bytes));
+  for (const Piece& piece : memory) out.fields.push_back(unpacked(piece.type, piece.bytes));
   add_results(out, kernel, report.results);
   add_lines(out, kernel.sites, report.prints);
   if (findings) *findings = report.findings;
@@ -178,9 +178,9 @@ namespace {
 /// Device memory that is given back.
 class Memory {
  public:
-  Memory(runtime::Driver& driver, const Storage& storage, const std::vector<std::byte>& bytes)
+  Memory(runtime::Driver& driver, Type type, const std::vector<std::byte>& bytes)
       : driver_(driver),
-        storage_(storage),
+        type_(type),
         bytes_(bytes.size()),
         address_(driver.allocate((bytes.size() + 3) / 4 * 4)) {
     driver.upload(address_, bytes);
@@ -191,12 +191,12 @@ class Memory {
   std::vector<Bits> elements() const {
     std::vector<std::byte> bytes(bytes_);
     driver_.download(bytes, address_);
-    return unpacked(storage_, bytes);
+    return unpacked(type_, bytes);
   }
 
  private:
   runtime::Driver& driver_;
-  Storage storage_;
+  Type type_;
   size_t bytes_;
   Address address_;
 };
@@ -222,8 +222,8 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   auto loaded = std::make_shared<runtime::Loaded>(
       device, runtime::compile(source, signature(program), target), runtime::WideImage());
   std::deque<Memory> memory;
-  Bases bases = place(program, *kernel, [&](const Storage& s, const std::vector<std::byte>& bytes) {
-    return memory.emplace_back(driver, s, bytes).address();
+  Bases bases = place(program, *kernel, [&](Type type, const std::vector<std::byte>& bytes) {
+    return memory.emplace_back(driver, type, bytes).address();
   });
   std::shared_ptr<runtime::LaunchMemory> block = runtime::Loaded::take_memory(loaded);
   fill(program, *kernel, block->args(), bases);

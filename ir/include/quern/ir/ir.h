@@ -136,10 +136,11 @@ std::vector<Part> narrow_axes(const Inst* inst);
 // ---- a kernel and its parts
 // -----------------------------------------------------------------------
 
-/// How one component of a binding is kept: storage may be narrower than the value (b1: u8 byte).
-struct Storage {
-  Type value = Type::none;
-  Type storage = Type::none;
+/// A scalar of an element, as kernels see it.
+struct Component {
+  Type type = Type::none;
+  bool exact = true;  ///< memory keeps every value as it is, however it is encoded
+  bool operator==(const Component&) const = default;
 };
 
 /// How many elements a buffer has, and when it is made: before each launch of a task, whose `rows`
@@ -160,7 +161,7 @@ struct Binding {
   Kind kind = scalar;
   bool has_elements() const { return kind == field || kind == buffer; }
   uint8_t rank = 0;
-  std::vector<Storage> components;
+  std::vector<Component> components;
   std::string name;  ///< for messages: "parameter 1" or the field's name
   Loc loc;
   BufferSize size;  ///< of a buffer
@@ -178,9 +179,14 @@ struct Binding {
   uint32_t alias_class = 0;  ///< bindings of different classes never overlap
   bool zero_based = true;    ///< the first index of every axis is 0
   Placement layout;
+  std::vector<Type> encodings;  ///< what memory holds of each component; none: storage_type of it
   /// Where components lie side by side: the address of each element's first one, and the bytes from
   /// each element to the next on each axis, are multiples of this (16 at most).
   uint32_t alignment = 1;
+
+  Type encoding(uint32_t component) const {
+    return encodings.empty() ? storage_type(components[component].type) : encodings[component];
+  }
 };
 
 /// A place that can fail or report: what the host needs to make the message. Not part of the code.

@@ -53,6 +53,7 @@ struct Signature {
     bool zero_based = true;
     Placement layout = {};
     uint32_t alignment = 1;
+    std::vector<Type> encodings = {};
     bool operator==(const Field&) const = default;
   };
   std::vector<Field> fields;  ///< one per binding (scalars: defaults)

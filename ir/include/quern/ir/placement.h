@@ -5,7 +5,15 @@
 #include <span>
 #include <vector>
 
+#include "quern/ir/type.h"
+
 namespace quern::ir {
+
+/// A component in memory: the type of its values, and what memory holds of them.
+struct Storage {
+  Type value = Type::none;
+  Type storage = Type::none;
+};
 
 /// A layout is a list of levels. The position along an axis is the index plus the field's origin
 /// there, and each level takes a digit of it: the innermost one the position modulo its extent, the

@@ -4,8 +4,9 @@
 //   quern 1
 //   kernel @saxpy level=structured modes=checked,contract results(f32)
 //   binding scalar f32 "a"
-//   binding field rank=1 f32 "x"                 ; components, `value:storage` where they differ
-//   binding field rank=2 b1:u8 "m" class=1 strided
+//   binding field rank=1 f32 "x"                 ; components
+//   binding field rank=2 b1 "m" class=1 strided
+//   binding field rank=1 inexact f32:f16, f32 "h"        ; Component::exact and Binding::encodings
 //   binding field rank=1 f32, f32 "q" align=8 step=8 offsets(0, 4)
 //   binding field rank=1 f32, f32 "p" based step=12      ; a Binding's zero_based and layout, where
 //   binding field rank=2 f32 "u" blocks(8:8, 8:1)        ; not the usual; blocks(extent:stride, …)

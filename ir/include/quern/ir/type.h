@@ -54,9 +54,15 @@ constexpr unsigned bit_width(Type t) {
 /// Bytes in storage; a bool takes one.
 constexpr unsigned byte_size(Type t) { return t == Type::b1 ? 1 : bit_width(t) / 8; }
 
+/// What memory holds of a scalar where nothing else is said.
+constexpr Type storage_type(Type t) { return t == Type::b1 ? Type::u8 : t; }
+
 constexpr Type unsigned_of(Type t) {
   return is_signed(t) ? Type(uint8_t(t) - uint8_t(Type::i8) + uint8_t(Type::u8)) : t;
 }
+
+/// Is every value of `from` a value of `to`, so that converting loses nothing?
+bool preserves(Type from, Type to);
 
 /// The name used by the text form ("f32"), and its inverse.
 std::string_view name(Type t);

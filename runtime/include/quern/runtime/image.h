@@ -37,7 +37,7 @@ struct Image {
   struct Parameter {
     bool is_field = false;
     uint8_t rank = 0;
-    std::vector<ir::Storage> components;
+    std::vector<ir::Component> components;
     std::string name;                        ///< for messages
     bool reads = false, writes = false;      ///< elements of a field
     uint32_t of = ir::Binding::not_derived;  ///< it is the companion of this parameter's field
@@ -70,10 +70,10 @@ struct Image {
     uint32_t binding = 0;  ///< place in the layout
     uint32_t task = 0;     ///< before which it is made
     enum Size : uint8_t { rows, iterations, counted } size = rows;
-    HostExpression count;                 ///< counted: of elements, one result
-    std::vector<ir::Storage> components;  ///< of an element, 8 bytes each
-    bool is_kept = false;                 ///< Outcome::kept
-    std::string name;                     ///< for messages
+    HostExpression count;                   ///< counted: of elements, one result
+    std::vector<ir::Component> components;  ///< of an element, 8 bytes each
+    bool is_kept = false;                   ///< Outcome::kept
+    std::string name;                       ///< for messages
     Loc loc;
   };
 

@@ -86,14 +86,14 @@ class Storage {
 
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
-  const std::vector<ir::Storage>& components() const { return components_; }
+  const std::vector<ir::Component>& components() const { return components_; }
   const std::vector<int64_t>& shape() const { return shape_; }
   int64_t first(uint32_t axis) const { return axes_[axis].first; }
   int64_t size() const { return size_; }
   Loc loc() const { return loc_; }
 
   // ---- what a launch needs
-  /// What code is specialised for: contiguous, zero_based, layout.
+  /// What code is specialised for: contiguous, zero_based, layout, encodings.
   const ir::Signature::Field& facts() const { return facts_; }
   /// Binding::alignment of the memory that the field has now.
   uint32_t alignment() const;
@@ -185,7 +185,8 @@ class Storage {
   void fill_allocation(uint32_t allocation, std::span<const std::byte> unit);
 
   std::shared_ptr<Device> device_;
-  std::vector<ir::Storage> components_;
+  std::vector<ir::Storage> stored_;
+  std::vector<ir::Component> components_;
   Element element_;
   std::vector<int64_t> shape_;
   std::vector<Axis> axes_;
