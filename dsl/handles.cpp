@@ -32,6 +32,12 @@ void retain(FuncObject* o) noexcept { add_reference(o); }
 void release(FuncObject* o) noexcept { drop_reference(o); }
 void retain(LaunchObject* o) noexcept { add_reference(o); }
 void release(LaunchObject* o) noexcept { drop_reference(o); }
+void retain(StreamObject* o) noexcept { add_reference(o); }
+void release(StreamObject* o) noexcept { drop_reference(o); }
+
+struct StreamUse {
+  runtime::Stream::Current current;
+};
 
 // ---- devices
 
@@ -76,6 +82,36 @@ void run_before(DeviceObject* device, void* stream, Loc loc) {
   expect_no_recording("ordering a stream", loc);
   device->device->native(loc).run_before(stream);
 }
+
+// ---- streams
+
+namespace {
+void expect_stream(StreamObject* stream, Loc loc) {
+  if (!stream) throw Error(loc, "this Stream is none: it was moved from");
+}
+}  // namespace
+
+StreamObject* make_stream(DeviceObject* device, Loc loc) {
+  expect_no_recording("making a stream", loc);
+  auto object = std::make_unique<StreamObject>();
+  try {
+    object->stream = runtime::Stream::make(device->device);
+  } catch (const Error& e) {
+    throw Error(loc, e.message());
+  }
+  return object.release();
+}
+void synchronize(StreamObject* stream, Loc loc) {
+  expect_no_recording("waiting for a stream", loc);
+  expect_stream(stream, loc);
+  stream->stream->synchronize();
+}
+StreamUse* begin_use(StreamObject* stream, Loc loc) {
+  expect_no_recording("choosing a stream", loc);
+  expect_stream(stream, loc);
+  return new StreamUse{runtime::Stream::Current(stream->stream)};
+}
+void end_use(StreamUse* use) noexcept { delete use; }
 
 // ---- fields
 

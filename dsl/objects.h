@@ -33,6 +33,10 @@ struct KernelObject : Counted<KernelObject> {
   std::vector<Ref<FieldObject>> captured;  ///< bindings after the parameters
 };
 
+struct StreamObject : Counted<StreamObject> {
+  std::shared_ptr<runtime::Stream> stream;
+};
+
 struct LaunchObject : Counted<LaunchObject> {
   std::shared_ptr<runtime::Outcome> outcome;
 };

@@ -32,8 +32,12 @@ struct Ended {};
 
 class Run {
  public:
-  Run(Loaded& loaded, LaunchMemory& block, LaunchRecord& record)
-      : loaded_(loaded), block_(block), record_(record), driver_(loaded.device->driver()) {}
+  Run(Loaded& loaded, LaunchMemory& block, Stream& stream, LaunchRecord& record)
+      : loaded_(loaded),
+        block_(block),
+        stream_(stream),
+        record_(record),
+        driver_(loaded.device->driver()) {}
 
   /// The frame starts as zeros.
   void clear_frame() {
@@ -43,7 +47,7 @@ class Run {
 
   /// Throws Ended.
   void flush() {
-    std::optional<Ticket> ticket = loaded_.device->submit(record_, commands_);
+    std::optional<Ticket> ticket = stream_.submit(record_, commands_);
     if (!ticket) throw Ended();
     block_.last = *ticket;
     commands_.clear();
@@ -97,7 +101,7 @@ class Run {
   bool read_condition(Address at) {
     uint64_t value = 0;
     flush();
-    driver_.download(std::as_writable_bytes(std::span(&value, 1)), at);
+    driver_.download(std::as_writable_bytes(std::span(&value, 1)), at, stream_.queue());
     return (value & 0xff) != 0;
   }
 
@@ -109,7 +113,7 @@ class Run {
     }
     std::span<std::byte> part(block_.staging);
     part = part.subspan(loaded_.frame_offset);
-    driver_.download(part, loaded_.frame(block_));
+    driver_.download(part, loaded_.frame(block_), stream_.queue());
     return part.data();
   }
 
@@ -222,7 +226,7 @@ class Run {
     if (buffer.is_kept) return keep(number, bytes);
     if (bytes <= held.bytes) return;
     flush();  // what uses the buffer so far comes before its release
-    if (held.address) loaded_.device->release({&held.address, 1});
+    if (held.address) loaded_.device->release({&held.address, 1}, stream_.queue());
     held.address = held.bytes = 0;
     held.address = loaded_.device->allocate(bytes, what(buffer), buffer.loc, Device::Contents::any);
     held.bytes = bytes;
@@ -272,6 +276,7 @@ class Run {
 
   Loaded& loaded_;
   LaunchMemory& block_;
+  Stream& stream_;
   LaunchRecord& record_;
   Driver& driver_;
   std::vector<Command> commands_;
@@ -284,14 +289,13 @@ class Run {
 
 }  // namespace
 
-std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& block,
+std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& block, Stream& stream,
                                               LaunchRecord& launch) {
-  Device& device = *kernel.device;
   std::byte* args = block.args();
   abi::Writer writer(kernel.image->layout, args);
   writer.head({.frame = kernel.frame(block),
-               .error = device.error_record(),
-               .print = device.print_ring(),
+               .error = stream.error_record(),
+               .print = kernel.reporter->prints ? stream.print_ring() : 0,
                .random_seed = launch.seed,
                .launch_number = launch.number,
                .random_launch = launch.since_seed});
@@ -305,8 +309,8 @@ std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& bloc
   }
   std::memset(args + kernel.frame_offset, 0, kernel.block_bytes - kernel.frame_offset);
   if (!kernel.image->takes_value && !block.host)
-    device.driver().upload(block.memory, block.staging);
-  Run run(kernel, block, launch);
+    kernel.device->driver().upload(block.memory, block.staging, stream.queue());
+  Run run(kernel, block, stream, launch);
   if (kernel.image->takes_value) run.clear_frame();
   try {
     run_schedule(kernel.image->schedule, run);

@@ -154,10 +154,11 @@ void expect_fit(const Image& image, std::span<const Argument> arguments, Loc loc
 
 }  // namespace
 
-Outcome::Outcome(std::shared_ptr<Device> device, std::shared_ptr<const LaunchRecord> launch,
-                 std::shared_ptr<LaunchMemory> block, size_t count,
-                 std::vector<std::shared_ptr<Storage>> kept)
+Outcome::Outcome(std::shared_ptr<Device> device, Stream& stream,
+                 std::shared_ptr<const LaunchRecord> launch, std::shared_ptr<LaunchMemory> block,
+                 size_t count, std::vector<std::shared_ptr<Storage>> kept)
     : device_(std::move(device)),
+      stream_(stream),
       launch_(std::move(launch)),
       block_(std::move(block)),
       values_(count),
@@ -167,33 +168,65 @@ Outcome::~Outcome() = default;
 uint64_t Outcome::result(size_t k) {
   std::lock_guard lock(mutex_);
   if (!read_) {
-    device_->download(std::as_writable_bytes(std::span(values_)), block_->loaded->frame(*block_));
+    stream_.download(std::as_writable_bytes(std::span(values_)), block_->loaded->frame(*block_));
     read_ = true;
     block_.reset();
   }
-  device_->expect_success(*launch_);
+  stream_.expect_success(*launch_);
   return values_.at(k);
 }
+
+namespace {
+/// The memory of the arguments, as the kernel uses it.
+class Touched final : public Touches {
+ public:
+  Touched(const Image& image, std::span<const Argument> arguments)
+      : image_(image), arguments_(arguments) {}
+  void append_to(std::vector<Touch>& touched) const override {
+    for (size_t k = 0; k < arguments_.size(); k++) {
+      const Image::Parameter& p = image_.parameters[k];
+      if (arguments_[k].storage && (p.reads || p.writes))
+        touched.push_back({&arguments_[k].storage->uses(), p.writes});
+    }
+  }
+
+ private:
+  const Image& image_;
+  std::span<const Argument> arguments_;
+};
+
+/// What a launch in the stream has made, others read behind it.
+void tell_writer(Stream& stream, std::span<const std::shared_ptr<Storage>> made) {
+  std::vector<Touch> touched;
+  for (const auto& storage : made)
+    if (storage) touched.push_back({&storage->uses(), true});
+  stream.submit({}, touched);
+}
+}  // namespace
 
 std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
                                 std::span<const Argument> arguments, Loc loc) {
   const std::shared_ptr<Device>& device = kernel->device;
+  Stream& stream = Stream::current(*device);
   for (size_t k = 0; k < arguments.size(); k++)
     if (kernel->image->parameters[k].writes) arguments[k].storage->begin_write(loc);
   std::vector<std::shared_lock<std::shared_mutex>> held;  // until all is submitted
   for (const Argument& a : arguments)
     if (a.storage && a.storage->is_snapshot()) held.push_back(a.storage->hold());
-  std::shared_ptr<LaunchMemory> block = Loaded::take_memory(kernel);
+  std::shared_ptr<LaunchMemory> block = Loaded::take_memory(kernel, stream.queue());
   fill_arguments(*kernel, arguments, block->args());
+  const Touched touched(*kernel->image, arguments);
   struct Launched {
-    Device& device;
+    Stream& stream;
     std::shared_ptr<LaunchRecord> record;
-    ~Launched() { device.end_launch(*record); }
-  } launched{*device, device->begin_launch(kernel->reporter)};
-  std::vector<std::shared_ptr<Storage>> kept = execute(*kernel, *block, *launched.record);
+    ~Launched() { stream.end_launch(*record); }
+  } launched{stream, stream.begin_launch(kernel->reporter)};
+  launched.record->touches = &touched;
+  std::vector<std::shared_ptr<Storage>> kept = execute(*kernel, *block, stream, *launched.record);
+  if (!kept.empty()) tell_writer(stream, kept);
   const size_t results = kernel->image->results.size();
   if (results == 0 && kept.empty()) return nullptr;
-  return std::make_shared<Outcome>(device, launched.record, std::move(block), results,
+  return std::make_shared<Outcome>(device, stream, launched.record, std::move(block), results,
                                    std::move(kept));
 }
 

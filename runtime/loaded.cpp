@@ -1,5 +1,7 @@
 #include "runtime/loaded.h"
 
+#include <algorithm>
+
 namespace quern::runtime {
 
 namespace {
@@ -30,43 +32,45 @@ const Executable& Loaded::wide() {
 }
 
 Loaded::~Loaded() {
-  std::vector<Address> memory;
   for (auto& block : free_) {
-    if (block->memory) memory.push_back(block->memory);
+    if (block->memory) device->release({&block->memory, 1}, block->queue);
     for (const LaunchMemory::Buffer& buffer : block->buffers)
-      if (buffer.address) memory.push_back(buffer.address);
+      if (buffer.address) device->release({&buffer.address, 1}, block->queue);
   }
-  if (!memory.empty()) device->release(memory);
 }
 
-std::shared_ptr<LaunchMemory> Loaded::take_memory(const std::shared_ptr<Loaded>& self) {
-  std::unique_ptr<LaunchMemory> block = self->take_free();
-  if (!block) block = self->make_memory();
+std::shared_ptr<LaunchMemory> Loaded::take_memory(const std::shared_ptr<Loaded>& self,
+                                                  uint32_t queue) {
+  std::unique_ptr<LaunchMemory> block = self->take_free(queue);
+  if (!block) block = self->make_memory(queue);
   return {block.release(),
           [self](LaunchMemory* b) { self->give_back(std::unique_ptr<LaunchMemory>(b)); }};
 }
 
 /// Null where a new one is to be made. What the host does not write itself follows the launch
-/// before, as all commands do; where it does, the block that came back first is done first.
-std::unique_ptr<LaunchMemory> Loaded::take_free() {
+/// before, as all commands of a queue do; where it does, the block that came back first is done
+/// first.
+std::unique_ptr<LaunchMemory> Loaded::take_free(uint32_t queue) {
   Driver& driver = device->driver();
   std::unique_ptr<LaunchMemory> block;
   bool is_done = true;
   {
     std::lock_guard lock(mutex_);
-    if (free_.empty()) return nullptr;
-    is_done = !free_.front()->host || driver.done(free_.front()->last);
+    auto first = std::ranges::find(free_, queue, [](const auto& b) { return b->queue; });
+    if (first == free_.end()) return nullptr;
+    is_done = !(*first)->host || driver.done((*first)->last);
     if (!is_done && free_.size() < most_running) return nullptr;
-    block = std::move(free_.front());
-    free_.pop_front();
+    block = std::move(*first);
+    free_.erase(first);
   }
   if (!is_done) driver.wait(block->last);
   return block;
 }
 
-std::unique_ptr<LaunchMemory> Loaded::make_memory() {
+std::unique_ptr<LaunchMemory> Loaded::make_memory(uint32_t queue) {
   auto block = std::make_unique<LaunchMemory>();
   block->loaded = this;
+  block->queue = queue;
   block->buffers.resize(image->buffers.size());
   const uint32_t bytes = image->takes_value ? block_bytes - frame_offset : block_bytes;
   if (bytes)

@@ -19,7 +19,8 @@ struct LaunchMemory {
     uint64_t elements = 0;  ///< as the argument block says
   };
   std::vector<Buffer> buffers;  ///< in the order of Image::buffers
-  Ticket last = 0;
+  uint32_t queue = 0;           ///< of the launches that use it
+  Ticket last;
 
   std::byte* args() { return host ? host : staging.data(); }
 };
@@ -30,10 +31,11 @@ struct Loaded {
   ~Loaded();
   Loaded(const Loaded&) = delete;
 
-  /// A block that the host may fill in: no launch is being submitted with it, no result of it is
-  /// still to be read, and where the host writes to the device's memory no launch runs on it. It
-  /// comes back when the last reference goes.
-  static std::shared_ptr<LaunchMemory> take_memory(const std::shared_ptr<Loaded>& self);
+  /// A block for a launch in the queue that the host may fill in: no launch is being submitted with
+  /// it, no result of it is still to be read, no launch of another queue uses it, and where the host
+  /// writes to the device's memory no launch runs on it. It comes back when the last reference goes.
+  static std::shared_ptr<LaunchMemory> take_memory(const std::shared_ptr<Loaded>& self,
+                                                   uint32_t queue);
   /// The code of the kernel's element tasks for 2^31 iterations and more, made and loaded at the
   /// first such launch. Throws Error where there is none.
   const Executable& wide();
@@ -49,8 +51,8 @@ struct Loaded {
   const std::unique_ptr<Executable> executable;
 
  private:
-  std::unique_ptr<LaunchMemory> take_free();
-  std::unique_ptr<LaunchMemory> make_memory();
+  std::unique_ptr<LaunchMemory> take_free(uint32_t queue);
+  std::unique_ptr<LaunchMemory> make_memory(uint32_t queue);
   void give_back(std::unique_ptr<LaunchMemory> block);
   WideImage make_wide_;
   std::once_flag load_wide_;
@@ -96,9 +98,10 @@ std::shared_ptr<Outcome> observed(const LaunchEvent& event, F&& run) {
   return outcome;
 }
 
-/// Fills in the block's head and runs the schedule. Returns when everything is submitted: the buffers
-/// that the kernel keeps, in their order, null where one was not made.
-std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& block,
+/// Fills in the block's head and runs the schedule in the stream, which is the current one. Returns
+/// when everything is submitted: the buffers that the kernel keeps, in their order, null where one was
+/// not made.
+std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& block, Stream& stream,
                                               LaunchRecord& launch);
 
 }  // namespace quern::runtime

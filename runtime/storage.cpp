@@ -24,7 +24,8 @@ Storage::Storage(std::shared_ptr<Device> device, std::vector<ir::Storage> compon
               layout, std::move(element)) {
   const std::string what = "a field of shape " + shape_text(shape_);
   for (uint64_t bytes : memory_->bytes)
-    memory_->allocations.push_back(device_->allocate(bytes, what, loc));
+    memory_->allocations.push_back(
+        device_->allocate(bytes, what, loc, Device::Contents::zeros, memory_->uses.get()));
 }
 
 std::shared_ptr<Storage> Storage::unset(std::shared_ptr<Device> device,
@@ -35,7 +36,7 @@ std::shared_ptr<Storage> Storage::unset(std::shared_ptr<Device> device,
                                          std::move(shape), loc, layout, std::move(element)));
   for (uint64_t bytes : s->memory_->bytes)
     s->memory_->allocations.push_back(
-        s->device_->allocate(bytes, what, loc, Device::Contents::any));
+        s->device_->allocate(bytes, what, loc, Device::Contents::any, s->memory_->uses.get()));
   return s;
 }
 
@@ -74,6 +75,7 @@ std::shared_ptr<Storage> Storage::wrap(std::shared_ptr<Device> device,
     }
   s->memory_->foreign = true;
   s->memory_->allocations = {address};
+  s->memory_->uses = s->device_->uses_of_wrapped(address, s->memory_->bytes[0]);
   s->memory_->owner = std::move(done);
   return s;
 }

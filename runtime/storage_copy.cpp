@@ -92,9 +92,12 @@ void Storage::copy_runs(Direction direction, std::span<const Piece> pieces, std:
   }
 }
 
-void Storage::copy(Direction direction, std::span<const Piece> pieces, std::byte* host,
-                   int64_t host_step, int64_t first, int64_t count) const {
+/// In a stream that all writes of the memory come before (to_host), or that takes the copy's place
+/// among its uses.
+void Storage::copy(Direction direction, Stream& stream, std::span<const Piece> pieces,
+                   std::byte* host, int64_t host_step, int64_t first, int64_t count) const {
   if (count == 0) return;
+  const Touch touched{memory_->uses.get(), true};
   const ir::Placement& placement = facts_.layout;
   const Piece& piece = pieces[0];
   const Address start = memory_->allocations[piece.allocation];
@@ -103,13 +106,14 @@ void Storage::copy(Direction direction, std::span<const Piece> pieces, std::byte
     const Address at = start + uint64_t(piece.offset + first * step);
     const size_t bytes = size_t(count * step);
     if (direction == Direction::to_device)
-      device_->upload(at, {host, bytes});
+      stream.upload(at, {host, bytes}, {&touched, 1});
     else
-      device_->download({host, bytes}, at);
+      stream.download({host, bytes}, at);
     return;
   }
   if (device_->target().host_addresses) {
-    device_->synchronize();
+    if (direction == Direction::to_device) stream.submit({}, {&touched, 1});
+    stream.synchronize();
     copy_runs(direction, pieces, reinterpret_cast<std::byte*>(start), 0, host, host_step, first,
               count);
     return;
@@ -130,26 +134,30 @@ void Storage::copy(Direction direction, std::span<const Piece> pieces, std::byte
   }
   std::vector<std::byte> buffer(size_t(to - from));
   const Address at = start + uint64_t(from);
-  if (direction == Direction::to_host || meant < to - from) device_->download(buffer, at);
+  if (direction == Direction::to_device) stream.submit({}, {&touched, 1});
+  if (direction == Direction::to_host || meant < to - from) stream.download(buffer, at);
   copy_runs(direction, pieces, buffer.data(), from, host, host_step, first, count);
-  if (direction == Direction::to_device) device_->upload(at, buffer);
+  if (direction == Direction::to_device) stream.upload(at, buffer, {&touched, 1});
 }
 
 void Storage::write(const void* elements, int64_t first, int64_t count, Loc loc) {
   begin_write(loc);
   auto* host = static_cast<std::byte*>(const_cast<void*>(elements));  // only read
+  Stream& stream = Stream::current(*device_);
   const std::vector<Piece> all = pieces();
   for_each_allocation<Piece>(all, [&](std::span<const Piece> some) {
-    copy(Direction::to_device, some, host, element_.bytes, first, count);
+    copy(Direction::to_device, stream, some, host, element_.bytes, first, count);
   });
 }
 
 void Storage::read(void* elements, int64_t first, int64_t count) const {
   expect_alive({});
   const auto held = hold();
+  Stream& stream = device_->writer(uses());
   const std::vector<Piece> all = pieces();
   for_each_allocation<Piece>(all, [&](std::span<const Piece> some) {
-    copy(Direction::to_host, some, static_cast<std::byte*>(elements), element_.bytes, first, count);
+    copy(Direction::to_host, stream, some, static_cast<std::byte*>(elements), element_.bytes, first,
+         count);
   });
 }
 
@@ -160,7 +168,7 @@ void Storage::fill(const void* element, Loc loc) {
     // Component by component: what lies between them belongs to someone else.
     for (uint32_t c = 0; c < places_.size(); c++) {
       const Piece piece{places_[c].allocation, width(c), element_.offsets[c], places_[c].offset};
-      copy(Direction::to_device, {&piece, 1}, host, 0, 0, size_);
+      copy(Direction::to_device, Stream::current(*device_), {&piece, 1}, host, 0, 0, size_);
     }
     return;
   }
@@ -184,7 +192,8 @@ void Storage::fill_allocation(uint32_t allocation, std::span<const std::byte> un
   const uint64_t total = memory_->bytes[allocation];
   const Address start = memory_->allocations[allocation];
   if (total == 0) return;
-  Driver& driver = device_->driver();
+  Stream& stream = Stream::current(*device_);
+  const Touch touched{memory_->uses.get(), true};
   // One word that repeats: a fill. Allocations are whole words, so the last may be filled too.
   std::byte word[4];
   for (size_t k = 0; k < 4; k++) word[k] = unit[k % unit.size()];
@@ -194,7 +203,7 @@ void Storage::fill_allocation(uint32_t allocation, std::span<const std::byte> un
     uint32_t pattern;
     std::memcpy(&pattern, word, 4);
     Command command = Fill{start, (total + 3) / 4 * 4, pattern};
-    driver.submit({&command, 1});
+    stream.submit({&command, 1}, {&touched, 1});
     return;
   }
   // A chunk is written and doubled by copies.
@@ -202,11 +211,11 @@ void Storage::fill_allocation(uint32_t allocation, std::span<const std::byte> un
   do chunk.insert(chunk.end(), unit.begin(), unit.end());
   while (chunk.size() < 4096);
   uint64_t done = std::min<uint64_t>(chunk.size(), total);
-  driver.upload(start, std::span(chunk).first(done));
+  stream.send(start, std::span(chunk).first(done), {&touched, 1});
   while (done < total) {
     uint64_t n = std::min(done, total - done);
     Command command = Copy{start + done, start, n};
-    driver.submit({&command, 1});
+    stream.submit({&command, 1}, {&touched, 1});
     done += n;
   }
 }

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "quern/runtime/storage.h"
+#include "runtime/uses.h"
 
 namespace quern::runtime {
 
@@ -33,7 +34,8 @@ struct Storage::Memory {
 
   std::vector<uint64_t> bytes;  ///< of each allocation
   std::vector<Address> allocations;
-  bool foreign = false;         ///< wrapped
+  std::shared_ptr<Uses> uses = std::make_shared<Uses>();  ///< of the allocations
+  bool foreign = false;                                   ///< wrapped
   bool is_shown = false;        ///< other code knows the address, and may write there
   std::function<void()> owner;  ///< told when foreign memory is used no more
   Loc released;
@@ -49,7 +51,8 @@ struct Storage::Memory {
   static uint64_t next_version();
 
  private:
-  std::vector<Address> allocate_like(Loc loc) const;
+  /// Allocations of the same sizes for another, and their uses.
+  void allocate_for(Memory& other, Loc loc) const;
 
   std::mutex companions_mutex_;  ///< guards companions_
   std::map<std::string, std::shared_ptr<Storage>> companions_;

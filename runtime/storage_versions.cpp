@@ -19,9 +19,9 @@ void Storage::Memory::free() {
     std::lock_guard held(heir->holding);
     heir->shares = false;  // and so gives them back itself
   } else if (foreign) {
-    device->disown(allocations[0], bytes[0]);
+    device->disown(allocations[0], bytes[0], *uses);
   } else if (!shares) {
-    device->release(allocations);
+    device->release(allocations, *uses);
   }
   allocations.clear();
   if (auto done = std::move(owner)) done();
@@ -31,6 +31,7 @@ void Storage::Memory::free() {
 void Storage::Memory::swap(Memory& other) {
   std::scoped_lock lock(mutex_, other.mutex_);
   std::swap(allocations, other.allocations);
+  std::swap(uses, other.uses);
   std::swap(foreign, other.foreign);
   std::swap(is_shown, other.is_shown);
   std::swap(owner, other.owner);
@@ -39,32 +40,35 @@ void Storage::Memory::swap(Memory& other) {
   version = other.version.exchange(version);
 }
 
-std::vector<Address> Storage::Memory::allocate_like(Loc loc) const {
+void Storage::Memory::allocate_for(Memory& other, Loc loc) const {
   std::vector<Address> made;
+  auto uses_made = std::make_shared<Uses>();
   try {
     for (uint64_t n : bytes)
-      made.push_back(device->allocate(n, "a snapshot of a field", loc, Device::Contents::any));
+      made.push_back(device->allocate(n, "a snapshot of a field", loc, Device::Contents::any,
+                                      uses_made.get()));
   } catch (...) {
-    device->release(made);
+    device->release(made, *uses_made);
     throw;
   }
-  return made;
+  other.allocations = std::move(made);
+  other.uses = std::move(uses_made);
 }
 
 void Storage::Memory::copy_from(const Memory& from) {
   std::vector<Command> commands;
   for (size_t k = 0; k < allocations.size(); k++)
     if (bytes[k] > 0) commands.push_back(Copy{allocations[k], from.allocations[k], bytes[k]});
-  device->driver().submit(commands);
+  const Touch touched[] = {{from.uses.get(), false}, {uses.get(), true}};
+  Stream::current(*device).submit(commands, touched);
 }
 
 void Storage::Memory::part_from_snapshot(Loc loc) {
   if (!has_shared_) return;
   std::lock_guard lock(mutex_);
   if (const std::shared_ptr<Memory> snapshot = sharing_.lock()) {
-    std::vector<Address> own = allocate_like(loc);
     std::lock_guard held(snapshot->holding);
-    snapshot->allocations = std::move(own);
+    allocate_for(*snapshot, loc);
     snapshot->shares = false;
     snapshot->copy_from(*this);
   }
@@ -80,16 +84,19 @@ std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
   made->version = version.load();
   made->is_snapshot = true;
   if (foreign || is_shown) {
-    made->allocations = allocate_like(loc);
+    allocate_for(*made, loc);
     made->copy_from(*this);
   } else {
     made->allocations = allocations;
+    made->uses = uses;
     made->shares = true;
     sharing_ = made;
     has_shared_ = true;
   }
   return made;
 }
+
+Uses& Storage::uses() const { return *memory_->uses; }
 
 uint64_t Storage::version() const { return memory_->version; }
 

@@ -15,10 +15,8 @@ constexpr auto longest_period = std::chrono::milliseconds(50);
 constexpr auto shortest_period = std::chrono::milliseconds(1);
 }  // namespace
 
-Watchdog::Watchdog(double seconds, std::function<void()> late)
-    : limit_(std::chrono::duration_cast<Clock::duration>(Seconds(seconds))),
-      late_(std::move(late)),
-      process_(getpid()) {
+Watchdog::Watchdog(double seconds)
+    : limit_(std::chrono::duration_cast<Clock::duration>(Seconds(seconds))), process_(getpid()) {
   const SignalsBlocked blocked;  // the thread inherits it
   thread_ = std::jthread([this](const std::stop_token& stop) { look(stop); });
 }
@@ -38,8 +36,10 @@ void Watchdog::look(const std::stop_token& stop) {
   }
 }
 
-Watchdog::Watch::Watch(Watchdog& dog, Clock::time_point start) : dog_(dog) {
+Watchdog::Watch::Watch(Watchdog& dog, Clock::time_point start, std::function<void()> late)
+    : dog_(dog) {
   std::lock_guard lock(dog_.mutex_);
+  dog_.late_ = std::move(late);
   dog_.deadline_ = start + dog_.limit_;
 }
 

@@ -16,16 +16,16 @@ class Watchdog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `late` is called on that thread while something is watched, at most once for each Watch.
-  Watchdog(double seconds, std::function<void()> late);
+  explicit Watchdog(double seconds);
   ~Watchdog();
 
   Clock::duration limit() const { return limit_; }
 
-  /// While it lives, commands run of a launch that began at `start`.
+  /// While it lives, commands run of a launch that began at `start`; there is one at a time. `late`
+  /// is called at most once, on the watchdog's thread.
   class Watch {
    public:
-    Watch(Watchdog& dog, Clock::time_point start);
+    Watch(Watchdog& dog, Clock::time_point start, std::function<void()> late);
     ~Watch();
     Watch(const Watch&) = delete;
 
@@ -37,10 +37,10 @@ class Watchdog {
   void look(const std::stop_token& stop);
 
   Clock::duration limit_;
-  std::function<void()> late_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::optional<Clock::time_point> deadline_;  ///< of what is watched
+  std::function<void()> late_;                 ///< what to do then
   pid_t process_;                              ///< fork leaves the thread behind
   std::jthread thread_;                        ///< the last member: it uses the others
 };

@@ -36,7 +36,8 @@ T* pointer(Address address) {
   return reinterpret_cast<T*>(address);
 }
 
-/// Commands are done when submit returns; a lock gives them their order.
+/// Commands are done when submit returns; a lock gives them their order, which is that of the one
+/// queue.
 class Driver : public runtime::Driver {
  public:
   explicit Driver(const runtime::Target& target)
@@ -44,10 +45,10 @@ class Driver : public runtime::Driver {
 
   const runtime::Target& target() const override { return target_; }
 
-  Address allocate(uint64_t bytes) override {
+  Address allocate(uint64_t bytes, uint32_t) override {
     return reinterpret_cast<Address>(memory_.allocate(bytes));
   }
-  void release(Address address) override {
+  void release(Address address, uint32_t) override {
     std::lock_guard lock(order_);
     memory_.release(pointer<void>(address));
   }
@@ -61,20 +62,21 @@ class Driver : public runtime::Driver {
     return std::make_unique<Executable>(image);
   }
 
-  runtime::Ticket submit(std::span<const runtime::Command> commands) override {
+  runtime::Ticket submit(std::span<const runtime::Command> commands,
+                         const runtime::Order&) override {
     std::lock_guard lock(order_);
     for (const runtime::Command& command : commands)
       std::visit([&](const auto& c) { run(c); }, command);
-    return ++last_;
+    return {0, ++last_};
   }
   bool done(runtime::Ticket) override { return true; }
   void wait(runtime::Ticket) override { std::lock_guard lock(order_); }
 
-  void upload(Address to, std::span<const std::byte> from) override {
+  void upload(Address to, std::span<const std::byte> from, uint32_t) override {
     std::lock_guard lock(order_);
     copy(pointer<void>(to), from.data(), from.size());
   }
-  void download(std::span<std::byte> to, Address from) override {
+  void download(std::span<std::byte> to, Address from, uint32_t) override {
     std::lock_guard lock(order_);
     copy(to.data(), pointer<const void>(from), to.size());
   }
@@ -124,7 +126,7 @@ class Driver : public runtime::Driver {
   runtime::Target target_;
   Memory memory_;
   std::mutex order_;
-  runtime::Ticket last_ = 0;
+  uint64_t last_ = 0;
 };
 
 std::vector<runtime::Target> probe(std::string&) { return {host_target()}; }

@@ -65,29 +65,32 @@ std::vector<uint64_t> spell_out(std::span<const Command> commands) {
 Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target)
     : target_(std::move(target)),
       gpu_(std::make_shared<Gpu>(std::move(api), device)),
-      queue_(gpu_),
-      memory_(gpu_, queue_),
-      staging_(gpu_, queue_, memory_),
-      graphs_(gpu_, queue_.stream()) {}
+      queues_(gpu_),
+      first_stream_(queues_.stream(0)),
+      memory_(gpu_, queues_),
+      staging_(gpu_, queues_, memory_),
+      graphs_(gpu_) {}
 
 Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
                const Handles& on)
     : target_(std::move(target)),
       gpu_(std::make_shared<Gpu>(std::move(api), device, static_cast<Context>(on.context))),
-      queue_(gpu_, static_cast<StreamHandle>(on.stream)),
-      memory_(gpu_, queue_),
-      staging_(gpu_, queue_, memory_),
-      graphs_(gpu_, queue_.stream()) {}
+      queues_(gpu_, static_cast<StreamHandle>(on.stream)),
+      first_stream_(queues_.stream(0)),
+      memory_(gpu_, queues_),
+      staging_(gpu_, queues_, memory_),
+      graphs_(gpu_) {}
 
-runtime::Address Driver::allocate(uint64_t bytes) {
+/// A submission: other queues may have to wait for it.
+runtime::Address Driver::allocate(uint64_t bytes, uint32_t queue) {
   Address address = 0;
-  queue_.call([&] { address = memory_.allocate(bytes); });
+  queues_.submit({queue, {}}, [&](Work&) { address = memory_.allocate(bytes, queue); });
   return address;
 }
 
-void Driver::release(runtime::Address address) {
-  if (queue_.lost()) return;  // the memory went with the device
-  queue_.call([&] { memory_.release(address, queue_.current()); });
+void Driver::release(runtime::Address address, uint32_t queue) {
+  if (queues_.lost()) return;  // the memory went with the device
+  queues_.call([&] { memory_.release(address, queues_.current(queue)); });
 }
 
 std::unique_ptr<runtime::Executable> Driver::load(const runtime::Image& image) {
@@ -95,7 +98,7 @@ std::unique_ptr<runtime::Executable> Driver::load(const runtime::Image& image) {
     return code == machine;
   });
   std::shared_ptr<const Program> program;
-  queue_.aside([&] {
+  queues_.aside([&] {
     program = std::make_shared<const Program>(gpu_, image, modules_.load(gpu_, image.code));
   });
   return std::make_unique<Executable>(std::move(program));
@@ -103,21 +106,22 @@ std::unique_ptr<runtime::Executable> Driver::load(const runtime::Image& image) {
 
 // ---- commands
 
-Ticket Driver::submit(std::span<const Command> commands) {
-  if (commands.empty()) return queue_.last();
-  return queue_.submit([&](Work& work) {
+Ticket Driver::submit(std::span<const Command> commands, const Order& order) {
+  if (commands.empty() && order.after.empty()) return queues_.last(order.queue);
+  return queues_.submit(order, [&](Work& work) {
     for (const Command& command : commands) check(command);
     auto record_all = [&](Work& w) {
       for (const Command& command : commands)
-        std::visit([&](const auto& c) { record(w, c); }, command);
+        std::visit([&](const auto& c) { record(w, order.queue, c); }, command);
     };
     std::shared_ptr<const Graph> graph;
     // Capturing somebody else's stream would take their work into the graph.
-    if (queue_.owns_stream() && can_repeat(commands))
-      graph = graphs_.find(spell_out(commands), record_all);
+    const StreamHandle stream = queues_.stream(order.queue);
+    if (queues_.is_own(order.queue) && can_repeat(commands))
+      graph = graphs_.find(spell_out(commands), stream, record_all);
     if (!graph) return record_all(work);
     work.push_back(graph);
-    graph->launch(queue_.stream());
+    graph->launch(stream);
   });
 }
 
@@ -131,7 +135,7 @@ void Driver::check(const Command& command) const {
   if (auto* fill = std::get_if<Fill>(&command)) memory_.expect(fill->to, fill->bytes);
 }
 
-void Driver::record(Work& work, const Launch& launch) {
+void Driver::record(Work& work, uint32_t queue, const Launch& launch) {
   const std::shared_ptr<const Program>& program = program_of(launch);
   Geometry g = program->geometry(launch);
   if (g.grid == 0) return;
@@ -141,29 +145,30 @@ void Driver::record(Work& work, const Launch& launch) {
   void* parameters[] = {&words[0], &words[1], &words[2], &words[3], &words[4]};
   if (program->takes_value) parameters[0] = reinterpret_cast<void*>(launch.args);
   Code c = gpu_->api->launch(program->function(launch.task), g.grid, 1, 1, g.block, 1, 1, 0,
-                             queue_.stream(), parameters, nullptr);
+                             queues_.stream(queue), parameters, nullptr);
   if (c != code::success)
     fail(*gpu_->api, c,
          "launching task " + std::to_string(launch.task) + " of kernel '" +
              *program->kernels.begin() + "'");
 }
 
-void Driver::copy_apart(Address to, Address from, uint64_t bytes) {
-  gpu_->expect(gpu_->api->copy(to, from, bytes, queue_.stream()), "a copy");
+void Driver::copy_apart(Address to, Address from, uint64_t bytes, uint32_t queue) {
+  gpu_->expect(gpu_->api->copy(to, from, bytes, queues_.stream(queue)), "a copy");
 }
 
-void Driver::record(Work&, const Copy& copy) {
+void Driver::record(Work&, uint32_t queue, const Copy& copy) {
   if (copy.bytes == 0 || copy.to == copy.from) return;
-  if (!overlap(copy)) return copy_apart(copy.to, copy.from, copy.bytes);
-  Address between = memory_.allocate(copy.bytes);
-  copy_apart(between, copy.from, copy.bytes);
-  copy_apart(copy.to, between, copy.bytes);
-  memory_.release(between, queue_.current());
+  if (!overlap(copy)) return copy_apart(copy.to, copy.from, copy.bytes, queue);
+  Address between = memory_.allocate(copy.bytes, queue);
+  copy_apart(between, copy.from, copy.bytes, queue);
+  copy_apart(copy.to, between, copy.bytes, queue);
+  memory_.release(between, queues_.current(queue));
 }
 
-void Driver::record(Work&, const Fill& fill) {
+void Driver::record(Work&, uint32_t queue, const Fill& fill) {
   if (fill.bytes == 0) return;
-  gpu_->expect(gpu_->api->fill(fill.to, fill.pattern, fill.bytes / 4, queue_.stream()), "a fill");
+  gpu_->expect(gpu_->api->fill(fill.to, fill.pattern, fill.bytes / 4, queues_.stream(queue)),
+               "a fill");
 }
 
 }  // namespace quern::gpu

@@ -7,7 +7,7 @@
 
 namespace quern::gpu {
 
-/// One device through one stream.
+/// One device; each queue is a stream.
 class Driver : public runtime::Driver, public runtime::Native {
  public:
   Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target);
@@ -16,17 +16,18 @@ class Driver : public runtime::Driver, public runtime::Native {
          const Handles& on);
 
   const runtime::Target& target() const override { return target_; }
-  runtime::Address allocate(uint64_t bytes) override;
-  void release(runtime::Address address) override;
+  uint32_t make_queue() override { return queues_.make(); }
+  runtime::Address allocate(uint64_t bytes, uint32_t queue = 0) override;
+  void release(runtime::Address address, uint32_t queue = 0) override;
   std::unique_ptr<runtime::Executable> load(const runtime::Image& image) override;
-  Ticket submit(std::span<const runtime::Command> commands) override;
-  bool done(Ticket ticket) override { return queue_.done(ticket); }
-  void wait(Ticket ticket) override { queue_.wait(ticket); }
-  void upload(runtime::Address to, std::span<const std::byte> from) override {
-    staging_.upload(to, from);
+  Ticket submit(std::span<const runtime::Command> commands, const Order& order = {}) override;
+  bool done(Ticket ticket) override { return queues_.done(ticket); }
+  void wait(Ticket ticket) override { queues_.wait(ticket); }
+  void upload(runtime::Address to, std::span<const std::byte> from, uint32_t queue = 0) override {
+    staging_.upload(to, from, queue);
   }
-  void download(std::span<std::byte> to, runtime::Address from) override {
-    staging_.download(to, from);
+  void download(std::span<std::byte> to, runtime::Address from, uint32_t queue = 0) override {
+    staging_.download(to, from, queue);
   }
   std::byte* host_pointer(runtime::Address) override { return nullptr; }
 
@@ -37,23 +38,24 @@ class Driver : public runtime::Driver, public runtime::Native {
   void adopt(runtime::Address address, uint64_t bytes) override;
   void disown(runtime::Address address, uint64_t bytes) override;
 
-  /// Copies from another device of the same vendor's, ordered after everything submitted to either
-  /// and before what is submitted to either from now on: directly where the two reach each other,
+  /// Copies from another device of the same vendor's, ordered after everything submitted to queue 0
+  /// of either and before what is submitted to those from now on: directly where the two reach each other,
   /// else through the host.
   Ticket copy_from(Driver& source, runtime::Address to, runtime::Address from, uint64_t bytes);
 
  private:
   void check(const runtime::Command& command) const;
-  void record(Work& work, const runtime::Launch& launch);
-  void record(Work& work, const runtime::Copy& copy);
-  void record(Work& work, const runtime::Fill& fill);
-  void copy_apart(runtime::Address to, runtime::Address from, uint64_t bytes);
+  void record(Work& work, uint32_t queue, const runtime::Launch& launch);
+  void record(Work& work, uint32_t queue, const runtime::Copy& copy);
+  void record(Work& work, uint32_t queue, const runtime::Fill& fill);
+  void copy_apart(runtime::Address to, runtime::Address from, uint64_t bytes, uint32_t queue);
   bool reaches(Driver& source);
   void order(StreamHandle first, StreamHandle second);
 
   runtime::Target target_;
   std::shared_ptr<Gpu> gpu_;
-  Queue queue_;
+  Queues queues_;
+  const StreamHandle first_stream_;
   Memory memory_;
   Staging staging_;
   Modules modules_;

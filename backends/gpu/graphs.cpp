@@ -15,9 +15,10 @@ Graph::~Graph() {
   gpu_->api->graph_exec_destroy(handle_);
 }
 
-std::shared_ptr<const Graph> Graphs::find(std::vector<uint64_t> words,
+std::shared_ptr<const Graph> Graphs::find(std::vector<uint64_t> words, StreamHandle stream,
                                           const std::function<void(Work&)>& record) {
   if (!supported_) return nullptr;
+  words.push_back(reinterpret_cast<uint64_t>(stream));
   size_t hash = std::hash<std::string_view>()(
       {reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]});
   // Words of a graph name programs by address, which it keeps alive: equal words, equal batch.
@@ -31,28 +32,29 @@ std::shared_ptr<const Graph> Graphs::find(std::vector<uint64_t> words,
   batches_.splice(batches_.begin(), batches_, known);
   Batch& batch = batches_.front();
   if (!batch.graph) {
-    batch.graph = capture(record);
+    batch.graph = capture(stream, record);
     batch.words = std::move(words);
   }
   return batch.graph;
 }
 
 /// Null where the driver cannot; it is not asked again then.
-std::shared_ptr<const Graph> Graphs::capture(const std::function<void(Work&)>& record) {
+std::shared_ptr<const Graph> Graphs::capture(StreamHandle stream,
+                                             const std::function<void(Work&)>& record) {
   const Api& api = *gpu_->api;
   Work work;
   GraphHandle graph = nullptr;
   GraphExecHandle exec = nullptr;
-  Code c = api.capture_begin(stream_, flag::capture_relaxed);
+  Code c = api.capture_begin(stream, flag::capture_relaxed);
   if (c == code::success) {
     try {
       record(work);
     } catch (...) {
-      api.capture_end(stream_, &graph);
+      api.capture_end(stream, &graph);
       if (graph) api.graph_destroy(graph);
       throw;
     }
-    c = api.capture_end(stream_, &graph);
+    c = api.capture_end(stream, &graph);
     if (c == code::success) c = api.graph_instantiate(&exec, graph, nullptr, nullptr, 0);
     if (graph) api.graph_destroy(graph);
   }

@@ -2,7 +2,7 @@
 // Batches of commands that come again and again, launched as one.
 #include <list>
 
-#include "backends/gpu/queue.h"
+#include "backends/gpu/queues.h"
 
 namespace quern::gpu {
 
@@ -24,18 +24,18 @@ class Graph : public Used {
 };
 
 /// The batches seen last. A batch becomes a graph when it comes for the second time. Members are
-/// called within the functions of a queue.
+/// called within the functions of Queues.
 class Graphs {
  public:
   /// Shorter batches are launched one by one: starting a graph costs as much as a few launches.
   static constexpr size_t shortest = 8;
   static constexpr size_t remembered = 32;
 
-  Graphs(std::shared_ptr<Gpu> gpu, StreamHandle stream) : gpu_(std::move(gpu)), stream_(stream) {}
+  explicit Graphs(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
 
-  /// The graph of the batch whose commands these words spell out; null where it is not worth one.
-  /// `record` puts the commands into the stream and what they use into its argument.
-  std::shared_ptr<const Graph> find(std::vector<uint64_t> words,
+  /// The graph of the batch for this stream whose commands these words spell out; null where it is
+  /// not worth one. A graph is for one stream, as it runs once at a time. `record` puts the commands into the stream and what they use into its argument.
+  std::shared_ptr<const Graph> find(std::vector<uint64_t> words, StreamHandle stream,
                                     const std::function<void(Work&)>& record);
 
  private:
@@ -44,10 +44,10 @@ class Graphs {
     std::vector<uint64_t> words;         ///< once it is a graph
     std::shared_ptr<const Graph> graph;  ///< null: seen once
   };
-  std::shared_ptr<const Graph> capture(const std::function<void(Work&)>& record);
+  std::shared_ptr<const Graph> capture(StreamHandle stream,
+                                       const std::function<void(Work&)>& record);
 
   std::shared_ptr<Gpu> gpu_;
-  StreamHandle stream_;
   std::list<Batch> batches_;  ///< the last used in front
   bool supported_ = true;     ///< until the driver refuses one
 };

@@ -8,7 +8,7 @@ namespace {
 constexpr uint64_t kept_share = 4;
 }  // namespace
 
-Memory::Memory(std::shared_ptr<Gpu> gpu, Queue& queue) : gpu_(std::move(gpu)), queue_(queue) {
+Memory::Memory(std::shared_ptr<Gpu> gpu, Queues& queues) : gpu_(std::move(gpu)), queues_(queues) {
   if (!gpu_->properties.pools) return;
   Current current(*gpu_);
   PoolProperties properties;
@@ -19,24 +19,25 @@ Memory::Memory(std::shared_ptr<Gpu> gpu, Queue& queue) : gpu_(std::move(gpu)), q
 }
 
 Memory::~Memory() {
-  queue_.finish();
+  queues_.finish();
   Current current(*gpu_);
-  for (const Waiting& w : waiting_) free_now(w.address);
+  for (const auto& [queue, released] : waiting_)
+    for (const Waiting& w : released) free_now(w.address);
   for (const auto& [address, bytes] : live_) free_now(address);
   if (!pool_) return;
-  gpu_->api->stream_synchronize(queue_.stream());
+  gpu_->api->stream_synchronize(queues_.stream(0));
   gpu_->api->pool_destroy(pool_);
 }
 
-Address Memory::allocate(uint64_t bytes) {
+Address Memory::allocate(uint64_t bytes, uint32_t queue) {
   collect();
   Address address = 0;
   Code c = code::out_of_memory;
   if (bytes <= gpu_->properties.memory) {
-    c = obtain(address, bytes);
+    c = obtain(address, bytes, queue);
     if (c == code::out_of_memory) {
       reclaim();
-      c = obtain(address, bytes);
+      c = obtain(address, bytes, queue);
     }
     if (c != code::success && c != code::out_of_memory)
       fail(*gpu_->api, c, "allocating " + std::to_string(bytes) + " bytes");
@@ -54,8 +55,8 @@ Address Memory::allocate(uint64_t bytes) {
   return address;
 }
 
-Code Memory::obtain(Address& address, uint64_t bytes) {
-  return pool_ ? gpu_->api->pool_allocate(&address, bytes, pool_, queue_.stream())
+Code Memory::obtain(Address& address, uint64_t bytes, uint32_t queue) {
+  return pool_ ? gpu_->api->pool_allocate(&address, bytes, pool_, queues_.stream(queue))
                : gpu_->api->allocate(&address, bytes);
 }
 
@@ -65,31 +66,35 @@ void Memory::release(Address address, Ticket after) {
   used_ -= found->second;
   live_.erase(found);
   if (pool_)
-    gpu_->expect(gpu_->api->pool_free(address, queue_.stream()), "releasing memory");
+    gpu_->expect(gpu_->api->pool_free(address, queues_.stream(after.queue)), "releasing memory");
   else
-    waiting_.push_back({after, address});
+    waiting_[after.queue].push_back({after, address});
   collect();
 }
 
 void Memory::collect() {
-  while (!waiting_.empty() && waiting_.front().after <= queue_.reached()) {
-    Address address = waiting_.front().address;
-    waiting_.pop_front();
-    gpu_->expect(gpu_->api->free(address), "releasing memory");
-  }
+  for (auto& [queue, released] : waiting_)
+    while (!released.empty() && queues_.reached(released.front().after)) {
+      Address address = released.front().address;
+      released.pop_front();
+      gpu_->expect(gpu_->api->free(address), "releasing memory");
+    }
 }
 
 /// Waits until what was released can be had again.
 void Memory::reclaim() {
-  gpu_->expect(gpu_->api->stream_synchronize(queue_.stream()), "waiting for the device");
+  queues_.each_stream([&](StreamHandle stream) {
+    gpu_->expect(gpu_->api->stream_synchronize(stream), "waiting for the device");
+  });
   if (pool_) gpu_->expect(gpu_->api->pool_trim(pool_, 0), "giving memory back");
-  for (; !waiting_.empty(); waiting_.pop_front())
-    gpu_->expect(gpu_->api->free(waiting_.front().address), "releasing memory");
+  for (auto& [queue, released] : waiting_)
+    for (; !released.empty(); released.pop_front())
+      gpu_->expect(gpu_->api->free(released.front().address), "releasing memory");
 }
 
 void Memory::free_now(Address address) {
   if (pool_)
-    gpu_->api->pool_free(address, queue_.stream());
+    gpu_->api->pool_free(address, queues_.stream(0));
   else
     gpu_->api->free(address);
 }

@@ -1,23 +1,23 @@
 #pragma once
-// A device's memory. Members are called within the functions of a queue.
+// A device's memory. Members are called within the functions of Queues.
 #include <deque>
 #include <map>
 
-#include "backends/gpu/queue.h"
+#include "backends/gpu/queues.h"
 
 namespace quern::gpu {
 
 class Memory {
  public:
-  /// `queue` must outlive it.
-  Memory(std::shared_ptr<Gpu> gpu, Queue& queue);
+  /// `queues` must outlive it.
+  Memory(std::shared_ptr<Gpu> gpu, Queues& queues);
   ~Memory();
   Memory(const Memory&) = delete;
 
-  /// Memory for what is submitted from now on; 256-byte aligned. Throws Error with sizes where
+  /// Memory for what is submitted to the queue from now on, and what comes behind it; 256-byte aligned. Throws Error with sizes where
   /// there is not enough.
-  Address allocate(uint64_t bytes);
-  /// Goes back once submission `after` and everything before it are done.
+  Address allocate(uint64_t bytes, uint32_t queue);
+  /// Goes back once submission `after` and everything before it in its queue are done.
   void release(Address address, Ticket after);
   /// Memory of somebody else's, which `expect` knows until disown, once for each time. Throws Error
   /// where it is not this device's.
@@ -29,13 +29,13 @@ class Memory {
   bool open_to(const Gpu& peer);
 
  private:
-  Code obtain(Address& address, uint64_t bytes);
+  Code obtain(Address& address, uint64_t bytes, uint32_t queue);
   void collect();
   void reclaim();
   void free_now(Address address);
 
   std::shared_ptr<Gpu> gpu_;
-  Queue& queue_;
+  Queues& queues_;
   PoolHandle pool_ = nullptr;  ///< null where the device has none
   std::map<Address, uint64_t> live_;
   std::multimap<Address, uint64_t> foreign_;  ///< they may overlap
@@ -44,8 +44,9 @@ class Memory {
     Ticket after;
     Address address;
   };
-  std::deque<Waiting> waiting_;  ///< released, but not yet done with; without a pool
-  std::map<int, bool> peers_;    ///< devices asked about
+  /// Released, but not yet done with, by queue; without a pool.
+  std::map<uint32_t, std::deque<Waiting>> waiting_;
+  std::map<int, bool> peers_;  ///< devices asked about
 };
 
 }  // namespace quern::gpu

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "backends/gpu/queue.h"
+#include "backends/gpu/queues.h"
 
 namespace quern::gpu {
 

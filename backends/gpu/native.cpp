@@ -4,10 +4,10 @@
 namespace quern::gpu {
 
 runtime::Native::Handles Driver::handles() const {
-  return {gpu_->properties.index, gpu_->context, queue_.stream()};
+  return {gpu_->properties.index, gpu_->context, first_stream_};
 }
 
-/// What comes into `second` from now on runs after what is in `first`. Called within the queue.
+/// What comes into `second` from now on runs after what is in `first`. Called within the queues.
 void Driver::order(StreamHandle first, StreamHandle second) {
   if (first == second) return;
   Event reached(gpu_);
@@ -17,19 +17,23 @@ void Driver::order(StreamHandle first, StreamHandle second) {
 }
 
 void Driver::run_after(void* stream) {
-  queue_.submit([&](Work&) { order(static_cast<StreamHandle>(stream), queue_.stream()); });
+  queues_.submit({}, [&](Work&) {
+    queues_.each_stream([&](StreamHandle own) { order(static_cast<StreamHandle>(stream), own); });
+  });
 }
 
 void Driver::run_before(void* stream) {
-  queue_.submit([&](Work&) { order(queue_.stream(), static_cast<StreamHandle>(stream)); });
+  queues_.submit({}, [&](Work&) {
+    queues_.each_stream([&](StreamHandle own) { order(own, static_cast<StreamHandle>(stream)); });
+  });
 }
 
 void Driver::adopt(runtime::Address address, uint64_t bytes) {
-  queue_.call([&] { memory_.adopt(address, bytes); });
+  queues_.call([&] { memory_.adopt(address, bytes); });
 }
 
 void Driver::disown(runtime::Address address, uint64_t bytes) {
-  queue_.call([&] { memory_.disown(address, bytes); });
+  queues_.call([&] { memory_.disown(address, bytes); });
 }
 
 }  // namespace quern::gpu

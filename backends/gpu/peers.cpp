@@ -7,7 +7,7 @@ namespace quern::gpu {
 
 bool Driver::reaches(Driver& source) {
   bool reached = false;
-  source.queue_.call([&] { reached = source.memory_.open_to(*gpu_); });
+  source.queues_.call([&] { reached = source.memory_.open_to(*gpu_); });
   return reached;
 }
 
@@ -19,9 +19,9 @@ Ticket Driver::copy_from(Driver& source, runtime::Address to, runtime::Address f
     runtime::Command command = runtime::Copy{to, from, bytes};
     return submit({&command, 1});
   }
-  source.queue_.call([&] { source.memory_.expect(from, bytes); });
-  queue_.call([&] { memory_.expect(to, bytes); });
-  if (bytes == 0) return queue_.last();
+  source.queues_.call([&] { source.memory_.expect(from, bytes); });
+  queues_.call([&] { memory_.expect(to, bytes); });
+  if (bytes == 0) return queues_.last(0);
 
   if (!reaches(source)) {
     std::vector<std::byte> piece(std::min(bytes, Staging::ring_bytes));
@@ -30,21 +30,21 @@ Ticket Driver::copy_from(Driver& source, runtime::Address to, runtime::Address f
       source.download(part, from + first);
       upload(to + first, part);
     }
-    return queue_.last();
+    return queues_.last(0);
   }
 
-  std::shared_ptr<Event> before = source.queue_.event(source.queue_.submit([](Work&) {}));
-  Ticket copied = queue_.submit([&](Work&) {
+  std::shared_ptr<Event> before = source.queues_.event(source.queues_.submit({}, [](Work&) {}));
+  Ticket copied = queues_.submit({}, [&](Work&) {
     if (before)
-      gpu_->expect(gpu_->api->stream_wait_event(queue_.stream(), before->handle, 0),
+      gpu_->expect(gpu_->api->stream_wait_event(queues_.stream(0), before->handle, 0),
                    "waiting for another device");
-    copy_apart(to, from, bytes);
+    copy_apart(to, from, bytes, 0);
   });
   // The source must not overwrite or release what is still being read.
-  std::shared_ptr<Event> after = queue_.event(copied);
-  source.queue_.submit([&](Work&) {
+  std::shared_ptr<Event> after = queues_.event(copied);
+  source.queues_.submit({}, [&](Work&) {
     if (after)
-      gpu_->expect(gpu_->api->stream_wait_event(source.queue_.stream(), after->handle, 0),
+      gpu_->expect(gpu_->api->stream_wait_event(source.queues_.stream(0), after->handle, 0),
                    "waiting for another device");
   });
   return copied;

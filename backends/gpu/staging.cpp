@@ -15,7 +15,7 @@ uint64_t aligned(uint64_t bytes) { return (bytes + alignment - 1) & ~(alignment 
 }  // namespace
 
 Staging::~Staging() {
-  queue_.finish();
+  queues_.finish();
   Current current(*gpu_);
   if (ring_) gpu_->api->host_free(ring_);
 }
@@ -24,7 +24,7 @@ Staging::~Staging() {
 Staging::Piece Staging::take(uint64_t bytes) {
   if (!ring_) {
     void* memory = nullptr;
-    queue_.call([&] {
+    queues_.call([&] {
       gpu_->expect(gpu_->api->host_allocate(&memory, ring_bytes, flag::host_portable),
                    "allocating pinned memory");
     });
@@ -34,7 +34,7 @@ Staging::Piece Staging::take(uint64_t bytes) {
   uint64_t begin = left < aligned(bytes) ? head_ + left : head_;
   uint64_t end = begin + aligned(bytes);
   while (end - tail_ > ring_bytes) {
-    queue_.wait(taken_.front().ticket);
+    queues_.wait(taken_.front().ticket);
     tail_ = taken_.front().end;
     taken_.pop_front();
   }
@@ -48,28 +48,29 @@ void Staging::alone(F&& f) {
   try {
     f();
   } catch (...) {
-    queue_.finish();
+    queues_.finish();
     taken_.clear();
     tail_ = head_;
     throw;
   }
 }
 
-Ticket Staging::send(Address to, const std::byte* from, uint64_t bytes, uint64_t left) {
-  Ticket ticket = queue_.submit([&](Work&) {
+Ticket Staging::send(Address to, const std::byte* from, uint64_t bytes, uint64_t left,
+                     uint32_t queue) {
+  Ticket ticket = queues_.submit({queue, {}}, [&](Work&) {
     memory_.expect(to, left);
-    gpu_->expect(gpu_->api->upload(to, from, bytes, queue_.stream()), "an upload");
+    gpu_->expect(gpu_->api->upload(to, from, bytes, queues_.stream(queue)), "an upload");
   });
-  if (bytes >= marked_bytes) queue_.mark();
+  if (bytes >= marked_bytes) queues_.mark(queue);
   return ticket;
 }
 
-Ticket Staging::fetch(std::byte* to, Address from, uint64_t bytes, uint64_t left) {
-  Ticket ticket = queue_.submit([&](Work&) {
+Ticket Staging::fetch(std::byte* to, Address from, uint64_t bytes, uint64_t left, uint32_t queue) {
+  Ticket ticket = queues_.submit({queue, {}}, [&](Work&) {
     memory_.expect(from, left);
-    gpu_->expect(gpu_->api->download(to, from, bytes, queue_.stream()), "a download");
+    gpu_->expect(gpu_->api->download(to, from, bytes, queues_.stream(queue)), "a download");
   });
-  if (bytes >= marked_bytes) queue_.mark();
+  if (bytes >= marked_bytes) queues_.mark(queue);
   return ticket;
 }
 
@@ -77,7 +78,7 @@ Ticket Staging::fetch(std::byte* to, Address from, uint64_t bytes, uint64_t left
 bool Staging::is_pinned(const std::byte* memory, uint64_t bytes) {
   if (bytes < piece_bytes) return false;
   bool pinned = true;
-  queue_.call([&] {
+  queues_.call([&] {
     for (const std::byte* at : {memory, memory + bytes - 1}) {
       unsigned type = ~0u;  // unchanged, with an error, where the driver does not know the memory
       Code c = gpu_->api->pointer_attribute(&type, flag::pointer_memory_type,
@@ -88,24 +89,24 @@ bool Staging::is_pinned(const std::byte* memory, uint64_t bytes) {
   return pinned;
 }
 
-void Staging::upload(Address to, std::span<const std::byte> from) {
+void Staging::upload(Address to, std::span<const std::byte> from, uint32_t queue) {
   if (from.empty()) return;
   if (is_pinned(from.data(), from.size()))
-    return queue_.wait(send(to, from.data(), from.size(), from.size()));
+    return queues_.wait(send(to, from.data(), from.size(), from.size(), queue));
   alone([&] {
     for (uint64_t first = 0; first < from.size(); first += piece_bytes) {
       uint64_t left = from.size() - first, bytes = std::min(left, piece_bytes);
       Piece piece = take(bytes);
       std::memcpy(piece.host, from.data() + first, bytes);
-      give(piece, send(to + first, piece.host, bytes, left));
+      give(piece, send(to + first, piece.host, bytes, left, queue));
     }
   });
 }
 
-void Staging::download(std::span<std::byte> to, Address from) {
+void Staging::download(std::span<std::byte> to, Address from, uint32_t queue) {
   if (to.empty()) return;
   if (is_pinned(to.data(), to.size()))
-    return queue_.wait(fetch(to.data(), from, to.size(), to.size()));
+    return queues_.wait(fetch(to.data(), from, to.size(), to.size(), queue));
   alone([&] {
     struct OnItsWay {
       Piece piece;
@@ -113,7 +114,7 @@ void Staging::download(std::span<std::byte> to, Address from) {
       uint64_t first, bytes;
     };
     auto finish = [&](const OnItsWay& w) {
-      queue_.wait(w.ticket);
+      queues_.wait(w.ticket);
       std::memcpy(to.data() + w.first, w.piece.host, w.bytes);
       give(w.piece, w.ticket);
     };
@@ -121,7 +122,7 @@ void Staging::download(std::span<std::byte> to, Address from) {
     for (uint64_t first = 0; first < to.size(); first += piece_bytes) {
       uint64_t left = to.size() - first, bytes = std::min(left, piece_bytes);
       Piece piece = take(bytes);
-      OnItsWay now{piece, fetch(piece.host, from + first, bytes, left), first, bytes};
+      OnItsWay now{piece, fetch(piece.host, from + first, bytes, left, queue), first, bytes};
       if (before) finish(*before);
       before = now;
     }

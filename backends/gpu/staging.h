@@ -11,15 +11,15 @@ class Staging {
  public:
   static constexpr uint64_t piece_bytes = 2 << 20, ring_bytes = 4 * piece_bytes;
 
-  Staging(std::shared_ptr<Gpu> gpu, Queue& queue, const Memory& memory)
-      : gpu_(std::move(gpu)), queue_(queue), memory_(memory) {}
+  Staging(std::shared_ptr<Gpu> gpu, Queues& queues, const Memory& memory)
+      : gpu_(std::move(gpu)), queues_(queues), memory_(memory) {}
   ~Staging();
   Staging(const Staging&) = delete;
 
-  /// Ordered after everything submitted; `from` is not read any more when it returns.
-  void upload(Address to, std::span<const std::byte> from);
-  /// Ordered after everything submitted; `to` is filled when it returns.
-  void download(std::span<std::byte> to, Address from);
+  /// Ordered after everything submitted to the queue; `from` is not read any more when it returns.
+  void upload(Address to, std::span<const std::byte> from, uint32_t queue);
+  /// Ordered after everything submitted to the queue; `to` is filled when it returns.
+  void download(std::span<std::byte> to, Address from, uint32_t queue);
 
  private:
   /// Positions count up for ever; their rest modulo ring_bytes is the place in the ring.
@@ -38,12 +38,12 @@ class Staging {
   template <class F>
   void alone(F&& f);
   /// The first `bytes` of `left` bytes that belong together.
-  Ticket send(Address to, const std::byte* from, uint64_t bytes, uint64_t left);
-  Ticket fetch(std::byte* to, Address from, uint64_t bytes, uint64_t left);
+  Ticket send(Address to, const std::byte* from, uint64_t bytes, uint64_t left, uint32_t queue);
+  Ticket fetch(std::byte* to, Address from, uint64_t bytes, uint64_t left, uint32_t queue);
   bool is_pinned(const std::byte* memory, uint64_t bytes);
 
   std::shared_ptr<Gpu> gpu_;
-  Queue& queue_;
+  Queues& queues_;
   const Memory& memory_;
   std::mutex mutex_;  ///< one copy at a time; guards everything below
   std::byte* ring_ = nullptr;

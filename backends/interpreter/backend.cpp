@@ -42,20 +42,21 @@ T* pointer(Address address) {
   return reinterpret_cast<T*>(address);
 }
 
-/// Commands are done when submit returns; a lock gives them their order.
+/// Commands are done when submit returns; a lock gives them their order, which is that of the one
+/// queue.
 class Driver : public runtime::Driver {
  public:
   explicit Driver(const runtime::Target& target) : target_(target) {}
 
   const runtime::Target& target() const override { return target_; }
 
-  Address allocate(uint64_t bytes) override {
+  Address allocate(uint64_t bytes, uint32_t) override {
     void* memory =
         bytes > target_.max_allocation ? nullptr : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!memory) throw Error("the host has no " + std::to_string(bytes) + " bytes to give");
     return reinterpret_cast<Address>(memory);
   }
-  void release(Address address) override {
+  void release(Address address, uint32_t) override {
     std::lock_guard lock(order_);
     std::free(pointer<void>(address));
   }
@@ -67,20 +68,21 @@ class Driver : public runtime::Driver {
     return std::make_unique<Executable>(*kernel_of(image));
   }
 
-  runtime::Ticket submit(std::span<const runtime::Command> commands) override {
+  runtime::Ticket submit(std::span<const runtime::Command> commands,
+                         const runtime::Order&) override {
     std::lock_guard lock(order_);
     for (const runtime::Command& command : commands)
       std::visit([&](const auto& c) { run(c); }, command);
-    return ++last_;
+    return {0, ++last_};
   }
   bool done(runtime::Ticket) override { return true; }
   void wait(runtime::Ticket) override { std::lock_guard lock(order_); }
 
-  void upload(Address to, std::span<const std::byte> from) override {
+  void upload(Address to, std::span<const std::byte> from, uint32_t) override {
     std::lock_guard lock(order_);
     std::copy(from.begin(), from.end(), pointer<std::byte>(to));
   }
-  void download(std::span<std::byte> to, Address from) override {
+  void download(std::span<std::byte> to, Address from, uint32_t) override {
     std::lock_guard lock(order_);
     std::copy_n(pointer<const std::byte>(from), to.size(), to.begin());
   }
@@ -100,7 +102,7 @@ class Driver : public runtime::Driver {
 
   runtime::Target target_;
   std::mutex order_;
-  runtime::Ticket last_ = 0;
+  uint64_t last_ = 0;
 };
 
 std::vector<runtime::Target> probe(std::string&) {

@@ -53,7 +53,7 @@ Driver::~Driver() {
   gpu_->DestroySemaphore(gpu_->handle, semaphore_, nullptr);
 }
 
-Address Driver::allocate(uint64_t bytes) {
+Address Driver::allocate(uint64_t bytes, uint32_t) {
   {
     std::lock_guard lock(mutex_);
     retire();
@@ -63,7 +63,7 @@ Address Driver::allocate(uint64_t bytes) {
   return at;
 }
 
-void Driver::release(Address address) {
+void Driver::release(Address address, uint32_t) {
   std::lock_guard lock(mutex_);
   retire();
   if (running_.empty())
@@ -105,10 +105,10 @@ VkCommandBuffer Driver::take_buffer() {
   return buffer;
 }
 
-Ticket Driver::submit(std::span<const runtime::Command> commands) {
+Ticket Driver::submit(std::span<const runtime::Command> commands, const runtime::Order&) {
   std::lock_guard lock(mutex_);
   retire();
-  if (commands.empty()) return last_;
+  if (commands.empty()) return {0, last_};
   Submission s;
   s.buffer = take_buffer();
   try {
@@ -139,10 +139,10 @@ Ticket Driver::submit(std::span<const runtime::Command> commands) {
     for (Address a : s.released) fields_.release(a);
     throw;
   }
-  s.ticket = ++last_;
+  s.number = ++last_;
   running_.push_back(std::move(s));
   gpu_->expect_silence();
-  return last_;
+  return {0, last_};
 }
 
 /// What ran before is done and seen by what follows (or by the host).
@@ -234,7 +234,7 @@ void Driver::retire() {
   uint64_t reached = 0;
   expect(gpu_->GetSemaphoreCounterValue(gpu_->handle, semaphore_, &reached),
          "vkGetSemaphoreCounterValue");
-  while (!running_.empty() && running_.front().ticket <= reached) {
+  while (!running_.empty() && running_.front().number <= reached) {
     Submission& s = running_.front();
     for (Address a : s.released) fields_.release(a);
     idle_.push_back(s.buffer);
@@ -246,14 +246,14 @@ bool Driver::done(Ticket ticket) {
   uint64_t reached = 0;
   expect(gpu_->GetSemaphoreCounterValue(gpu_->handle, semaphore_, &reached),
          "vkGetSemaphoreCounterValue");
-  return reached >= ticket;
+  return reached >= ticket.number;
 }
 
 void Driver::wait(Ticket ticket) {
   auto info = structure<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
   info.semaphoreCount = 1;
   info.pSemaphores = &semaphore_;
-  info.pValues = &ticket;
+  info.pValues = &ticket.number;
   expect(gpu_->WaitSemaphores(gpu_->handle, &info, UINT64_MAX), "vkWaitSemaphores");
   gpu_->expect_silence();
   if (fault_) expect_whole_loops();
@@ -281,7 +281,7 @@ void Driver::wait_all() {
   Ticket last;
   {
     std::lock_guard lock(mutex_);
-    last = last_;
+    last.number = last_;
   }
   wait(last);
 }
@@ -301,7 +301,7 @@ void Driver::staged(uint64_t bytes, F&& part) {
   staging_.release(between);
 }
 
-void Driver::upload(Address to, std::span<const std::byte> from) {
+void Driver::upload(Address to, std::span<const std::byte> from, uint32_t) {
   if (from.empty()) return;
   if (gpu_->adapter.mapped) {
     wait_all();
@@ -311,11 +311,11 @@ void Driver::upload(Address to, std::span<const std::byte> from) {
   staged(from.size(), [&](uint64_t first, uint64_t bytes, Address between, std::byte* host) {
     std::memcpy(host, from.data() + first, bytes);
     runtime::Command command = runtime::Copy{to + first, between, bytes};
-    wait(submit({&command, 1}));
+    wait(submit({&command, 1}, {}));
   });
 }
 
-void Driver::download(std::span<std::byte> to, Address from) {
+void Driver::download(std::span<std::byte> to, Address from, uint32_t) {
   if (to.empty()) return;
   if (gpu_->adapter.mapped) {
     wait_all();
@@ -324,7 +324,7 @@ void Driver::download(std::span<std::byte> to, Address from) {
   }
   staged(to.size(), [&](uint64_t first, uint64_t bytes, Address between, std::byte* host) {
     runtime::Command command = runtime::Copy{between, from + first, bytes};
-    wait(submit({&command, 1}));
+    wait(submit({&command, 1}, {}));
     std::memcpy(to.data() + first, host, bytes);
   });
 }

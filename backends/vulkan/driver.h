@@ -31,26 +31,27 @@ struct Pipelines {
   void destroy();
 };
 
-/// One queue; each submission is one command buffer and one value of a timeline semaphore.
+/// One queue, which keeps every order asked for; each submission is one command buffer and one value of a timeline semaphore.
 class Driver : public runtime::Driver {
  public:
   Driver(std::shared_ptr<Instance> instance, const Adapter& adapter);
   ~Driver() override;
 
   const runtime::Target& target() const override { return target_; }
-  runtime::Address allocate(uint64_t bytes) override;
-  void release(runtime::Address address) override;
+  runtime::Address allocate(uint64_t bytes, uint32_t queue) override;
+  void release(runtime::Address address, uint32_t queue) override;
   std::unique_ptr<runtime::Executable> load(const runtime::Image& image) override;
-  runtime::Ticket submit(std::span<const runtime::Command> commands) override;
+  runtime::Ticket submit(std::span<const runtime::Command> commands,
+                         const runtime::Order& order) override;
   bool done(runtime::Ticket ticket) override;
   void wait(runtime::Ticket ticket) override;
-  void upload(runtime::Address to, std::span<const std::byte> from) override;
-  void download(std::span<std::byte> to, runtime::Address from) override;
+  void upload(runtime::Address to, std::span<const std::byte> from, uint32_t queue) override;
+  void download(std::span<std::byte> to, runtime::Address from, uint32_t queue) override;
   std::byte* host_pointer(runtime::Address address) override;
 
  private:
   struct Submission {
-    runtime::Ticket ticket = 0;
+    uint64_t number = 0;  ///< of its ticket
     VkCommandBuffer buffer = nullptr;
     std::vector<std::shared_ptr<const Pipelines>> kept;
     std::vector<runtime::Address> released;  ///< go back when it is done
@@ -85,7 +86,7 @@ class Driver : public runtime::Driver {
   runtime::Address fault_ = 0;                                        ///< a CutLoop, or 0
   std::unordered_map<uint32_t, std::weak_ptr<const Pipelines>> ids_;  ///< by Pipelines::id
   uint32_t next_id_ = 0;
-  runtime::Ticket last_ = 0;
+  uint64_t last_ = 0;
 };
 
 }  // namespace quern::vulkan

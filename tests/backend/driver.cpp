@@ -116,7 +116,7 @@ TEST_CASE_METHOD(OnEachLowering, "commands of a batch, and batches, run in order
   commands.push_back(Copy{y.address(), x.address(), 4});
   commands.push_back(Fill{x.address(), 4, 100});
   commands.push_back(p.launch(0, 1));
-  Ticket last = 0;
+  Ticket last;
   for (int k = 0; k < 30; k++) last = driver.submit(commands);
   driver.wait(last);
   CHECK(driver.done(last));

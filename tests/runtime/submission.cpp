@@ -20,30 +20,30 @@ class Noting : public Driver {
   explicit Noting(std::vector<bool>& asked, int* waits = nullptr) : asked_(asked), waits_(waits) {}
 
   const Target& target() const override { return target_; }
-  Address allocate(uint64_t bytes) override {
+  Address allocate(uint64_t bytes, uint32_t) override {
     auto memory = std::make_unique<std::byte[]>(bytes);
     const Address address = reinterpret_cast<Address>(memory.get());
     memory_[address] = std::move(memory);
     return address;
   }
-  void release(Address address) override { memory_.erase(address); }
+  void release(Address address, uint32_t) override { memory_.erase(address); }
   std::unique_ptr<Executable> load(const Image&) override { return nullptr; }
-  Ticket submit(std::span<const Command> commands) override {
+  Ticket submit(std::span<const Command> commands, const Order&) override {
     for (const Command& command : commands) {
       if (auto* l = std::get_if<Launch>(&command)) asked_.push_back(l->asks);
       if (auto* f = std::get_if<Fill>(&command))
         std::memset(reinterpret_cast<void*>(f->to), int(f->pattern), f->bytes);
     }
-    return ++ticket_;
+    return {0, ++ticket_};
   }
   bool done(Ticket) override { return true; }
   void wait(Ticket) override {
     if (waits_) ++*waits_;
   }
-  void upload(Address to, std::span<const std::byte> from) override {
+  void upload(Address to, std::span<const std::byte> from, uint32_t) override {
     std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
   }
-  void download(std::span<std::byte> to, Address from) override {
+  void download(std::span<std::byte> to, Address from, uint32_t) override {
     if (waits_) ++*waits_;
     std::memcpy(to.data(), reinterpret_cast<void*>(from), to.size());
   }
@@ -56,35 +56,36 @@ class Noting : public Driver {
   int* waits_;  ///< counts waits and downloads
   Target target_;
   std::map<Address, std::unique_ptr<std::byte[]>> memory_;
-  Ticket ticket_ = 0;
+  uint64_t ticket_ = 0;
 };
 
 }  // namespace
 
 TEST_CASE("all launches of a submission are told alike whether one has failed") {
   std::vector<bool> asked;
-  Device device("noting", Target{}, std::make_unique<Noting>(asked), false);
+  Device device("noting", std::make_unique<Noting>(asked));
+  Stream& stream = device.stream();
   auto quiet = std::make_shared<const Reporter>(Reporter{"quiet", {}});
   auto loud = std::make_shared<const Reporter>(Reporter{"loud", {ir::Site{}}});
   std::vector<Command> two = {Launch{}, Launch{}};
   auto submitted = [&](LaunchRecord& launch) {
     asked.clear();
-    device.submit(launch, two);
+    stream.submit(launch, two);
     return asked;
   };
 
-  auto first = device.begin_launch(quiet);
+  auto first = stream.begin_launch(quiet);
   CHECK(submitted(*first) == std::vector{false, false});
   // One that can fail begins before the next commands go: they may come to stand behind it.
-  auto failing = device.begin_launch(loud);
+  auto failing = stream.begin_launch(loud);
   CHECK(submitted(*first) == std::vector{true, true});
-  device.synchronize();  // it has not been submitted: a wait does not answer for it
+  stream.synchronize();  // it has not been submitted: a wait does not answer for it
   CHECK(submitted(*first) == std::vector{true, true});
   CHECK(submitted(*failing) == std::vector{true, true});
-  device.end_launch(*failing);
-  device.synchronize();
+  stream.end_launch(*failing);
+  stream.synchronize();
   CHECK(submitted(*first) == std::vector{false, false});
-  device.end_launch(*first);
+  stream.end_launch(*first);
 }
 
 namespace {
@@ -117,8 +118,7 @@ std::shared_ptr<Image> counted_image(std::optional<uint64_t> bound) {
 TEST_CASE("extents that the device knows are waited for only where no bound is below 2^31") {
   std::vector<bool> asked;
   int waits = 0;
-  auto device =
-      std::make_shared<Device>("noting", Target{}, std::make_unique<Noting>(asked, &waits), false);
+  auto device = std::make_shared<Device>("noting", std::make_unique<Noting>(asked, &waits));
   auto waits_of = [&](std::optional<uint64_t> bound) {
     const LoadedKernel kernel(device, counted_image(bound));
     const int before = waits;
@@ -138,8 +138,7 @@ TEST_CASE("extents that the device knows are waited for only where no bound is b
 TEST_CASE("memory is given back without a wait") {
   std::vector<bool> asked;
   int waits = 0;
-  auto device =
-      std::make_shared<Device>("noting", Target{}, std::make_unique<Noting>(asked, &waits), false);
+  auto device = std::make_shared<Device>("noting", std::make_unique<Noting>(asked, &waits));
   const uint64_t before = device->allocated();
   {
     Storage field(device, {{ir::Type::f32, ir::Type::f32}}, {1000}, Loc{"f.cpp", 1});

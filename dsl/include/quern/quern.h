@@ -48,6 +48,7 @@
 // Devices and storage.
 #include "quern/fields/objects.h"
 #include "quern/fields/device.h"
+#include "quern/fields/stream.h"
 #include "quern/layout.h"
 #include "quern/fields/field.h"
 

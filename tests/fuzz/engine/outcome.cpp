@@ -225,12 +225,13 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   Bases bases = place(program, *kernel, [&](Type type, const std::vector<std::byte>& bytes) {
     return memory.emplace_back(driver, type, bytes).address();
   });
-  std::shared_ptr<runtime::LaunchMemory> block = runtime::Loaded::take_memory(loaded);
+  std::shared_ptr<runtime::LaunchMemory> block = runtime::Loaded::take_memory(loaded, 0);
   fill(program, *kernel, block->args(), bases);
   runtime::LaunchRecord launch;
   launch.number = launch.since_seed = launch_number;
   launch.seed = seed;
-  runtime::execute(*loaded, *block, launch);
+  runtime::Stream& stream = device->stream();
+  runtime::execute(*loaded, *block, stream, launch);
   driver.wait(block->last);
 
   Outcome out;
@@ -241,16 +242,16 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   add_results(out, *kernel, results);
 
   abi::ErrorRecord error;
-  read(driver, device->error_record(), error);
+  read(driver, stream.error_record(), error);
   out.failed = error.state != 0;
-  write(driver, device->error_record(), abi::ErrorRecord());
-  read(driver, device->print_ring(), out.printed);
+  write(driver, stream.error_record(), abi::ErrorRecord());
+  read(driver, stream.print_ring(), out.printed);
   std::vector<abi::PrintEntry> entries(std::min(out.printed, abi::print_capacity));
   if (!entries.empty())
     driver.download(std::as_writable_bytes(std::span(entries)),
-                    device->print_ring() + offsetof(abi::PrintRing, entries));
+                    stream.print_ring() + offsetof(abi::PrintRing, entries));
   add_lines(out, loaded->image->sites, entries);
-  write(driver, device->print_ring(), uint64_t(0));
+  write(driver, stream.print_ring(), uint64_t(0));
   return out;
 }
 

@@ -80,6 +80,7 @@ struct State {
   std::map<Address, Allocation> memory;
   std::map<const std::byte*, size_t> pinned;
   std::set<Stream*> streams;
+  std::set<Event*> events;
   std::map<int, std::set<int>> peers;  ///< device -> those it reaches
   std::vector<std::unique_ptr<Function>> functions;
   uint64_t used = 0;
@@ -159,6 +160,17 @@ void expect_reached(Address address, size_t bytes, int device) {
 
 Stream* of(StreamHandle s) { return reinterpret_cast<Stream*>(s); }
 Event* of(EventHandle e) { return reinterpret_cast<Event*>(e); }
+/// Else says what is misused.
+bool lives(StreamHandle s, const char* what) {
+  const bool known = state().streams.contains(of(s));
+  if (!known) misuse(std::string(what) + " in a stream that is none, or not any more");
+  return known;
+}
+bool lives(EventHandle e, const char* what) {
+  const bool known = state().events.contains(of(e));
+  if (!known) misuse(std::string(what) + " an event that is none, or not any more");
+  return known;
+}
 template <class Handle, class T>
 void hand_out(Handle* handle, T* object, const char* what) {
   *handle = reinterpret_cast<Handle>(object);

@@ -105,6 +105,7 @@ EXPORT(cuStreamCreate, hipStreamCreateWithFlags)(StreamHandle* stream, unsigned 
 EXPORT(cuStreamDestroy_v2, hipStreamDestroy)(StreamHandle stream) {
   std::lock_guard lock(recorder().mutex);
   call("stream_destroy");
+  if (!lives(stream, "the end")) return 400;
   of(stream)->run();
   state().streams.erase(of(stream));
   take_back<Stream>(stream, "streams");
@@ -119,6 +120,8 @@ EXPORT(cuStreamSynchronize, hipStreamSynchronize)(StreamHandle stream) {
 }
 EXPORT(cuStreamWaitEvent, hipStreamWaitEvent)(StreamHandle stream, EventHandle event, unsigned) {
   CALL(stream_wait_event);
+  if (!lives(stream, "a wait") || !lives(event, "a wait for")) return 400;
+  if (of(stream)->capture) misuse("a wait for an event in a graph");
   Stream* other = of(event)->stream;
   uint64_t position = of(event)->position;
   of(stream)->put([=](bool) {
@@ -128,17 +131,22 @@ EXPORT(cuStreamWaitEvent, hipStreamWaitEvent)(StreamHandle stream, EventHandle e
 }
 EXPORT(cuEventCreate, hipEventCreateWithFlags)(EventHandle* event, unsigned) {
   CALL(event_create);
-  hand_out(event, new Event{current(), nullptr, 0}, "events");
+  auto* made = new Event{current(), nullptr, 0};
+  state().events.insert(made);
+  hand_out(event, made, "events");
   return 0;
 }
 EXPORT(cuEventDestroy_v2, hipEventDestroy)(EventHandle event) {
   std::lock_guard lock(recorder().mutex);
   call("event_destroy");
+  if (!lives(event, "the end of")) return 400;
+  state().events.erase(of(event));
   take_back<Event>(event, "events");
   return 0;
 }
 EXPORT(cuEventRecord, hipEventRecord)(EventHandle event, StreamHandle stream) {
   CALL(event_record);
+  if (!lives(stream, "an event") || !lives(event, "a record of")) return 400;
   Stream* s = of(stream);
   if (of(event)->device != s->device) misuse("an event of another device's");
   *of(event) = {s->device, s, s->done + s->ops.size()};
@@ -146,14 +154,18 @@ EXPORT(cuEventRecord, hipEventRecord)(EventHandle event, StreamHandle stream) {
 }
 EXPORT(cuEventQuery, hipEventQuery)(EventHandle event) {
   CALL(event_query);
+  if (!lives(event, "a question about")) return 400;
   const Event& e = *of(event);
-  if (!e.stream || e.stream->done >= e.position) return recorder().broken;
+  if (!e.stream || !state().streams.contains(e.stream) || e.stream->done >= e.position)
+    return recorder().broken;
   e.stream->run_one();
   return recorder().broken ? recorder().broken : 600;
 }
 EXPORT(cuEventSynchronize, hipEventSynchronize)(EventHandle event) {
   CALL(event_synchronize);
-  if (of(event)->stream) of(event)->stream->run_to(of(event)->position);
+  if (!lives(event, "a wait for")) return 400;
+  Stream* stream = of(event)->stream;  // whose end ran what was in it
+  if (stream && state().streams.contains(stream)) stream->run_to(of(event)->position);
   return recorder().broken;
 }
 EXPORT(cuEventElapsedTime, hipEventElapsedTime)(float* milliseconds, EventHandle, EventHandle) {

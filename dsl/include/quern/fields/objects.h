@@ -10,6 +10,7 @@ struct FieldObject;
 struct KernelObject;
 struct FuncObject;
 struct LaunchObject;
+struct StreamObject;
 
 void retain(DeviceObject*) noexcept;
 void release(DeviceObject*) noexcept;
@@ -21,6 +22,8 @@ void retain(FuncObject*) noexcept;
 void release(FuncObject*) noexcept;
 void retain(LaunchObject*) noexcept;
 void release(LaunchObject*) noexcept;
+void retain(StreamObject*) noexcept;
+void release(StreamObject*) noexcept;
 
 /// Shares an object; made from a pointer whose count it takes over.
 template <class T>
@@ -62,6 +65,13 @@ DeviceObject* join_device(const char* name, void* context, void* stream, Loc loc
 NativeHandles native_handles(DeviceObject* device, Loc loc);
 void run_after(DeviceObject* device, void* stream, Loc loc);
 void run_before(DeviceObject* device, void* stream, Loc loc);
+
+// ---- streams
+StreamObject* make_stream(DeviceObject* device, Loc loc);
+void synchronize(StreamObject* stream, Loc loc);
+struct StreamUse;  ///< while it lives, the thread launches in a stream
+StreamUse* begin_use(StreamObject* stream, Loc loc);
+void end_use(StreamUse*) noexcept;
 
 // ---- fields
 /// How an element is made of scalars: in a field, and (at `offsets`, in `bytes`) on the host.

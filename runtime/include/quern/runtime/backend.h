@@ -1,5 +1,5 @@
 #pragma once
-// What runs images: a driver, which owns memory and a queue of commands. No vendor type crosses this
+// What runs images: a driver, which owns memory and queues of commands. No vendor type crosses this
 // interface. What makes images is a library of its own, see compiler.h.
 #include <cstddef>
 #include <memory>
@@ -87,8 +87,19 @@ struct Fill {
 };
 using Command = std::variant<Launch, Copy, Fill>;
 
-/// A point in a driver's queue; done when everything submitted up to it is.
-using Ticket = uint64_t;
+/// A point in one of a driver's queues; done when everything submitted to that up to it is. Queue 0
+/// is there from the beginning; number 0 is before everything.
+struct Ticket {
+  uint32_t queue = 0;
+  uint64_t number = 0;
+  bool operator==(const Ticket&) const = default;
+};
+
+/// Where something is put: behind what was submitted to `queue`, and behind tickets of others.
+struct Order {
+  uint32_t queue = 0;
+  std::span<const Ticket> after = {};
+};
 
 /// How a vendor's own code works beside a driver: with its streams, and on each other's memory.
 class Native {
@@ -96,13 +107,13 @@ class Native {
   struct Handles {
     int device = 0;           ///< the vendor's number
     void* context = nullptr;  ///< CUcontext; HIP has none
-    void* stream = nullptr;   ///< CUstream, hipStream_t; null is the vendor's default stream
+    void* stream = nullptr;   ///< of queue 0: CUstream, hipStream_t; null is the default stream
   };
   virtual ~Native() = default;
   virtual Handles handles() const = 0;
-  /// What is submitted from now on runs after what was put into `stream`.
+  /// What is submitted from now on, to any queue, runs after what was put into `stream`.
   virtual void run_after(void* stream) = 0;
-  /// What is put into `stream` from now on runs after what was submitted.
+  /// What is put into `stream` from now on runs after what was submitted to any queue.
   virtual void run_before(void* stream) = 0;
   /// The vendor's memory, which commands may name until disown. Throws Error where it is none of
   /// this device's.
@@ -110,25 +121,30 @@ class Native {
   virtual void disown(Address address, uint64_t bytes) = 0;
 };
 
-/// One device. Calls may come from any thread; commands run in the order of submission and see all
-/// effects of those before. Errors are exceptions; the driver stays usable after them.
+/// One device. Calls may come from any thread; the commands of a queue run in the order of submission
+/// and see all effects of those before. Errors are exceptions; the driver stays usable after them.
 class Driver {
  public:
   virtual ~Driver() = default;
   virtual const Target& target() const = 0;
-  /// At least 64-byte aligned; contents undefined; bytes > 0. Throws Error with sizes when it
-  /// cannot.
-  virtual Address allocate(uint64_t bytes) = 0;
-  /// Ordered like a command: what was submitted before may use the memory, and nobody waits for it.
-  virtual void release(Address address) = 0;
+  /// Another queue, which is there as long as the driver is. A device that has one queue gives that.
+  virtual uint32_t make_queue() { return 0; }
+  /// At least 64-byte aligned; contents undefined; bytes > 0. For what is submitted to the queue from
+  /// now on, and what comes behind that. Throws Error with sizes when it cannot.
+  virtual Address allocate(uint64_t bytes, uint32_t queue = 0) = 0;
+  /// Ordered like a command of the queue: what was submitted to it before may use the memory, and
+  /// nobody waits for it.
+  virtual void release(Address address, uint32_t queue = 0) = 0;
   /// Throws Error where the device cannot run the image, InternalError for code that is damaged.
   virtual std::unique_ptr<Executable> load(const Image& image) = 0;
-  virtual Ticket submit(std::span<const Command> commands) = 0;
+  /// Without commands and tickets to wait for: the end of the queue.
+  virtual Ticket submit(std::span<const Command> commands, const Order& order = {}) = 0;
   virtual bool done(Ticket ticket) = 0;
   virtual void wait(Ticket ticket) = 0;
-  /// Ordered after everything submitted; both return when the host's memory may be reused or read.
-  virtual void upload(Address to, std::span<const std::byte> from) = 0;
-  virtual void download(std::span<std::byte> to, Address from) = 0;
+  /// Ordered after everything submitted to the queue; both return when the host's memory may be
+  /// reused or read.
+  virtual void upload(Address to, std::span<const std::byte> from, uint32_t queue = 0) = 0;
+  virtual void download(std::span<std::byte> to, Address from, uint32_t queue = 0) = 0;
   /// The host's view of device memory, or null where the host cannot see it. Not ordered.
   virtual std::byte* host_pointer(Address address) = 0;
   /// Null where no vendor's code can work beside this driver.

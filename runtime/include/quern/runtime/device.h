@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -10,38 +9,14 @@
 #include <string>
 #include <string_view>
 
-#include "quern/ir/abi.h"
-#include "quern/runtime/backend.h"
+#include "quern/runtime/stream.h"
 
 namespace quern::runtime {
 
 class Watchdog;
 
-/// Tells what a launch may report: the sites of its kernel. Kept by a device until the launch is
-/// known to have reported nothing.
-struct Reporter {
-  std::string kernel;
-  std::vector<ir::Site> sites;
-};
-
-/// A launch as its device knows it until it is known how the launch ended.
-struct LaunchRecord {
-  uint32_t number = 0;  ///< names the launch in what its kernel reports
-  /// Key of its random numbers: the device's seed, and the launches since it was set.
-  uint32_t seed = 0, since_seed = 0;
-  std::shared_ptr<const Reporter> reporter;
-
- private:
-  friend class Device;
-  uint64_t begun = 0, submitted = 0;          ///< when, counted by the device; 0: not yet
-  bool has_run = false;                       ///< some of its commands
-  std::chrono::steady_clock::duration ran{};  ///< where a limit is set
-  std::optional<Error> error;
-};
-
-/// One opened device: its driver, the record of the first failed check, and the ring of printed
-/// lines. Opening the same device twice gives the same object. All members may be called from any
-/// thread.
+/// One opened device: its driver, its memory and its streams. Opening the same device twice gives the
+/// same object. All members may be called from any thread.
 class Device {
  public:
   /// "cpu", "vulkan", "vulkan:1", "interpreter". Throws Error saying which devices are present.
@@ -57,8 +32,7 @@ class Device {
   /// One line for each back end: its devices, or why there are none.
   static std::string describe_all();
 
-  Device(std::string name, const Target& target, std::unique_ptr<Driver> driver,
-         bool is_joined = false, Loc loc = {});
+  Device(std::string name, std::unique_ptr<Driver> driver, bool is_joined = false, Loc loc = {});
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -68,43 +42,35 @@ class Device {
   const Target& target() const { return driver_->target(); }
   Driver& driver() { return *driver_; }
 
-  /// Waits for everything submitted, prints what kernels printed, and throws the first failed
-  /// check.
+  /// The stream that is there from the beginning: of all launches where no other is current.
+  Stream& stream() { return *first_; }
+  /// Waits for everything submitted to all streams, prints what kernels printed, and throws the
+  /// first failed check.
   void synchronize();
-  /// Called after a wait: prints lines, throws a failed check.
-  void collect();
-  void download(std::span<std::byte> to, Address from);
-  void upload(Address to, std::span<const std::byte> from);
+
   enum class Contents { zeros, any };
-  /// Memory; zeroed by a command, unless its contents may be any: the host may write those at once.
-  /// `what` names it in the error where there is not enough.
+  /// Memory, for the current stream; zeroed by a command, unless its contents may be any: the host
+  /// may write those at once. `what` names it in the error where there is not enough. `uses`, where
+  /// given, notes that this was written.
   Address allocate(uint64_t bytes, const std::string& what, Loc loc = {},
-                   Contents contents = Contents::zeros);
-  /// Gives memory back once everything submitted has run, without waiting for it. For destructors:
-  /// an error met on the way is kept for the next collect.
-  void release(std::span<const Address> memory) noexcept;
+                   Contents contents = Contents::zeros, Uses* uses = nullptr);
+  /// Gives memory back once everything submitted to the queue has run, without waiting for it. For
+  /// destructors: an error met on the way is kept for the next collect.
+  void release(std::span<const Address> memory, uint32_t queue) noexcept;
+  /// Likewise, once all uses have ended.
+  void release(std::span<const Address> memory, Uses& uses) noexcept;
+  /// Those of memory that is wrapped: shared by all that overlaps it.
+  std::shared_ptr<Uses> uses_of_wrapped(Address memory, uint64_t bytes);
   /// Waits until memory that was wrapped is used no more. Errors are kept likewise.
-  void disown(Address memory, uint64_t bytes) noexcept;
+  void disown(Address memory, uint64_t bytes, Uses& uses) noexcept;
+  /// The stream that is behind all writes: what the host reads in its order is up to date.
+  Stream& writer(Uses& uses);
   /// How a vendor's own code works beside this device. Throws Error where it cannot.
   Native& native(Loc loc = {});
 
   /// Bytes that allocate has given and release not taken back yet.
   uint64_t allocated() const;
 
-  Address error_record() const { return error_; }
-  Address print_ring() const { return ring_; }
-  /// A new launch; remembers whom to ask about what it reports.
-  std::shared_ptr<LaunchRecord> begin_launch(const std::shared_ptr<const Reporter>& reporter);
-  /// All commands of the launch were submitted: once they ran, it may be forgotten.
-  void end_launch(LaunchRecord& launch);
-  /// Throws the error that ended the launch, or kept it from running, as often as it is asked. To
-  /// be called after a wait and collect.
-  void expect_success(const LaunchRecord& launch);
-  /// Submits commands of a launch; never while reports are read, so that none is lost. Tells all of
-  /// them alike whether a launch may have failed that no wait has asked about (Launch::asks).
-  /// Nothing, and no ticket, once a wait has taken the error that ended the launch: its results
-  /// throw that.
-  std::optional<Ticket> submit(LaunchRecord& launch, std::span<Command> commands);
   /// Begins the sequence of random numbers that `seed` stands for.
   void seed(uint32_t seed);
 
@@ -121,39 +87,46 @@ class Device {
   void set_error_handler(ErrorHandler handler) { handler_ = std::move(handler); }
 
  private:
-  enum class Stop { none, interrupt, limit };
+  friend class Stream;
+  Address obtain(uint64_t bytes, const std::string& what, Loc loc, uint32_t queue);
+  Stream& add_stream(uint32_t queue);
+  template <class F>
+  void each_stream(F&& f) {
+    for (Stream* stream = newest_; stream; stream = stream->older_) f(*stream);
+  }
   void expect_stoppable(Loc loc) const;
-  void ask_to_stop(Stop reason);
-  void forget_limit();
-  bool some_launch_runs() const;
-  std::string describe(Stop reason) const;
   void limit_by_environment(Loc loc);
-  uint32_t take_state(const ir::abi::ErrorRecord& record);
-  const LaunchRecord* known(uint32_t launch) const;
-  bool expects_reports() const;
   void attempt(const std::function<void()>& f) noexcept;
-  void print_lines();
-  std::optional<Error> take_error();
-  void keep(const Error& error);
 
   std::string name_;
   bool is_joined_ = false;
   std::unique_ptr<Driver> driver_;
-  Address error_ = 0, ring_ = 0;
-  uint32_t* state_ = nullptr;  ///< of the error record, where the host may write it at any time
-  std::atomic<Stop> stop_{Stop::none};  ///< why the host asked the launch to end
-  std::unique_ptr<Watchdog> watchdog_;
-  double limit_ = 0;  ///< the last one set, in seconds
   mutable std::mutex memory_mutex_;
   std::map<Address, uint64_t> memory_;  ///< bytes of each allocation
-  std::mutex mutex_;
-  std::deque<std::shared_ptr<LaunchRecord>> launched_;
-  uint32_t next_launch_ = 0;
-  uint64_t now_ = 0;  ///< beginnings and ends of launches so far
-  std::atomic<bool> unread_{false};
-  std::optional<Error> kept_;  ///< met where nothing could be thrown
-  uint32_t seed_ = 0, since_seed_ = 0;
   ErrorHandler handler_;
+
+  /// All streams, as a list that only grows, so that a signal handler may walk it.
+  std::atomic<Stream*> newest_ = nullptr;
+  Stream* first_ = nullptr;
+  std::mutex making_;         ///< guards free_; before a stream's lock
+  std::deque<Stream*> free_;  ///< those that nobody has, as they were given up
+
+  /// Are there others than the first? Until then nothing is noted in Uses. Set under the lock of the
+  /// first, once: what was submitted before is up to `alone_`, and other streams begin behind it.
+  std::atomic<bool> several_ = false;
+  Ticket alone_;
+  /// Guards all Uses and what follows, after a stream's lock. While there is one stream that one's
+  /// lock does.
+  std::mutex order_;
+  uint32_t seed_ = 0, since_seed_ = 0;
+  std::unique_ptr<Watchdog> watchdog_;
+  double limit_ = 0;                   ///< the last one set, in seconds
+  std::optional<uint32_t> releasing_;  ///< the queue of releases that several streams come before
+  struct Wrapped {
+    Address from = 0, to = 0;
+    std::weak_ptr<Uses> uses;
+  };
+  std::vector<Wrapped> wrapped_;
 };
 
 /// `format` with each {} replaced by the next value ("{{" is a brace).

@@ -15,12 +15,12 @@ struct Argument {
 struct Loaded;
 struct LaunchMemory;
 
-/// The results of a launch; reading waits for it. May be read from several threads.
+/// The results of a launch; reading waits for its stream. May be read from several threads.
 class Outcome {
  public:
-  Outcome(std::shared_ptr<Device> device, std::shared_ptr<const LaunchRecord> launch,
-          std::shared_ptr<LaunchMemory> block, size_t count,
-          std::vector<std::shared_ptr<Storage>> kept);
+  Outcome(std::shared_ptr<Device> device, Stream& stream,
+          std::shared_ptr<const LaunchRecord> launch, std::shared_ptr<LaunchMemory> block,
+          size_t count, std::vector<std::shared_ptr<Storage>> kept);
   ~Outcome();
   /// Bits of result `k`. Where a check ended the launch, or one before it so that it did nothing,
   /// every call throws what the check found.
@@ -31,6 +31,7 @@ class Outcome {
 
  private:
   std::shared_ptr<Device> device_;
+  Stream& stream_;
   std::shared_ptr<const LaunchRecord> launch_;
   std::mutex mutex_;
   std::shared_ptr<LaunchMemory> block_;

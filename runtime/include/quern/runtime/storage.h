@@ -15,8 +15,9 @@ struct Element {
 
 /// A field's elements on a device, or a view of some of them: shape, layout and where they lie.
 /// Views name the memory of the field they were made from: they see what is written through it, its
-/// swap and its release. Extents may be 0; sizes are counted in 64 bits. Host access waits for
-/// everything submitted to the device. Errors carry the Loc given.
+/// swap and its release. Extents may be 0; sizes are counted in 64 bits. What the host reads is
+/// behind all that was submitted to the stream that wrote the memory last; what it writes is put into
+/// the current stream, behind all uses of the memory. Errors carry the Loc given.
 class Storage {
  public:
   /// Zeroed memory. `element` says what host copies look like and how `Layout::aos` lays elements
@@ -101,6 +102,8 @@ class Storage {
   Address base(uint32_t component) const;
   int64_t stride(uint32_t component, uint32_t axis) const;
   int64_t origin(uint32_t axis) const;
+  /// Who uses the memory that the field has now.
+  Uses& uses() const;
   /// May an element of one be an element of the other?
   bool overlaps(const Storage& other) const;
 
@@ -178,8 +181,8 @@ class Storage {
 
   std::vector<Piece> pieces() const;
   Run run_at(int64_t first, int64_t count) const;
-  void copy(Direction, std::span<const Piece>, std::byte* host, int64_t host_step, int64_t first,
-            int64_t count) const;
+  void copy(Direction, Stream&, std::span<const Piece>, std::byte* host, int64_t host_step,
+            int64_t first, int64_t count) const;
   void copy_runs(Direction, std::span<const Piece>, std::byte* device, int64_t origin,
                  std::byte* host, int64_t host_step, int64_t first, int64_t count) const;
   void fill_allocation(uint32_t allocation, std::span<const std::byte> unit);

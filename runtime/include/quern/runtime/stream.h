@@ -1,0 +1,186 @@
+#pragma once
+// Streams of a device: launches, copies and fills in order, and what became of the launches.
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quern/ir/abi.h"
+#include "quern/runtime/backend.h"
+
+namespace quern::runtime {
+
+class Device;
+class Uses;
+
+/// Tells what a launch may report: the sites of its kernel. Kept by a stream until the launch is
+/// known to have reported nothing.
+struct Reporter {
+  Reporter(std::string kernel, std::vector<ir::Site> sites);
+  std::string kernel;
+  std::vector<ir::Site> sites;
+  bool prints;  ///< one of them is a line's
+};
+
+/// Memory that commands read, or write (and may read).
+struct Touch {
+  Uses* uses = nullptr;
+  bool writes = false;
+};
+/// The memory that a launch touches; asked only where there are several streams.
+class Touches {
+ public:
+  virtual void append_to(std::vector<Touch>& touched) const = 0;
+
+ protected:
+  ~Touches() = default;
+};
+
+/// A launch as its stream knows it until it is known how the launch ended.
+struct LaunchRecord {
+  uint32_t number = 0;  ///< names the launch in what its kernel reports
+  /// Key of its random numbers: the device's seed, and the launches since it was set.
+  uint32_t seed = 0, since_seed = 0;
+  std::shared_ptr<const Reporter> reporter;
+  const Touches* touches = nullptr;  ///< until end_launch; null: no field's memory
+
+ private:
+  friend class Stream;
+  uint64_t begun = 0, submitted = 0;          ///< when, counted by the stream; 0: not yet
+  uint64_t first = 0;                         ///< ticket of its first commands; 0: none has run
+  std::chrono::steady_clock::duration ran{};  ///< where a limit is set
+  std::optional<Error> error;
+};
+
+/// A queue of commands with the record of the first failed check in it and the ring of its printed
+/// lines. It is behind what other streams do to the same memory (Uses), and nothing else. A device
+/// has one from the beginning, and as many as are made; it keeps them, and gives those that nobody
+/// has any more, and whose launches have all ended well, to those who want one.
+///
+/// All members may be called from any thread. A stream's lock is held while its commands are
+/// submitted or its reports read; then, where there are several streams, the device's, which guards
+/// who used what memory, while it is asked what commands wait for and until they have a ticket.
+class Stream {
+ public:
+  /// One that nobody else has, behind everything submitted to the device's own stream. What becomes
+  /// of its last launches after the last reference went, Device::synchronize and host reads tell.
+  static std::shared_ptr<Stream> make(const std::shared_ptr<Device>& device);
+  /// Where the calling thread launches on the device: in the stream of the last Current made, else
+  /// in the device's own.
+  static Stream& current(Device& device);
+  /// While it lives, the thread that made it launches in this stream. It ends on the same thread.
+  class Current {
+   public:
+    explicit Current(std::shared_ptr<Stream> stream);
+    ~Current();
+    Current(const Current&) = delete;
+
+   private:
+    friend class Stream;
+    std::shared_ptr<Stream> stream_;
+    Current* outer_;
+  };
+
+  Stream(const Stream&) = delete;
+  Device& device() const { return device_; }
+  /// The driver's.
+  uint32_t queue() const { return queue_; }
+
+  /// Waits for everything submitted to it, prints what kernels printed, and throws the first failed
+  /// check, of this stream and of those that it has waited for.
+  void synchronize();
+  /// Called after a wait: prints lines, throws a failed check.
+  void collect();
+  void download(std::span<std::byte> to, Address from);
+  void upload(Address to, std::span<const std::byte> from, std::span<const Touch> touched = {});
+  /// The same without collect.
+  void send(Address to, std::span<const std::byte> from, std::span<const Touch> touched);
+  /// Puts copies and fills behind what was submitted, and behind what other streams do with what
+  /// they touch.
+  Ticket submit(std::span<const Command> commands, std::span<const Touch> touched = {});
+
+  Address error_record() const { return error_; }
+  /// Made when it is first asked for.
+  Address print_ring();
+  /// A new launch; remembers whom to ask about what it reports.
+  std::shared_ptr<LaunchRecord> begin_launch(const std::shared_ptr<const Reporter>& reporter);
+  /// All commands of the launch were submitted: once they ran, it may be forgotten.
+  void end_launch(LaunchRecord& launch);
+  /// Throws the error that ended the launch, or kept it from running, as often as it is asked. To
+  /// be called after a wait and collect.
+  void expect_success(const LaunchRecord& launch);
+  /// Submits commands of a launch; never while reports are read, so that none is lost. Tells all of
+  /// them alike whether a launch may have failed that no wait has asked about (Launch::asks).
+  /// Nothing, and no ticket, once a wait has taken the error that ended the launch: its results
+  /// throw that.
+  std::optional<Ticket> submit(LaunchRecord& launch, std::span<Command> commands);
+
+ private:
+  friend class Device;
+  enum class Stop { none, interrupt, limit };
+
+  /// Launches of another stream that this one is behind, directly or through others.
+  struct Before {
+    Stream* stream = nullptr;
+    uint64_t up_to = 0;  ///< the number of a ticket
+  };
+
+  Stream(Device& device, uint32_t queue);
+  void begin();
+  void give_back_memory() noexcept;
+  void wait();
+  bool is_at_rest();
+  void keep(const Error& error);
+
+  // ---- what commands wait for (uses.cpp)
+  Ticket put(std::span<const Command> commands, std::span<const Touch> touched,
+             LaunchRecord* launch = nullptr);
+  std::vector<Ticket> waits_for(std::span<const Touch> touched);
+  void note_waits(std::span<const Ticket> after);
+  void add_before(const Before& before);
+  void collect_those_before();
+
+  // ---- what launches report (stream_reports.cpp)
+  void collect_own();
+  const LaunchRecord* known(uint32_t launch) const;
+  bool expects_reports() const;
+  bool some_launch_runs() const;
+  ir::abi::ErrorRecord record_seen_by(uint32_t queue);
+  bool has_failed(uint64_t up_to, uint32_t queue);
+  void print_lines();
+  std::optional<Error> take_error();
+  uint32_t take_state(const ir::abi::ErrorRecord& record);
+
+  // ---- how the host ends launches (stream_stops.cpp)
+  Ticket run(std::span<const Command> commands, const Order& order, LaunchRecord* launch);
+  void ask_to_stop(Stop reason);
+  void forget_limit();
+  void forget_interrupt();
+  std::string describe(Stop reason) const;
+
+  Device& device_;
+  Driver& driver_;
+  const uint32_t queue_;
+  Stream* older_ = nullptr;  ///< of the device's; set before others see this one
+  Address error_ = 0;
+  uint32_t* state_ = nullptr;  ///< of the error record, where the host may write it at any time
+  std::atomic<Stop> stop_{Stop::none};  ///< why the host asked the launch to end
+  std::atomic<bool> unread_{false};     ///< may have something to report
+
+  std::mutex mutex_;  ///< guards what follows
+  Address ring_ = 0;
+  std::deque<std::shared_ptr<LaunchRecord>> launched_;
+  uint32_t next_launch_ = 0;
+  uint64_t now_ = 0;           ///< beginnings and ends of launches so far
+  std::optional<Error> kept_;  ///< met where nothing could be thrown
+
+  // Guarded by the device's lock:
+  std::vector<uint64_t> waited_;  ///< for each queue, up to which ticket of it
+  std::vector<Before> before_;    ///< that may have something to report
+};
+
+}  // namespace quern::runtime

@@ -1,0 +1,194 @@
+#include "quern/runtime/stream.h"
+
+#include <algorithm>
+
+#include "quern/runtime/device.h"
+
+namespace quern::runtime {
+
+namespace {
+/// Launches remembered before the host looks for reports on its own.
+constexpr size_t max_launched = 4096;
+
+thread_local Stream::Current* innermost = nullptr;
+}  // namespace
+
+Reporter::Reporter(std::string of, std::vector<ir::Site> all)
+    : kernel(std::move(of)),
+      sites(std::move(all)),
+      prints(std::ranges::any_of(sites,
+                                 [](const ir::Site& s) { return s.kind == ir::Site::print; })) {}
+
+// ---- making and choosing streams
+
+Stream::Stream(Device& device, uint32_t queue)
+    : device_(device), driver_(device.driver()), queue_(queue) {
+  using ir::abi::ErrorRecord;
+  error_ = device.obtain(sizeof(ErrorRecord), "the error record of a stream", {}, queue);
+  const Command zero = Fill{error_, sizeof(ErrorRecord), 0};
+  driver_.submit({&zero, 1}, {queue, {}});
+  if (device.target().traits.stoppable)
+    state_ = &reinterpret_cast<ErrorRecord*>(driver_.host_pointer(error_))->state;
+}
+
+/// Of a device that is closing.
+void Stream::give_back_memory() noexcept {
+  for (Address a : {error_, ring_})
+    if (a) try {
+        driver_.release(a, queue_);
+      } catch (const std::exception&) {  // it goes with the driver
+      }
+}
+
+std::shared_ptr<Stream> Stream::make(const std::shared_ptr<Device>& device) {
+  std::lock_guard making(device->making_);
+  std::deque<Stream*>& free = device->free_;
+  Stream* stream = nullptr;
+  // The first of them has had the most time to come to rest.
+  if (!free.empty() && free.back()->is_at_rest()) {
+    stream = free.back();
+    free.pop_back();
+  } else if (!free.empty() && free.front()->is_at_rest()) {
+    stream = free.front();
+    free.pop_front();
+  } else {
+    stream = &device->add_stream(device->driver().make_queue());
+    stream->begin();
+  }
+  return {stream, [device](Stream* s) {
+            std::lock_guard lock(device->making_);
+            device->free_.push_back(s);
+          }};
+}
+
+/// What was submitted before there were several streams is noted nowhere: all others are behind it.
+void Stream::begin() {
+  Stream& first = device_.stream();
+  {
+    std::lock_guard lock(first.mutex_);
+    if (!device_.several_) {
+      device_.alone_ = driver_.submit({}, {first.queue_, {}});
+      device_.several_ = true;
+    }
+  }
+  std::lock_guard lock(device_.order_);
+  add_before({&first, device_.alone_.number});
+  if (queue_ == first.queue_) return;
+  driver_.submit({}, {queue_, {&device_.alone_, 1}});
+  note_waits({&device_.alone_, 1});
+}
+
+/// Has everything run, and is there nothing to report but lines, which are printed?
+bool Stream::is_at_rest() {
+  if (!driver_.done(driver_.submit({}, {queue_, {}}))) return false;
+  std::lock_guard lock(mutex_);
+  if (!unread_) return true;
+  if (kept_ || record_seen_by(queue_).state != 0) return false;
+  print_lines();
+  launched_.clear();
+  unread_ = false;
+  return true;
+}
+
+Stream& Stream::current(Device& device) {
+  for (Current* c = innermost; c; c = c->outer_)
+    if (&c->stream_->device_ == &device) return *c->stream_;
+  return device.stream();
+}
+
+Stream::Current::Current(std::shared_ptr<Stream> stream)
+    : stream_(std::move(stream)), outer_(innermost) {
+  innermost = this;
+}
+
+/// The last made need not be the first to go.
+Stream::Current::~Current() {
+  for (Current** at = &innermost; *at; at = &(*at)->outer_)
+    if (*at == this) {
+      *at = outer_;
+      return;
+    }
+}
+
+// ---- launches
+
+std::shared_ptr<LaunchRecord> Stream::begin_launch(
+    const std::shared_ptr<const Reporter>& reporter) {
+  std::unique_lock lock(mutex_);
+  if (launched_.size() >= max_launched) {
+    lock.unlock();
+    synchronize();
+    lock.lock();
+  }
+  auto launch = std::make_shared<LaunchRecord>();
+  launch->number = next_launch_++ % ir::abi::max_launch_number;
+  {
+    std::unique_lock order(device_.order_, std::defer_lock);
+    if (device_.several_) order.lock();
+    launch->seed = device_.seed_;
+    launch->since_seed = device_.since_seed_++;
+  }
+  launch->reporter = reporter;
+  launch->begun = ++now_;
+  launched_.push_back(launch);
+  if (!reporter->sites.empty()) unread_ = true;
+  return launch;
+}
+
+void Stream::end_launch(LaunchRecord& launch) {
+  std::lock_guard lock(mutex_);
+  launch.touches = nullptr;
+  launch.submitted = ++now_;
+  // Where nothing was launched that can fail, nothing has kept this launch from running.
+  if (!unread_) std::erase_if(launched_, [&](const auto& l) { return l.get() == &launch; });
+}
+
+void Stream::expect_success(const LaunchRecord& launch) {
+  std::lock_guard lock(mutex_);
+  if (launch.error) throw Error(*launch.error);
+}
+
+std::optional<Ticket> Stream::submit(LaunchRecord& launch, std::span<Command> commands) {
+  std::lock_guard lock(mutex_);
+  if (launch.first == 0) launch.error.reset();  // a wait took what would have kept it from running
+  if (launch.error) return std::nullopt;
+  for (Command& command : commands)
+    if (auto* l = std::get_if<Launch>(&command)) l->asks = unread_;
+  const Ticket ticket = put(commands, {}, &launch);
+  if (launch.first == 0) launch.first = ticket.number;
+  return ticket;
+}
+
+// ---- copies, and waits of the host
+
+Ticket Stream::submit(std::span<const Command> commands, std::span<const Touch> touched) {
+  std::lock_guard lock(mutex_);
+  return put(commands, touched);
+}
+
+void Stream::wait() { driver_.wait(driver_.submit({}, {queue_, {}})); }
+
+void Stream::synchronize() {
+  wait();
+  collect();
+}
+
+void Stream::download(std::span<std::byte> to, Address from) {
+  driver_.download(to, from, queue_);
+  collect();
+}
+
+void Stream::upload(Address to, std::span<const std::byte> from, std::span<const Touch> touched) {
+  send(to, from, touched);
+  collect();
+}
+
+/// Other streams may submit while the bytes are copied: the copy is noted before, and again when its
+/// ticket is known.
+void Stream::send(Address to, std::span<const std::byte> from, std::span<const Touch> touched) {
+  if (device_.several_) submit({}, touched);
+  driver_.upload(to, from, queue_);
+  if (device_.several_) submit({}, touched);
+}
+
+}  // namespace quern::runtime
