@@ -61,7 +61,10 @@ std::unique_ptr<LaunchMemory> Loaded::take_free(uint32_t queue) {
     is_done = !(*first)->host || driver.done((*first)->last);
     if (!is_done && free_.size() < most_running) return nullptr;
     block = std::move(*first);
-    free_.erase(first);
+    if (first == free_.begin())
+      free_.pop_front();  // cheaper
+    else
+      free_.erase(first);
   }
   if (!is_done) driver.wait(block->last);
   return block;

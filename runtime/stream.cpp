@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "quern/runtime/device.h"
+#include "runtime/watchdog.h"
 
 namespace quern::runtime {
 
@@ -67,12 +68,12 @@ void Stream::begin() {
   {
     std::lock_guard lock(first.mutex_);
     if (!device_.several_) {
+      device_.several_ = true;  // first: who looks without the lock has submitted already
       device_.alone_ = driver_.submit({}, {first.queue_, {}});
-      device_.several_ = true;
     }
   }
   std::lock_guard lock(device_.order_);
-  add_before({&first, device_.alone_.number});
+  add_before(first, device_.alone_.number);
   if (queue_ == first.queue_) return;
   driver_.submit({}, {queue_, {&device_.alone_, 1}});
   note_waits({&device_.alone_, 1});
@@ -146,6 +147,19 @@ void Stream::end_launch(LaunchRecord& launch) {
 void Stream::expect_success(const LaunchRecord& launch) {
   std::lock_guard lock(mutex_);
   if (launch.error) throw Error(*launch.error);
+}
+
+/// The stream's lock is held.
+Ticket Stream::put(std::span<const Command> commands, std::span<const Touch> touched,
+                   LaunchRecord* launch) {
+  if (device_.several_) return put_in_order(commands, touched, launch);
+  return run(commands, {queue_, {}}, launch);
+}
+
+/// So is the device's where it has several streams.
+Ticket Stream::run(std::span<const Command> commands, const Order& order, LaunchRecord* launch) {
+  if (launch && device_.watchdog_) return run_watched(commands, order, *launch);
+  return driver_.submit(commands, order);
 }
 
 std::optional<Ticket> Stream::submit(LaunchRecord& launch, std::span<Command> commands) {

@@ -4,19 +4,19 @@
 
 namespace quern::runtime {
 
-Ticket Stream::run(std::span<const Command> commands, const Order& order, LaunchRecord* launch) {
-  Watchdog* dog = device_.watchdog_.get();
-  if (!dog || !launch) return driver_.submit(commands, order);
+Ticket Stream::run_watched(std::span<const Command> commands, const Order& order,
+                           LaunchRecord& launch) {
+  Watchdog& dog = *device_.watchdog_;
   Ticket ticket;
   const auto begin = Watchdog::Clock::now();
-  if (launch->ran < dog->limit()) {
-    Watchdog::Watch watch(*dog, begin - launch->ran, [this] { ask_to_stop(Stop::limit); });
+  if (launch.ran < dog.limit()) {
+    Watchdog::Watch watch(dog, begin - launch.ran, [this] { ask_to_stop(Stop::limit); });
     ticket = driver_.submit(commands, order);
   } else {  // its commands so far took too long, but had no loop that could be ended
     ask_to_stop(Stop::limit);
     ticket = driver_.submit(commands, order);
   }
-  launch->ran += Watchdog::Clock::now() - begin;
+  launch.ran += Watchdog::Clock::now() - begin;
   forget_limit();
   return ticket;
 }

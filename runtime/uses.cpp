@@ -40,8 +40,8 @@ std::vector<Ticket> Stream::waits_for(std::span<const Touch> touched) {
   for (const Touch& touch : touched)
     touch.uses->each_before(touch.writes, [&](const Uses::Use& use) {
       if (use.stream == this) return;
-      add_before({use.stream, use.ticket.number});
-      for (const Before& b : use.stream->before_) add_before(b);
+      add_before(*use.stream, use.ticket.number);
+      for (const auto& [stream, up_to] : use.stream->before_) add_before(*stream, up_to);
       const Ticket& t = use.ticket;
       if (t.queue == queue_ || (t.queue < waited_.size() && t.number <= waited_[t.queue])) return;
       auto known = std::ranges::find(after, t.queue, &Ticket::queue);
@@ -53,13 +53,10 @@ std::vector<Ticket> Stream::waits_for(std::span<const Touch> touched) {
   return after;
 }
 
-void Stream::add_before(const Before& before) {
-  if (before.stream == this || !before.stream->unread_) return;
-  auto known = std::ranges::find(before_, before.stream, &Before::stream);
-  if (known == before_.end())
-    before_.push_back(before);
-  else
-    known->up_to = std::max(known->up_to, before.up_to);
+void Stream::add_before(Stream& stream, uint64_t up_to) {
+  if (&stream == this || !stream.unread_) return;
+  uint64_t& known = before_[&stream];
+  known = std::max(known, up_to);
 }
 
 void Stream::note_waits(std::span<const Ticket> after) {
@@ -69,10 +66,8 @@ void Stream::note_waits(std::span<const Ticket> after) {
   }
 }
 
-/// The stream's lock is held.
-Ticket Stream::put(std::span<const Command> commands, std::span<const Touch> touched,
-                   LaunchRecord* launch) {
-  if (!device_.several_.load(std::memory_order_relaxed)) return run(commands, {queue_, {}}, launch);
+Ticket Stream::put_in_order(std::span<const Command> commands, std::span<const Touch> touched,
+                            LaunchRecord* launch) {
   std::lock_guard lock(device_.order_);
   std::vector<Touch> all(touched.begin(), touched.end());
   if (launch && launch->touches) launch->touches->append_to(all);
@@ -98,14 +93,14 @@ Ticket Stream::put(std::span<const Command> commands, std::span<const Touch> tou
 /// What those have to report that it waited for: the host waits for them, too.
 void Stream::collect_those_before() {
   while (device_.several_) {
-    Before before;
+    std::pair<Stream*, uint64_t> before;
     {
       std::lock_guard lock(device_.order_);
       if (before_.empty()) return;
-      before = before_.back();
-      before_.pop_back();
+      before = *before_.begin();
+      before_.erase(before_.begin());
     }
-    if (before.stream->has_failed(before.up_to, queue_)) before.stream->collect_own();
+    if (before.first->has_failed(before.second, queue_)) before.first->collect_own();
   }
 }
 
@@ -147,20 +142,26 @@ void Device::release(std::span<const Address> memory, Uses& uses) noexcept {
 
 std::shared_ptr<Uses> Device::uses_of_wrapped(Address memory, uint64_t bytes) {
   std::lock_guard lock(order_);
-  std::erase_if(wrapped_, [](const Wrapped& w) { return w.uses.expired(); });
-  auto uses = std::make_shared<Uses>();
-  for (const Wrapped& w : wrapped_)
-    if (const auto other = w.uses.lock(); memory < w.to && w.from < memory + bytes && other)
-      other->join(uses);
-  wrapped_.push_back({memory, memory + bytes, uses});
+  std::shared_ptr<Uses> uses;
+  for (const Wrapped& w : wrapped_) {
+    if (memory >= w.memory + w.bytes || w.memory >= memory + bytes) continue;
+    if (uses)
+      w.uses->join(uses);
+    else
+      uses = w.uses;
+  }
+  if (!uses) uses = std::make_shared<Uses>();
+  wrapped_.push_back({memory, bytes, uses});
   return uses;
 }
 
 void Device::disown(Address memory, uint64_t bytes, Uses& uses) noexcept {
   attempt([&] {
     std::vector<Ticket> after;
-    if (several_) {
+    {
       std::lock_guard lock(order_);
+      auto same = [&](const Wrapped& w) { return w.memory == memory && w.bytes == bytes; };
+      wrapped_.erase(std::ranges::find_if(wrapped_, same));
       uses.each_before(true, [&](const Uses::Use& use) { after.push_back(use.ticket); });
     }
     if (after.empty()) after.push_back(driver_->submit({}));

@@ -125,6 +125,32 @@ TEST_CASE_METHOD(OnEachLowering, "commands of a batch, and batches, run in order
   CHECK(driver.done(driver.submit({})));
 }
 
+TEST_CASE_METHOD(OnEachDriver, "queues wait for tickets of each other") {
+  const uint32_t one = driver.make_queue(), two = driver.make_queue();
+  const Address between = driver.allocate(4, one);
+  Buffer x(driver, std::vector<uint32_t>{0}), y(driver, std::vector<uint32_t>{0});
+  const Ticket made = driver.submit({});  // the buffers are there
+  Ticket last = made;
+  for (uint32_t k = 1; k <= 20; k++) {
+    const Command fill = Fill{x.address(), 4, k}, to = Copy{between, x.address(), 4},
+                  from = Copy{y.address(), between, 4};
+    const Ticket filled = driver.submit({&fill, 1}, {one, {&last, 1}});
+    const Ticket there = driver.submit({&to, 1}, {two, {&filled, 1}});
+    last = driver.submit({&from, 1}, {0, {&there, 1}});
+  }
+  driver.wait(last);
+  CHECK(driver.done(last));
+  uint32_t word = 0;
+  driver.download(std::as_writable_bytes(std::span(&word, 1)), y.address());
+  CHECK(word == 20);
+  word = 7;
+  driver.upload(between, std::as_bytes(std::span(&word, 1)), two);
+  driver.download(std::as_writable_bytes(std::span(&word, 1)), between, two);
+  CHECK(word == 7);
+  driver.release(between, two);
+  expect_usable(driver);
+}
+
 TEST_CASE_METHOD(OnEachLowering,
                  "memory and kernels may be given up while launches that use them run") {
   for (int k = 0; k < 50; k++) {

@@ -296,3 +296,24 @@ TEST_CASE_METHOD(OnEachVendor, "what was launched before there were streams come
   }
   CHECK(recorder.calls["stream_wait_event"] == before);
 }
+
+TEST_CASE_METHOD(OnEachVendor, "the stand-ins refuse events and streams that have gone") {
+  auto driver = open();
+  gpu::StreamHandle stream = nullptr, gone = nullptr;
+  gpu::EventHandle event = nullptr;
+  REQUIRE(api()->stream_create(&stream, gpu::flag::stream_non_blocking) == 0);
+  REQUIRE(api()->stream_create(&gone, gpu::flag::stream_non_blocking) == 0);
+  REQUIRE(api()->event_create(&event, gpu::flag::event_without_timing) == 0);
+  REQUIRE(api()->event_record(event, gone) == 0);
+  REQUIRE(api()->stream_destroy(gone) == 0);
+  CHECK(api()->stream_wait_event(stream, event, 0) == 0);  // what it stands for has happened
+  CHECK(api()->stream_synchronize(stream) == 0);
+  CHECK(recorder.misuse.empty());
+  CHECK(api()->event_record(event, gone) != 0);
+  CHECK(api()->stream_wait_event(gone, event, 0) != 0);
+  REQUIRE(api()->event_destroy(event) == 0);
+  CHECK(api()->stream_wait_event(stream, event, 0) != 0);
+  CHECK(recorder.misuse.size() == 3);
+  recorder.misuse.clear();
+  REQUIRE(api()->stream_destroy(stream) == 0);
+}

@@ -59,7 +59,7 @@ class Device {
   void release(std::span<const Address> memory, uint32_t queue) noexcept;
   /// Likewise, once all uses have ended.
   void release(std::span<const Address> memory, Uses& uses) noexcept;
-  /// Those of memory that is wrapped: shared by all that overlaps it.
+  /// Those of memory that is wrapped, until disown: shared by all that overlaps it.
   std::shared_ptr<Uses> uses_of_wrapped(Address memory, uint64_t bytes);
   /// Waits until memory that was wrapped is used no more. Errors are kept likewise.
   void disown(Address memory, uint64_t bytes, Uses& uses) noexcept;
@@ -123,8 +123,9 @@ class Device {
   double limit_ = 0;                   ///< the last one set, in seconds
   std::optional<uint32_t> releasing_;  ///< the queue of releases that several streams come before
   struct Wrapped {
-    Address from = 0, to = 0;
-    std::weak_ptr<Uses> uses;
+    Address memory = 0;
+    uint64_t bytes = 0;
+    std::shared_ptr<Uses> uses;
   };
   std::vector<Wrapped> wrapped_;
 };

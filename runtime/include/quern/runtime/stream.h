@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -66,8 +67,9 @@ struct LaunchRecord {
 /// who used what memory, while it is asked what commands wait for and until they have a ticket.
 class Stream {
  public:
-  /// One that nobody else has, behind everything submitted to the device's own stream. What becomes
-  /// of its last launches after the last reference went, Device::synchronize and host reads tell.
+  /// One that nobody else has. The first of a device is behind everything submitted until then. What
+  /// becomes of its last launches after the last reference went, Device::synchronize and host reads
+  /// tell.
   static std::shared_ptr<Stream> make(const std::shared_ptr<Device>& device);
   /// Where the calling thread launches on the device: in the stream of the last Current made, else
   /// in the device's own.
@@ -123,12 +125,6 @@ class Stream {
   friend class Device;
   enum class Stop { none, interrupt, limit };
 
-  /// Launches of another stream that this one is behind, directly or through others.
-  struct Before {
-    Stream* stream = nullptr;
-    uint64_t up_to = 0;  ///< the number of a ticket
-  };
-
   Stream(Device& device, uint32_t queue);
   void begin();
   void give_back_memory() noexcept;
@@ -136,12 +132,16 @@ class Stream {
   bool is_at_rest();
   void keep(const Error& error);
 
-  // ---- what commands wait for (uses.cpp)
   Ticket put(std::span<const Command> commands, std::span<const Touch> touched,
              LaunchRecord* launch = nullptr);
+  Ticket run(std::span<const Command> commands, const Order& order, LaunchRecord* launch);
+
+  // ---- what commands wait for (uses.cpp)
+  Ticket put_in_order(std::span<const Command> commands, std::span<const Touch> touched,
+                      LaunchRecord* launch);
   std::vector<Ticket> waits_for(std::span<const Touch> touched);
   void note_waits(std::span<const Ticket> after);
-  void add_before(const Before& before);
+  void add_before(Stream& stream, uint64_t up_to);
   void collect_those_before();
 
   // ---- what launches report (stream_reports.cpp)
@@ -156,7 +156,7 @@ class Stream {
   uint32_t take_state(const ir::abi::ErrorRecord& record);
 
   // ---- how the host ends launches (stream_stops.cpp)
-  Ticket run(std::span<const Command> commands, const Order& order, LaunchRecord* launch);
+  Ticket run_watched(std::span<const Command> commands, const Order& order, LaunchRecord& launch);
   void ask_to_stop(Stop reason);
   void forget_limit();
   void forget_interrupt();
@@ -180,7 +180,9 @@ class Stream {
 
   // Guarded by the device's lock:
   std::vector<uint64_t> waited_;  ///< for each queue, up to which ticket of it
-  std::vector<Before> before_;    ///< that may have something to report
+  /// Streams that it is behind, directly or through others, up to which ticket; that may have
+  /// something to report.
+  std::map<Stream*, uint64_t> before_;
 };
 
 }  // namespace quern::runtime
