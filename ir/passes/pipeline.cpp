@@ -161,19 +161,30 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("hoist", hoist);
 }
 
+namespace {
+/// A float atomic whose result depends on the order of iterations, unless it is one iteration's own.
+const Inst* first_ordered(const Kernel& kernel) {
+  const Inst* found = nullptr;
+  for (Region* root : roots(kernel))
+    walk(root, [&](const Inst* inst) {
+      if (!found && inst->is(Op::atomic) && is_float(inst->elem) &&
+          (inst->atomic() == AtomicOp::add || inst->atomic() == AtomicOp::mul))
+        found = inst;
+    });
+  return found;
+}
+}  // namespace
+
 void expect_ordered(const Kernel& kernel, const Signature& signature) {
+  if (!first_ordered(kernel)) return;
   std::unique_ptr<Kernel> copy = clone(kernel);
-  split(*copy);
   bind(*copy, signature);
   demote_atomics(*copy);
-  walk(*copy, [](Inst* inst) {
-    if (!inst->is(Op::atomic) || !is_float(inst->elem)) return;
-    if (inst->atomic() != AtomicOp::add && inst->atomic() != AtomicOp::mul) return;
+  if (const Inst* inst = first_ordered(*copy))
     throw Error(inst->loc,
                 "a float atomic " + std::string(name(inst->atomic())) +
                     " depends on the order of iterations, so a strict kernel cannot give "
                     "the same bits everywhere; reduce into a variable, or use integers");
-  });
 }
 
 }  // namespace quern::ir

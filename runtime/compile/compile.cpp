@@ -29,12 +29,14 @@ const Kernel& Recording::optimised(const Premises& premises) {
 
 Prepared prepare(Recording& source, const Signature& signature, const Target& target) {
   const Premises premises = premises_of(signature);
-  if (signature.modes.strict) expect_ordered(source.optimised(premises), signature);
   std::unique_ptr<Kernel> copy;
-  if (target.optimise) {
+  // Whether a strict kernel is refused is the same on every device: optimising decides it.
+  if (target.optimise || signature.modes.strict) {
     copy = clone(source.optimised(premises));
     split(*copy);
-  } else {
+    if (signature.modes.strict) expect_ordered(*copy, signature);
+  }
+  if (!target.optimise) {
     copy = clone(source.kernel());
     assume(*copy, premises);
     split_as_written(*copy);

@@ -314,6 +314,7 @@ TEST_CASE("f32 sums in memory are the only PTX that flushes, and strict kernels 
     }
   }
   auto kernel = ir::parse("quern 1\n" + atomic("add", "f32"));
+  ir::split(*kernel);
   ir::Signature signature;
   signature.fields = {{true, 1}, {true, 2}};
   CHECK_THROWS_WITH(ir::expect_ordered(*kernel, signature), contains("a float atomic add"));

@@ -100,7 +100,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
 
 /// Throws Error at the line of the first operation whose result depends on the order of iterations
 /// and that strict mode therefore refuses: a float atomic add or mul that is not provably one
-/// iteration's own. `kernel` is optimised, at level `structured`.
+/// iteration's own. `kernel` is optimised and split; it is not changed.
 void expect_ordered(const Kernel& kernel, const Signature& signature);
 
 }  // namespace quern::ir
