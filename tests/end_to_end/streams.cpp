@@ -280,6 +280,33 @@ TEST_CASE("who reads what was made of a failed launch's field is told, through o
   });
 }
 
+TEST_CASE("a failure behind what a stream has waited for is none of its concern") {
+  on_every_device([](qn::Device& device) {
+    Kernels k;
+    qn::Stream a(device), b(device);
+    Field x{device, {4}}, y{device, {4}}, z{device, {4}};
+    qn::Kernel fail{[&] {
+                      for (auto i : z) check(i < 1u, "later");
+                    },
+                    {.checked = true}};
+    {
+      auto in_a = a.use();
+      k.set(x, 1);
+    }
+    {
+      auto in_b = b.use();
+      k.add(y, x, 1);
+    }
+    {
+      auto in_a = a.use();
+      fail();
+    }
+    CHECK(error_of([&] { b.synchronize(); }) == "");
+    CHECK(y.at(3) == 4);
+    CHECK(has(error_of([&] { a.synchronize(); }), "later"));
+  });
+}
+
 TEST_CASE("results of launches in streams wait for them and throw what ended them") {
   on_every_device([](qn::Device& device) {
     qn::Stream a(device), b(device);
