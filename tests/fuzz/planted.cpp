@@ -237,6 +237,13 @@ void swap_fresh_differences(Kernel&, Fresh fresh) {
     if (inst->is(Op::sub)) swap_operands(inst, 0, 1);
 }
 
+void take_other_operations(Kernel&, Fresh fresh) {
+  constexpr std::pair<Op, Op> others[] = {
+      {Op::add, Op::sub}, {Op::sub, Op::mul},        {Op::mul, Op::add}, {Op::min, Op::max},
+      {Op::max, Op::min}, {Op::bit_and, Op::bit_or}, {Op::lt, Op::ge},   {Op::neg, Op::abs}};
+  for (const auto& [op, other] : others) each(fresh, op, [&](Inst* inst) { inst->op = other; });
+}
+
 void round_to_integers(Kernel& kernel, Fresh fresh) {
   each(fresh, Op::convert, [&](Inst* inst) {
     if (inst->type() != Type::f16 || inst->operand(0)->type != Type::f32) return;
@@ -304,6 +311,7 @@ const Mistake mistakes[] = {
     {"structure_exits", "goes on behind an exit", 60, forget_flags},
     {"split_tasks", "takes < for <=", 30, weaken_comparisons},
     {"bind", "walks all of a field but its last row", 30, leave_out_the_last_row},
+    {"inline_applied", "takes other operations", 2500, take_other_operations},
     {"demote_atomics", "demotes what others touch", 600, race},
     {"aggregate_atomics", "takes a thread's value for the block's", 600, reduce_nothing},
     {"aggregate_atomics", "lets the first thread alone combine", 600, reduce_where_needed},
