@@ -157,7 +157,6 @@ class Privatiser {
 
   Value* bits(Value* v) { return is_float(v->type) ? b_.bitcast(v, bits_type(v->type)) : v; }
 
-  /// A loop at the builder's point, which goes on behind it.
   Kernel& kernel_;
   Task& task_;
   Builder b_;
