@@ -353,6 +353,24 @@ frame f32, b1, i32
         std::vector<std::string>{});
 }
 
+TEST_CASE("rules of bounds") {
+  auto kernel = [](const std::string& attributes, const std::string& hi) {
+    return "quern 1\nkernel @k level=opened\nbinding frame \"frame\"\nframe i32\n"
+           "task range rank=1 " +
+           attributes +
+           " domain {\n  %lo = constant<0> : i32\n"
+           "  %n = load<0.0> : i32\n  yield %lo, %n\n} bound {\n  %lo = constant<0> : i32\n" +
+           "  %n = " + hi +
+           " : i32\n  yield %lo, %n\n} {\n  %lo = constant<0> : i32\n"
+           "  %n = load<0.0> : i32\n  parallel %lo, %n {(%i: i32)\n    yield\n  }\n  yield\n}\n";
+  };
+  CHECK(verify(*parse(kernel("walk=element", "constant<7>"))) == std::vector<std::string>{});
+  refuse(kernel("walk=element", "load<0.0>"), "a bound reads no frame cell");
+  refuse(kernel("walk=chunked", "constant<7>"), "a bound is of an element task whose threads loop");
+  refuse(kernel("walk=element once", "constant<7>"),
+         "a bound is of an element task whose threads loop");
+}
+
 TEST_CASE("rules of companions") {
   const std::string head =
       "quern 1\nkernel @k level=structured\nbinding scalar f32 \"a\"\n"
