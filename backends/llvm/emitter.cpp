@@ -224,7 +224,7 @@ void Emitter::call(const ir::Inst& inst) {
 
 // ---- slots: stack memory that becomes registers where it is not indexed
 
-llvm::Type* Emitter::slot_type(ir::Type t) { return type(t == ir::Type::b1 ? ir::Type::u8 : t); }
+llvm::Type* Emitter::slot_type(ir::Type t) { return type(ir::storage_type(t)); }
 
 void Emitter::slot(const ir::Inst& inst) {
   llvm::Type* elem = slot_type(inst.elem);

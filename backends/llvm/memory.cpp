@@ -67,7 +67,7 @@ void Memory::annotate(llvm::Instruction* access, uint64_t alias_class) {
 }
 
 llvm::Type* Memory::stored(ir::Type type) {
-  return type_of(context_, type == ir::Type::b1 ? ir::Type::u8 : type, machine_.global_space);
+  return type_of(context_, ir::storage_type(type), machine_.global_space);
 }
 
 Value* Memory::loaded(llvm::IRBuilderBase& b, Value* v, ir::Type type) {

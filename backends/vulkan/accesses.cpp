@@ -26,7 +26,7 @@ Id Emitter::pointer(Id address, Type t) {
 }
 
 Id Emitter::load(Id address, Type t, uint32_t alignment, bool is_volatile) {
-  Type in_memory = stored(t);
+  Type in_memory = ir::storage_type(t);
   uint32_t access = uint32_t(spv::MemoryAccessMask::Aligned);
   if (is_volatile) access |= uint32_t(spv::MemoryAccessMask::Volatile);
   Id v =
@@ -35,7 +35,7 @@ Id Emitter::load(Id address, Type t, uint32_t alignment, bool is_volatile) {
 }
 
 void Emitter::store(Id address, Type t, Id v) {
-  Type in_memory = stored(t);
+  Type in_memory = ir::storage_type(t);
   v = scalar_.convert(t, in_memory, v);
   w.effect(Spv::OpStore, {pointer(address, in_memory), v, uint32_t(spv::MemoryAccessMask::Aligned),
                           ir::byte_size(in_memory)});

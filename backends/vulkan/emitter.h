@@ -54,7 +54,6 @@ class Emitter {
   Id single(const ir::Inst& inst);
 
   // ---- memory
-  static Type stored(Type t) { return t == Type::b1 ? Type::u8 : t; }
   Id pointer(Id address, Type t);
   Id load(Id address, Type t, uint32_t alignment, bool is_volatile = false);
   void store(Id address, Type t, Id v);
