@@ -63,8 +63,8 @@ Id Arithmetic::row(const ir::Inst& inst, std::span<const Id> args) {
     case Op::sqrt: return math(GLSLstd450Sqrt, t, {x});
     case Op::floor: return math(GLSLstd450Floor, t, {x});
     case Op::ceil: return math(GLSLstd450Ceil, t, {x});
-    case Op::trunc: return math(GLSLstd450Trunc, t, {x});
-    case Op::round: return math(GLSLstd450RoundEven, t, {x});
+    case Op::trunc:
+    case Op::round: return whole(inst.op, t, x);
     case Op::copysign: return copysign(t, x, y);
     case Op::bit_and:
     case Op::bit_or:
@@ -113,6 +113,24 @@ Id Arithmetic::combine(ir::AtomicOp op, Type t, Id x, Id y) {
     case AtomicOp::bit_xor: return logic(Op::bit_xor, t, x, y);
     default: throw InternalError("atomic '" + std::string(ir::name(op)) + "' has no arithmetic");
   }
+}
+
+/// Mesa's software driver makes 0 of -0 in 64 bits, and 1 of 1.5, on CPUs without registers for eight
+/// of them; it finds the floor.
+Id Arithmetic::whole(Op op, Type t, Id x) {
+  if (!zero_ || t != Type::f64)
+    return math(op == Op::trunc ? GLSLstd450Trunc : GLSLstd450RoundEven, t, {x});
+  const auto floor = [&](Id v) { return math(GLSLstd450Floor, t, {v}); };
+  const auto number = [&](double v) { return constant(t, ir::bits_of(v)); };
+  const auto exactly = [&](Spv code, Id a, Id b) { return exact(w.op(code, type(t), {a, b})); };
+  const Id magnitude = absolute(t, x), below = floor(magnitude);
+  if (op == Op::trunc) return copysign(t, below, x);
+  const Id rest = exactly(Spv::OpFSub, magnitude, below);
+  const Id half = exactly(Spv::OpFMul, below, number(0.5));
+  const Id is_odd = test(Spv::OpFOrdNotEqual, floor(half), half);
+  const Id tie = test(Spv::OpLogicalAnd, test(Spv::OpFOrdEqual, rest, number(0.5)), is_odd);
+  const Id up = test(Spv::OpLogicalOr, test(Spv::OpFOrdGreaterThan, rest, number(0.5)), tie);
+  return copysign(t, select(t, up, exactly(Spv::OpFAdd, below, number(1)), below), x);
 }
 
 Id Arithmetic::less(Type t, Id x, Id y) {

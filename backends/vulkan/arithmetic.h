@@ -29,6 +29,7 @@ class Arithmetic {
 
  private:
   Id add_sub_mul(const ir::Inst& inst, ir::Type t, Id x, Id y);
+  Id whole(ir::Op op, ir::Type t, Id x);
   Id less_equal(ir::Type t, Id x, Id y);
   Id equal(ir::Type t, Id x, Id y);
   Id not_equal(ir::Type t, Id x, Id y);
