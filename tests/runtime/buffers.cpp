@@ -1,5 +1,6 @@
 // Buffers that kernels declare: how many elements they have, what they hold, and when they are made.
 #include <algorithm>
+#include <cstdlib>
 
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
@@ -16,8 +17,9 @@ namespace {
 
 constexpr Loc here{"user.cpp", 42};
 
-/// The first device of each back end that is present.
+/// That which QUERN_DEVICE names, else the first device of each back end that is present.
 std::vector<std::shared_ptr<Device>> devices() {
+  if (const char* only = std::getenv("QUERN_DEVICE"); only && *only) return {Device::open(only)};
   std::vector<std::shared_ptr<Device>> found;
   for (const Backend& b : backends()) {
     std::string why;
