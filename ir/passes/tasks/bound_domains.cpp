@@ -17,7 +17,7 @@ class Bounder {
     for (const Inst* inst : *domain) {
       bool depends = inst->is(Op::load);
       for (const Use& use : inst->operands) depends |= depends_.contains(use.value);
-      if (depends && inst->result()) depends_.insert(inst->result());
+      if (depends && !inst->results.empty()) depends_.insert(inst->result());
     }
   }
 
