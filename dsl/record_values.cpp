@@ -263,6 +263,27 @@ Id atomic(Atomic op, Id element, const Id* values, int count, Loc loc) {
   return r.add(inst->result());
 }
 
+Id activity(Activity what, FieldObject* field, const Id* index, int rank, Loc loc) {
+  Recording& r = recording(loc);
+  if (r.failed()) return {};
+  std::vector<ir::Value*> at;
+  for (int k = 0; k < rank; k++) {
+    ir::Value* v = r.value(index[k], loc);
+    if (!v) return {};
+    at.push_back(v);
+  }
+  auto binding = r.binding(field, loc);
+  if (!binding) return {};
+  const bool asks = what == Activity::is_active;
+  const ir::Op op = asks                         ? ir::Op::is_active
+                    : what == Activity::activate ? ir::Op::activate
+                                                 : ir::Op::deactivate;
+  const ir::Type result[] = {ir::Type::b1};
+  ir::Inst* inst = r.at(loc).make(op, std::span(result).first(asks ? 1 : 0), at);
+  inst->part = {*binding, 0};
+  return asks ? r.add(inst->result()) : Id{};
+}
+
 namespace {
 /// A value that the builder makes of a field's axis.
 template <class Make>

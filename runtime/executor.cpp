@@ -3,6 +3,7 @@
 #include <map>
 
 #include "quern/ir/schedule.h"
+#include "quern/runtime/tree.h"
 #include "runtime/loaded.h"
 
 namespace quern::runtime {
@@ -32,8 +33,10 @@ struct Ended {};
 
 class Run {
  public:
-  Run(Loaded& loaded, LaunchMemory& block, Stream& stream, LaunchRecord& record)
+  Run(Loaded& loaded, LaunchMemory& block, Stream& stream, LaunchRecord& record,
+      TreeArguments& trees)
       : loaded_(loaded),
+        trees_(trees),
         block_(block),
         stream_(stream),
         record_(record),
@@ -87,6 +90,41 @@ class Run {
       add(index, chunked(task, extent));
     else
       add_elements(index, task, extent);
+  }
+
+  /// Its launches are others than this one: what was submitted so far comes before them.
+  void refresh(uint32_t parameter) {
+    flush();
+    trees_.of(parameter).refresh(trees_.loc());
+    take_up_trees();
+  }
+
+  void collect(uint32_t parameter) {
+    flush();
+    trees_.of(parameter).collect(trees_.loc());
+    take_up_trees();
+  }
+  void reserve(const Step& step) {
+    const Image::Task& task = loaded_.image->tasks[step.task];
+    const Extent extent = extent_of(task);
+    uint64_t takes = UINT64_MAX;
+    const bool is_known = extent.fits && step.claims > 0 &&
+                          !__builtin_mul_overflow(extent.total, step.claims, &takes);
+    if (extent.total == 0) return;
+    flush();
+    Tree& tree = trees_.of(step.binding);
+    tree.begin_change();
+    if (is_known && tree.has_room(takes, task.loc)) return;
+    if (step.body.empty()) {
+      if (is_known) tree.make_room(takes, task.loc);
+    } else {
+      do {
+        take_up_trees();
+        for (const Step& s : step.body) launch(s.task);
+        flush();
+      } while (!tree.has_all(task.loc));
+    }
+    take_up_trees();
   }
 
   /// Behind a task with lanes.
@@ -262,6 +300,18 @@ class Run {
       set_argument(place.base(c), address + 8 * c);
   }
 
+  /// Trees may have got other parts.
+  void take_up_trees() {
+    trees_.look_up();
+    for (const TreeArguments::Part& p : trees_.parts()) {
+      if (!p.moved) continue;
+      const abi::Place& place = loaded_.image->layout.places[p.part->binding];
+      for (uint32_t c = 0; c < p.part->components.size(); c++)
+        set_argument(place.base(c), p.storage->base(c));
+      set_argument(place.extent(0), uint64_t(p.storage->shape()[0]));
+    }
+  }
+
   void evaluate(const HostExpression& expression, std::span<int64_t> out) {
     expression.evaluate(block_.args(), expression.reads_frame ? frame() : nullptr, out);
   }
@@ -275,6 +325,7 @@ class Run {
   }
 
   Loaded& loaded_;
+  TreeArguments& trees_;
   LaunchMemory& block_;
   Stream& stream_;
   LaunchRecord& record_;
@@ -290,7 +341,7 @@ class Run {
 }  // namespace
 
 std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& block, Stream& stream,
-                                              LaunchRecord& launch) {
+                                              LaunchRecord& launch, TreeArguments& trees) {
   std::byte* args = block.args();
   abi::Writer writer(kernel.image->layout, args);
   writer.head({.frame = kernel.frame(block),
@@ -299,6 +350,13 @@ std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& bloc
                .random_seed = launch.seed,
                .launch_number = launch.number,
                .random_launch = launch.since_seed});
+  for (const TreeArguments::Part& p : trees.parts()) {
+    for (uint32_t c = 0; c < p.part->components.size(); c++) {
+      const int64_t stride = p.storage->stride(c, 0);
+      writer.component(p.part->binding, c, p.storage->base(c), {&stride, 1});
+    }
+    writer.axes(p.part->binding, p.storage->shape());
+  }
   for (size_t k = 0; k < block.buffers.size(); k++) {
     const Image::Buffer& buffer = kernel.image->buffers[k];
     const LaunchMemory::Buffer& held = block.buffers[k];
@@ -310,7 +368,7 @@ std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& bloc
   std::memset(args + kernel.frame_offset, 0, kernel.block_bytes - kernel.frame_offset);
   if (!kernel.image->takes_value && !block.host)
     kernel.device->driver().upload(block.memory, block.staging, stream.queue());
-  Run run(kernel, block, stream, launch);
+  Run run(kernel, block, stream, launch, trees);
   if (kernel.image->takes_value) run.clear_frame();
   try {
     run_schedule(kernel.image->schedule, run);

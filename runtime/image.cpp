@@ -13,7 +13,7 @@ namespace {
 
 constexpr char magic[8] = {'Q', 'U', 'E', 'R', 'N', 'I', 'M', 'G'};
 /// Of the format below. What launches and code agree on has a version of its own, abi::version.
-constexpr uint32_t format_version = 3;
+constexpr uint32_t format_version = 4;
 constexpr size_t head_bytes = sizeof magic + 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
 /// Cells are numbered in 16 bits.
 constexpr uint32_t most_frame_bytes = 8 << 16;
@@ -93,7 +93,8 @@ void archive(Archive& a, Task::Walk& walk) {
 }
 template <class Archive>
 void archive(Archive& a, Step::Kind& kind) {
-  static constexpr Step::Kind list[] = {Step::launch, Step::if_, Step::repeat, Step::combining};
+  static constexpr Step::Kind list[] = {Step::launch,  Step::if_,     Step::repeat, Step::combining,
+                                        Step::refresh, Step::reserve, Step::collect};
   listed(a, kind, list);
 }
 template <class Archive>
@@ -156,6 +157,14 @@ void archive(Archive& a, Image::Parameter& p) {
 }
 
 template <class Archive>
+void archive(Archive& a, Image::TreePart& p) {
+  a(p.binding);
+  a(p.of);
+  a(p.name);
+  archive(a, p.components);
+}
+
+template <class Archive>
 void archive(Archive& a, Image::Buffer& b) {
   a(b.binding);
   a(b.task);
@@ -200,17 +209,31 @@ void archive(Archive& a, std::vector<Step>& steps, int depth = 0) {
     archive(a, s.kind);
     a(s.task);
     a(s.cell);
+    a(s.binding);
+    a(s.claims);
     archive(a, s.body, depth + 1);
     archive(a, s.condition, depth + 1);
   });
 }
 
 template <class Archive>
-void archive(Archive& a, Placement& p) {
-  each(a, p.levels, [&](Placement::Level& l) {
+void archive(Archive& a, std::vector<Placement::Level>& levels) {
+  each(a, levels, [&](Placement::Level& l) {
     for (uint32_t& n : l.extent) a(n);
     for (uint32_t& n : l.stride) a(n);
   });
+}
+
+template <class Archive>
+void archive(Archive& a, Placement& p) {
+  archive(a, p.levels);
+  each(a, p.pools, [&](Placement::Pool& pool) {
+    archive(a, pool.levels);
+    a(pool.children);
+    a(pool.unit);
+    a(pool.direct);
+  });
+  a(p.cut);
   a(p.step);
   a(p.group);
   a(p.group_bytes);
@@ -228,6 +251,7 @@ void archive(Archive& a, Signature& s) {
     archive(a, f.layout);
     a(f.alignment);
     each(a, f.encodings, [&](Type& t) { archive(a, t); });
+    a(f.tree);
   });
   a(s.modes.checked);
   a(s.modes.strict);
@@ -256,6 +280,7 @@ void archive(Archive& a, Image& i) {
   a(i.takes_value);
   a(i.frame_bytes);
   each(a, i.results, [&](Type& t) { archive(a, t); });
+  each(a, i.tree_parts, [&](Image::TreePart& p) { archive(a, p); });
   each(a, i.buffers, [&](Image::Buffer& b) { archive(a, b); });
   each(a, i.tasks, [&](Image::Task& t) { archive(a, t); });
   archive(a, i.schedule);
@@ -303,6 +328,10 @@ bool is_consistent(const Image::Task& t, const Image& image) {
 bool is_consistent(const Step& s, const Image& image) {
   auto is_launch = [](const Step& one) { return one.kind == Step::launch; };
   if (is_launch(s)) return s.task < image.tasks.size();
+  if (sees_to_tree(s))
+    return s.binding < image.parameters.size() && image.parameters[s.binding].is_field &&
+           (s.kind != Step::reserve ||
+            (s.task < image.tasks.size() && std::ranges::all_of(s.body, is_launch)));
   if (reads_cell(s)) return s.cell * 8ull + 8 <= image.frame_bytes;
   return s.body.size() == 2 && std::ranges::all_of(s.body, is_launch);
 }
@@ -329,11 +358,19 @@ bool is_consistent(const Image::Buffer& b, const Image& image) {
          is_consistent(b.count, image);
 }
 
+bool is_consistent(const Image::TreePart& p, const Image& image) {
+  return p.binding < image.layout.places.size() && p.binding >= image.parameters.size() &&
+         holds_elements(image.layout.places[p.binding], 1, p.components.size(),
+                        image.layout.bytes) &&
+         p.of < image.parameters.size() && image.parameters[p.of].is_field;
+}
+
 bool is_consistent(const Image& i) {
   // A place of the frame, which has no entries, may stand behind those of the parameters.
   uint64_t entries = 0;
   for (const Image::Parameter& p : i.parameters)
     entries += p.is_field ? p.components.size() * (1 + p.rank) + 3 * p.rank : 1;
+  for (const Image::TreePart& p : i.tree_parts) entries += 2 * p.components.size() + 3;
   for (const Image::Buffer& b : i.buffers) entries += 2 * b.components.size() + 3;
   if (i.layout.bytes != abi::head_bytes + 8 * entries ||
       i.layout.places.size() < i.parameters.size() || i.frame_bytes > most_frame_bytes ||
@@ -353,7 +390,7 @@ bool is_consistent(const Image& i) {
   const auto all_good = [&](const auto& list) {
     return std::ranges::all_of(list, [&](const auto& one) { return is_consistent(one, i); });
   };
-  bool good = all_good(i.buffers) && all_good(i.tasks);
+  bool good = all_good(i.tree_parts) && all_good(i.buffers) && all_good(i.tasks);
   for_each_step(i.schedule, [&](const Step& s) { good &= is_consistent(s, i); });
   return good;
 }

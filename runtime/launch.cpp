@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "quern/runtime/tree.h"
 #include "runtime/loaded.h"
 
 namespace quern::runtime {
@@ -12,6 +14,14 @@ using namespace ir;
 std::string describe(const Image::Parameter& parameter, size_t index) {
   return parameter.name.empty() ? "argument " + std::to_string(index + 1) : parameter.name;
 }
+
+namespace {
+uint32_t first_on_tree(std::span<const Argument> arguments, const Tree& tree) {
+  const auto found = std::ranges::find_if(
+      arguments, [&](const Argument& a) { return a.storage && a.storage->tree() == &tree; });
+  return uint32_t(found - arguments.begin());
+}
+}  // namespace
 
 Signature signature_of(std::span<const Argument> arguments, Modes modes) {
   Signature s;
@@ -29,6 +39,7 @@ Signature signature_of(std::span<const Argument> arguments, Modes modes) {
     }
     s.fields[k].alias_class = k;
     if (!storage) continue;
+    s.fields[k].tree = storage->tree() ? first_on_tree(arguments, *storage->tree()) : 0;
     for (uint32_t other = 0; other < k; other++) {
       if (!arguments[other].storage || !storage->overlaps(*arguments[other].storage)) continue;
       uint32_t a = root(other), b = root(k);
@@ -60,6 +71,32 @@ AllArguments::AllArguments(const std::string& kernel, std::span<const Image::Par
                           describe(parameters[p.of], p.of) + " as something else than it is");
   }
   all_ = own_;
+}
+
+TreeArguments::TreeArguments(const Image& image, std::span<const Argument> arguments, Loc loc)
+    : arguments_(arguments), loc_(loc) {
+  for (const Image::TreePart& part : image.tree_parts) {
+    const Tree* tree = arguments[part.of].storage->tree();
+    bool writes = false;
+    for (size_t k = 0; k < arguments.size(); k++)
+      writes |= image.parameters[k].writes && arguments[k].storage &&
+                arguments[k].storage->tree() == tree;
+    parts_.push_back({.part = &part, .writes = writes});
+  }
+  look_up();
+}
+
+void TreeArguments::look_up() {
+  for (Part& p : parts_) {
+    p.storage = arguments_[p.part->of].storage->tree_part(p.part->name, loc_);
+    if (p.writes) p.storage->begin_write(loc_);
+    const Address before = std::exchange(p.base, p.storage->base(0));
+    p.moved = before != p.base;
+  }
+}
+
+void TreeArguments::append_to(std::vector<Touch>& touched) const {
+  for (const Part& p : parts_) touched.push_back({&p.storage->uses(), p.writes});
 }
 
 void check_arguments(const std::string& kernel, std::span<const Image::Parameter> parameters,
@@ -180,19 +217,21 @@ namespace {
 /// The memory of the arguments, as the kernel uses it.
 class Touched final : public Touches {
  public:
-  Touched(const Image& image, std::span<const Argument> arguments)
-      : image_(image), arguments_(arguments) {}
+  Touched(const Image& image, std::span<const Argument> arguments, const TreeArguments& trees)
+      : image_(image), arguments_(arguments), trees_(trees) {}
   void append_to(std::vector<Touch>& touched) const override {
     for (size_t k = 0; k < arguments_.size(); k++) {
       const Image::Parameter& p = image_.parameters[k];
       if (arguments_[k].storage && (p.reads || p.writes))
         touched.push_back({&arguments_[k].storage->uses(), p.writes});
     }
+    trees_.append_to(touched);
   }
 
  private:
   const Image& image_;
   std::span<const Argument> arguments_;
+  const TreeArguments& trees_;
 };
 
 /// What a launch in the stream has made, others read behind it.
@@ -215,14 +254,16 @@ std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
     if (a.storage && a.storage->is_snapshot()) held.push_back(a.storage->hold());
   std::shared_ptr<LaunchMemory> block = Loaded::take_memory(kernel, stream.queue());
   fill_arguments(*kernel, arguments, block->args());
-  const Touched touched(*kernel->image, arguments);
+  TreeArguments trees(*kernel->image, arguments, loc);
+  const Touched touched(*kernel->image, arguments, trees);
   struct Launched {
     Stream& stream;
     std::shared_ptr<LaunchRecord> record;
     ~Launched() { stream.end_launch(*record); }
   } launched{stream, stream.begin_launch(kernel->reporter)};
   launched.record->touches = &touched;
-  std::vector<std::shared_ptr<Storage>> kept = execute(*kernel, *block, stream, *launched.record);
+  std::vector<std::shared_ptr<Storage>> kept =
+      execute(*kernel, *block, stream, *launched.record, trees);
   if (!kept.empty()) tell_writer(stream, kept);
   const size_t results = kernel->image->results.size();
   if (results == 0 && kept.empty()) return nullptr;

@@ -77,6 +77,32 @@ class AllArguments {
   std::vector<Argument> own_;
   std::span<const Argument> all_;
 };
+/// The parts of trees that a launch uses besides its arguments.
+class TreeArguments {
+ public:
+  TreeArguments(const Image& image, std::span<const Argument> arguments, Loc loc);
+  /// Looks all of them up again: a tree that has changed may have others.
+  void look_up();
+  void append_to(std::vector<Touch>& touched) const;
+  /// That the field passed for the parameter is on.
+  Tree& of(uint32_t parameter) const { return *arguments_[parameter].storage->tree(); }
+  Loc loc() const { return loc_; }
+
+  struct Part {
+    const Image::TreePart* part = nullptr;
+    std::shared_ptr<Storage> storage = nullptr;
+    bool writes = false;
+    bool moved = false;  ///< when it was looked up last
+    Address base = 0;
+  };
+  std::span<const Part> parts() const { return parts_; }
+
+ private:
+  std::span<const Argument> arguments_;
+  Loc loc_;
+  std::vector<Part> parts_;
+};
+
 /// Throws Error with `loc` for arguments that the kernel's code, however specialised, cannot take.
 void check_arguments(const std::string& kernel, std::span<const Image::Parameter> parameters,
                      std::span<const Argument> arguments, Loc loc);
@@ -102,6 +128,6 @@ std::shared_ptr<Outcome> observed(const LaunchEvent& event, F&& run) {
 /// when everything is submitted: the buffers that the kernel keeps, in their order, null where one was
 /// not made.
 std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& block, Stream& stream,
-                                              LaunchRecord& launch);
+                                              LaunchRecord& launch, TreeArguments& trees);
 
 }  // namespace quern::runtime

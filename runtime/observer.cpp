@@ -24,6 +24,7 @@ Observers& observers() {
 
 /// Calls that this thread is in: those of algorithms, and those of observers.
 thread_local int depth = 0;
+thread_local int upkeep_depth = 0;
 thread_local bool is_telling = false;
 }  // namespace
 
@@ -46,9 +47,16 @@ LaunchCall::LaunchCall(Kind kind)
     : kind_(kind),
       is_outermost_(depth++ == 0),
       is_observed_(observers().any.load(std::memory_order_relaxed) && !is_telling &&
-                   (is_outermost_ || kind == kernel)) {}
+                   kind != upkeep && upkeep_depth == 0 && (is_outermost_ || kind == kernel)) {
+  upkeep_depth += kind == upkeep;
+}
 
-LaunchCall::~LaunchCall() { depth--; }
+LaunchCall::~LaunchCall() {
+  depth--;
+  upkeep_depth -= kind_ == upkeep;
+}
+
+bool LaunchCall::in_upkeep() { return upkeep_depth > 0; }
 
 template <class F>
 void LaunchCall::tell(F&& f) const {

@@ -82,6 +82,7 @@ std::shared_ptr<Storage> Storage::wrap(std::shared_ptr<Device> device,
 
 Storage::Array Storage::array(Loc loc) const {
   expect_alive(loc);
+  expect_no_tree("other code sees no array in it", loc);
   bool blocks = false, together = true;
   for (uint32_t k = 0; k < axes_.size(); k++) blocks |= !is_linear(k);
   for (uint32_t c = 0; c < components_.size(); c++) {
@@ -122,6 +123,7 @@ void Storage::swap(Storage& other, Loc loc) {
                          shape_text(other.shape_));
   if (!std::ranges::equal(stored_, other.stored_, {}, &ir::Storage::storage, &ir::Storage::storage))
     throw Error(loc, "swap of fields of different element types");
+  if (tree_ != other.tree_) throw Error(loc, "swap of fields on different trees");
   if (!lies_like(other)) throw Error(loc, "swap of fields of different layouts");
   memory_->swap_companions(*other.memory_, loc);
   memory_->swap(*other.memory_);
@@ -177,7 +179,7 @@ int64_t Storage::stride(uint32_t component, uint32_t axis) const {
 }
 
 int64_t Storage::origin(uint32_t axis) const {
-  return is_linear(axis) ? 0 : axes_[axis].origin - axes_[axis].first;
+  return is_linear(axis) && !tree_ ? 0 : axes_[axis].origin - axes_[axis].first;
 }
 
 /// Bytes of its allocation that a component's elements lie in.
@@ -199,6 +201,7 @@ Storage::Range Storage::range(uint32_t component) const {
 bool Storage::overlaps(const Storage& other) const {
   const Memory &a = *memory_, &b = *other.memory_;
   if (&a != &b && !a.foreign && !b.foreign) return false;
+  if (tree_ || other.tree_) return true;
   if (size_ == 0 || other.size_ == 0) return false;
   for (uint32_t c = 0; c < places_.size(); c++) {
     Range mine = range(c);

@@ -44,6 +44,7 @@ void Storage::Memory::release_companions(Loc loc) {
 std::shared_ptr<Storage> Storage::companion(const std::string& name, Loc loc) const {
   expect_alive(loc);
   if (is_snapshot()) throw Error(loc, "a snapshot is read only: it has no " + name + " of its own");
+  expect_no_tree("it has no " + name, loc);
   const std::shared_ptr<Storage> whole = memory_->companion(name, loc);
   if (!is_view_) return whole;
 

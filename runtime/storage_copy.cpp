@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "quern/runtime/storage.h"
+#include "quern/runtime/tree.h"
 #include "runtime/storage_memory.h"
 
 namespace quern::runtime {
@@ -141,6 +141,7 @@ void Storage::copy(Direction direction, Stream& stream, std::span<const Piece> p
 }
 
 void Storage::write(const void* elements, int64_t first, int64_t count, Loc loc) {
+  if (tree_) return tree_->write(view(loc), elements, first, count, loc);
   begin_write(loc);
   auto* host = static_cast<std::byte*>(const_cast<void*>(elements));  // only read
   Stream& stream = Stream::current(*device_);
@@ -152,6 +153,7 @@ void Storage::write(const void* elements, int64_t first, int64_t count, Loc loc)
 
 void Storage::read(void* elements, int64_t first, int64_t count) const {
   expect_alive({});
+  if (tree_) return tree_->read(view({}), elements, first, count);
   const auto held = hold();
   Stream& stream = device_->writer(uses());
   const std::vector<Piece> all = pieces();
@@ -162,6 +164,8 @@ void Storage::read(void* elements, int64_t first, int64_t count) const {
 }
 
 void Storage::fill(const void* element, Loc loc) {
+  expect_no_tree("a fill would make every element active; write the active ones in a loop over it",
+                 loc);
   begin_write(loc);
   auto* host = static_cast<std::byte*>(const_cast<void*>(element));  // only read
   if (is_view_ || memory_->foreign) {

@@ -214,6 +214,7 @@ void Storage::settle() {
   bool empty = false;
   for (int64_t n : shape_) empty |= n == 0;
   for (int64_t n : shape_) size_ = empty ? 0 : size_ * n;
+  if (tree_) return settle_on_tree();
 
   ir::Placement& placement = facts_.layout;
   std::erase_if(placement.levels, [&](const ir::Placement::Level& l) {

@@ -112,6 +112,7 @@ void Storage::begin_write(Loc loc) {
 }
 
 std::shared_ptr<Storage> Storage::snapshot(Loc loc) const {
+  expect_no_tree("a snapshot would not keep which elements are active", loc);
   std::shared_ptr<Storage> taken = view(loc);
   taken->is_view_ = is_view_;
   if (!is_snapshot()) taken->memory_ = memory_->snapshot(loc);

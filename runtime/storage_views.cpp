@@ -37,13 +37,15 @@ std::shared_ptr<Storage> Storage::slice(uint32_t axis, int64_t lo, int64_t hi, i
   if (step < 1)
     throw Error(loc, "a slice with step " + std::to_string(step) +
                          "; steps are 1 or more, flipped(axis) runs backwards");
+  if (step > 1) expect_no_tree("a slice of it takes every index", loc);
   if (step > 1 && !is_linear(axis))
     throw Error(loc, "a slice with step " + std::to_string(step) + " of axis " +
                          std::to_string(axis) + ", which lies in blocks of " +
                          std::to_string(block(axis)) + ": there only step 1 is possible");
   std::shared_ptr<Storage> v = view(loc);
   Axis& a = v->axes_[axis];
-  if (is_linear(axis))
+  v->facts_.layout.cut = tree_ != nullptr;
+  if (is_linear(axis) && !tree_)
     v->move_start((lo - first) * a.stride);
   else
     a.origin += lo - first;
@@ -56,6 +58,7 @@ std::shared_ptr<Storage> Storage::slice(uint32_t axis, int64_t lo, int64_t hi, i
 
 std::shared_ptr<Storage> Storage::select(uint32_t axis, int64_t index, Loc loc) const {
   expect_axis(axis, loc);
+  expect_no_tree("it has all of the tree's axes", loc);
   const Axis& a = axes_[axis];
   if (index < a.first || index >= a.first + a.extent)
     throw Error(loc, "index " + std::to_string(index) + " of axis " + std::to_string(axis) +
@@ -83,6 +86,7 @@ void Storage::take_axes(std::span<const uint32_t> axes) {
 }
 
 std::shared_ptr<Storage> Storage::transposed(std::span<const int64_t> order, Loc loc) const {
+  expect_no_tree("its axes are the tree's", loc);
   uint32_t seen = 0;
   for (int64_t axis : order)
     if (axis >= 0 && axis < int64_t(axes_.size())) seen |= 1u << axis;
@@ -97,6 +101,7 @@ std::shared_ptr<Storage> Storage::transposed(std::span<const int64_t> order, Loc
 
 std::shared_ptr<Storage> Storage::flipped(uint32_t axis, Loc loc) const {
   expect_axis(axis, loc);
+  expect_no_tree("its axes are the tree's", loc);
   if (!is_linear(axis))
     throw Error(loc, "axis " + std::to_string(axis) + " lies in blocks of " +
                          std::to_string(block(axis)) + " and cannot be flipped");
@@ -123,6 +128,7 @@ std::shared_ptr<Storage> Storage::part(uint32_t from, Element element, Loc loc) 
   v->places_.assign(places_.begin() + from, places_.begin() + int64_t(from + count));
   v->element_ = std::move(element);
   v->first_component_ += from;
+  if (tree_) v->elements_ = elements_->part(from, v->element_, loc);
   v->settle();
   return v;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "quern/runtime/device.h"
+#include "quern/runtime/observer.h"
 #include "runtime/watchdog.h"
 
 namespace quern::runtime {
@@ -127,7 +128,8 @@ std::shared_ptr<LaunchRecord> Stream::begin_launch(
     std::unique_lock order(device_.order_, std::defer_lock);
     if (device_.several_) order.lock();
     launch->seed = device_.seed_;
-    launch->since_seed = device_.since_seed_++;
+    launch->since_seed = device_.since_seed_;
+    if (!LaunchCall::in_upkeep()) device_.since_seed_++;
   }
   launch->reporter = reporter;
   launch->begun = ++now_;

@@ -52,6 +52,10 @@ class Schedule {
     machine_.finish_reductions(domain.total);
   }
 
+  void reserve(const ir::Step&) const { throw InternalError("a tree's cells are the runtime's"); }
+  void collect(uint32_t) const { throw InternalError("a tree's cells are the runtime's"); }
+  void refresh(uint32_t) const { throw InternalError("a tree's lists are the runtime's"); }
+
   void combine(const ir::Step& step) {
     for (const abi::Combination& c : abi::combinations(reduced_iterations_)) {
       const uint32_t number = step.body[c.halves ? 1 : 0].task;

@@ -103,6 +103,11 @@ bool Thread::step(const Step& s) {
       set(s, truncate(read_at<Bits>(launch_.args, place.first(s.inst->axis())), s.type));
       return false;
     }
+    case Op::origin: {
+      const abi::Place& place = code_.layout.places[s.inst->binding()];
+      set(s, truncate(read_at<Bits>(launch_.args, place.origin(s.inst->axis())), s.type));
+      return false;
+    }
     case Op::load: load(s); return false;
     case Op::store: store(s); return false;
     case Op::atomic: atomic(s); return false;

@@ -98,6 +98,8 @@ bool Effects::may_conflict(const Touched& a, const Touched& b) const {
 bool Effects::may_conflict(const Inst* a, const Inst* b) { return may_conflict(of(a), of(b)); }
 
 bool Effects::may_change(const Inst* write, const Inst* access) {
+  // Fields on one tree share what is active, and which are on one is not known yet.
+  if (access->is(Op::is_active)) return has(write->op, flag::writes);
   if (!accesses_element(write->op))
     return may_overlap(of(write).writes, of(access).reads) ||
            may_overlap(of(write).writes, of(access).writes);

@@ -141,6 +141,9 @@ Value* Builder::extent(uint32_t binding, uint32_t axis, Type type) {
 Value* Builder::first(uint32_t binding, uint32_t axis, Type type) {
   return at_part(make(Op::first, {type}, {}), {binding, axis})->result();
 }
+Value* Builder::origin(uint32_t binding, uint32_t axis, Type type) {
+  return at_part(make(Op::origin, {type}, {}), {binding, axis})->result();
+}
 
 Value* Builder::load(uint32_t binding, uint32_t component, Type elem,
                      std::span<Value* const> index) {

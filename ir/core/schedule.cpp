@@ -22,7 +22,7 @@ void drop_tasks(Kernel& kernel, const std::vector<bool>& gone) {
     return s.kind == Step::launch ? gone[s.task] : s.kind == Step::if_ && s.body.empty();
   });
   for_each_step(kernel.schedule, [&](Step& s) {
-    if (s.kind == Step::launch) s.task = number[s.task];
+    if (s.kind == Step::launch || s.kind == Step::reserve) s.task = number[s.task];
   });
 }
 

@@ -33,6 +33,7 @@
 #include "ir/passes/tasks/bound_domains.h"
 #include "ir/passes/tasks/open_tasks.h"
 #include "ir/passes/tasks/split_tasks.h"
+#include "ir/passes/trees/expand_trees.h"
 #include "ir/passes/walks/defer_rare_branches.h"
 #include "ir/passes/walks/interleave_walks.h"
 #include "ir/passes/walks/replay_rare_branches.h"
@@ -132,11 +133,12 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("demote_atomics", demote_atomics);
   run.may("forward", forward);
   run.must("open_tasks", open_tasks, target);
-  run.may("bound_domains", bound_domains);
   run.may("aggregate_atomics", [&](Kernel& k) { aggregate_atomics(k, target); });
   run.may("privatise_atomics", [&](Kernel& k) { privatise_atomics(k, target); });
   run.must("privatise_reductions", privatise_reductions, target);
   run.must("check_access", check_access);
+  run.must("expand_trees", expand_trees);
+  run.may("bound_domains", bound_domains);
   run.must("check_arithmetic", check_arithmetic);
   run.must("lower_random", lower_random);
   run.must("lower_checks", lower_checks, target);

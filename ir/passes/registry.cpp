@@ -30,6 +30,7 @@
 #include "ir/passes/tasks/bound_domains.h"
 #include "ir/passes/tasks/open_tasks.h"
 #include "ir/passes/tasks/split_tasks.h"
+#include "ir/passes/trees/expand_trees.h"
 #include "ir/passes/walks/defer_rare_branches.h"
 #include "ir/passes/walks/interleave_walks.h"
 #include "ir/passes/walks/replay_rare_branches.h"
@@ -129,6 +130,7 @@ constexpr NamedPass all[] = {
     {"demote_atomics", demote_atomics},
     {"open_tasks", [](Kernel& k) { open_tasks(k, {}); }},
     {"bound_domains", bound_domains},
+    {"expand_trees", expand_trees},
     {"open_tasks.element", [](Kernel& k) { open_tasks(k, element_traits()); }},
     {"aggregate_atomics", [](Kernel& k) { aggregate_atomics(k, block_traits()); }},
     {"privatise_atomics", [](Kernel& k) { privatise_atomics(k, {}); }},

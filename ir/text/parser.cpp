@@ -211,6 +211,7 @@ class Parser {
       b.companion = string("the companion's name");
     }
     if (accept("class")) b.alias_class = attribute<uint32_t>("an alias class");
+    if (accept("tree")) b.tree = attribute<uint32_t>("a tree");
     b.contiguous = !accept("strided");
     b.zero_based = !accept("based");
     if (accept("align")) b.alignment = attribute<uint32_t>("a number of bytes");
@@ -244,6 +245,22 @@ class Parser {
       expect(")");
     }
     l.shifted = accept("shifted");
+    l.levels = blocks(rank);
+    while (accept("pool")) {
+      Placement::Pool pool;
+      pool.children = attribute<uint32_t>("a number of children");
+      expect("unit");
+      pool.unit = attribute<uint32_t>("a number of children");
+      pool.direct = accept("direct");
+      pool.levels = blocks(rank);
+      l.pools.push_back(std::move(pool));
+    }
+    l.cut = accept("cut");
+    return l;
+  }
+
+  std::vector<Placement::Level> blocks(uint8_t rank) {
+    std::vector<Placement::Level> all;
     while (accept("blocks")) {
       Placement::Level level;
       if (rank > Placement::max_axes) lexer_.expected("no more than 8 axes");
@@ -255,9 +272,9 @@ class Parser {
         level.stride[k] = integer<uint32_t>("a stride");
       }
       expect(")");
-      l.levels.push_back(level);
+      all.push_back(level);
     }
-    return l;
+    return all;
   }
 
   void site() {
@@ -352,6 +369,15 @@ class Parser {
       s.kind = named(text::steps, "a step or '}'");
       if (s.kind == Step::launch) {
         s.task = integer<uint32_t>("a task's number");
+      } else if (s.kind == Step::refresh || s.kind == Step::collect) {
+        s.binding = integer<uint32_t>("a binding");
+      } else if (s.kind == Step::reserve) {
+        s.binding = integer<uint32_t>("a binding");
+        expect("task");
+        s.task = attribute<uint32_t>("a task's number");
+        expect("claims");
+        s.claims = attribute<uint32_t>("a number of elements");
+        s.body = steps(depth + 1);
       } else {
         if (s.kind != Step::combining) s.cell = integer<uint32_t>("a frame cell");
         if (s.kind == Step::repeat) s.condition = steps(depth + 1);

@@ -221,6 +221,7 @@ class Printer {
     }
     if (b.is_derived()) out_ += number(" of=", b.of) + " " + quoted(b.companion);
     if (b.alias_class) out_ += number(" class=", b.alias_class);
+    if (b.layout.is_sparse()) out_ += number(" tree=", b.tree);
     if (!b.contiguous) out_ += " strided";
     if (!b.zero_based) out_ += " based";
     if (b.alignment > 1) out_ += number(" align=", b.alignment);
@@ -236,7 +237,17 @@ class Printer {
     if (!l.offsets.empty())
       out_ += " offsets(" + joined(l.offsets, [](int32_t n) { return std::to_string(n); }) + ")";
     if (l.shifted) out_ += " shifted";
-    for (const Placement::Level& level : l.levels) {
+    blocks(l.levels, rank);
+    for (const Placement::Pool& pool : l.pools) {
+      out_ += number(" pool=", pool.children) + number(" unit=", pool.unit);
+      if (pool.direct) out_ += " direct";
+      blocks(pool.levels, rank);
+    }
+    if (l.cut) out_ += " cut";
+  }
+
+  void blocks(std::span<const Placement::Level> all, uint8_t rank) {
+    for (const Placement::Level& level : all) {
       out_ += " blocks(";
       for (uint8_t k = 0; k < rank; k++)
         out_ += number(k ? ", " : "", level.extent[k]) + number(":", level.stride[k]);
@@ -303,6 +314,15 @@ class Printer {
       out += " " + std::string(text::steps[s.kind]);
       if (s.kind == Step::launch) {
         out += number(" ", s.task);
+        continue;
+      }
+      if (s.kind == Step::refresh || s.kind == Step::collect) {
+        out += number(" ", s.binding);
+        continue;
+      }
+      if (s.kind == Step::reserve) {
+        out += number(" ", s.binding) + number(" task=", s.task) + number(" claims=", s.claims) +
+               steps(s.body);
         continue;
       }
       if (s.kind != Step::combining) out += number(" ", s.cell);

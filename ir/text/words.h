@@ -30,7 +30,8 @@ inline constexpr Words<Site::Kind, 7> sites{
     {"check", "bounds", "division", "conversion", "print", "stop", "other"}};
 inline constexpr Words<Task::Kind, 3> tasks{{"serial", "range", "combine"}};
 inline constexpr Words<Task::Walk, 3> walks{{"unlowered", "chunked", "element"}};
-inline constexpr Words<Step::Kind, 4> steps{{"launch", "if", "repeat", "combine"}};
+inline constexpr Words<Step::Kind, 7> steps{
+    {"launch", "if", "repeat", "combine", "refresh", "reserve", "collect"}};
 
 /// The names of the flag bits of Inst::kind.
 struct Flag {

@@ -437,9 +437,10 @@ void parallel(const Case& c) {
             ", expected i32 or i64");
   for (size_t k = 0; k < c.operands(); k++) c.is(k, t);
   if (names_field) {
-    const size_t axes = c.kernel().bindings[c.inst().options.over].rank;
-    c.require(axes == rank, "has rank ", rank, ", its field ", axes);
-    c.require(c.place().at != level::opened, "names a field, expected bounds");
+    const Binding& field = c.kernel().bindings[c.inst().options.over];
+    c.require(field.rank == rank, "has rank ", rank, ", its field ", field.rank);
+    c.require(c.place().at != level::opened || field.layout.is_sparse(),
+              "names a field, expected bounds");
   }
   c.args(0, std::vector<Type>(rank, t));
   c.yields(0, {});

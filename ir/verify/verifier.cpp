@@ -215,6 +215,7 @@ class Verifier {
     if (b.of >= number || b.kind != Binding::field || kernel_.bindings[b.of].kind != Binding::field)
       return require(false, what + ": a companion is a field of a field before it");
     const Binding& of = kernel_.bindings[b.of];
+    if (of.layout.is_sparse()) return require(b.rank == 1, what + ": a tree's parts have one axis");
     require(b.rank == of.rank && b.components.size() == of.components.size(),
             what + ": a companion has the axes and components of its field");
     for (size_t k = number + 1; k < kernel_.bindings.size(); k++)
@@ -263,10 +264,11 @@ class Verifier {
   }
 
   void walk_of_field(const Task& t, const std::string& what) {
-    require(!t.domain && kernel_.level == Level::split,
-            what + ": a field is named in place of a domain, until the task is opened");
     const bool exists = t.options.over < kernel_.bindings.size() &&
                         kernel_.bindings[t.options.over].kind == Binding::field;
+    const bool is_sparse = exists && kernel_.bindings[t.options.over].layout.is_sparse();
+    require(!t.domain && kernel_.level < (is_sparse ? Level::lowered : Level::opened),
+            what + ": a field is named in place of a domain, until the task is opened");
     require(exists, what + ": the field that it walks does not exist");
     if (exists)
       require(t.rank >= 1 && t.rank == kernel_.bindings[t.options.over].rank,
@@ -285,6 +287,17 @@ class Verifier {
     if (s.kind == Step::combining)
       require(s.body.size() == 2 && combines(s.body[0]) && combines(s.body[1]),
               "a combine step wants launches of two combine tasks");
+    if (s.kind == Step::reserve)
+      require(s.task < kernel_.tasks.size() &&
+                  std::ranges::all_of(
+                      s.body, [](const Step& l) { return l.kind == Step::launch; }),
+              "a reserve step wants a task and launches");
+    if (sees_to_tree(s))
+      require(s.binding < kernel_.bindings.size() &&
+                  kernel_.bindings[s.binding].kind == Binding::field &&
+                  kernel_.bindings[s.binding].layout.is_sparse(),
+              "the schedule sees to the tree of binding " + std::to_string(s.binding) +
+                  ", which is no field on one");
     if (reads_cell(s))
       require(s.cell < kernel_.frame.size() && kernel_.frame[s.cell] == Type::b1,
               "the schedule reads cell " + std::to_string(s.cell) + ", which is no b1 cell");

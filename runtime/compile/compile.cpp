@@ -46,7 +46,7 @@ Prepared prepare(Recording& source, const Signature& signature, const Target& ta
   if (target.traits.walk != Task::unlowered)
     lower(*copy, signature, target.traits);
   else
-    bind(*copy, signature);
+    bind(*copy, signature), expand_trees(*copy);
   if (target.traits.walk == Task::unlowered && target.traits.stoppable) add_stop_sites(*copy);
   operations.resize(copy->tasks.size());  // lowering adds tasks that combine
   return {std::move(copy), std::move(operations)};

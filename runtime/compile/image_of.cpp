@@ -105,6 +105,8 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
     const Binding& b = kernel.bindings[k];
     if (b.kind == Binding::buffer)
       image.buffers.push_back(buffer_of(kernel, k));
+    else if (b.is_derived() && kernel.bindings[b.of].layout.is_sparse())
+      image.tree_parts.push_back({k, b.of, b.companion, b.components});
     else if (b.kind != Binding::frame)
       image.parameters.push_back({.is_field = b.kind == Binding::field,
                                   .rank = b.rank,

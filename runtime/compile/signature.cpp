@@ -50,8 +50,7 @@ void write(Text& t, const TargetTraits& traits) {
     t.add("native-" + std::string(info(op).name) + "-" + std::string(name(type)));
 }
 
-void write(Text& t, const Placement& placement) {
-  const auto& [levels, step, group, group_bytes, offsets, shifted, fast] = placement;
+void write(Text& t, const std::vector<Placement::Level>& levels) {
   for (const Placement::Level& level : levels) {
     const auto& [extent, stride] = level;
     std::string blocks = "blocks=";
@@ -59,6 +58,19 @@ void write(Text& t, const Placement& placement) {
       blocks += (k ? "," : "") + std::to_string(extent[k]) + ":" + std::to_string(stride[k]);
     t.add(blocks);
   }
+}
+
+void write(Text& t, const Placement& placement) {
+  const auto& [levels, pools, cut, step, group, group_bytes, offsets, shifted, fast] = placement;
+  write(t, levels);
+  for (const Placement::Pool& pool : pools) {
+    const auto& [digits, children, unit, direct] = pool;
+    t.number("pool", children);
+    t.number("unit", unit);
+    t.flag("direct", direct);
+    write(t, digits);
+  }
+  t.flag("cut", cut);
   if (step) t.number("step", step);
   if (group) t.number("group", group);
   if (group_bytes) t.number("group-bytes", group_bytes);
@@ -75,10 +87,11 @@ void write(Text& t, const Signature& signature) {
   t.flag("contract", contract);
   t.flag("wide", wide);
   for (const Signature::Field& field : fields) {
-    const auto& [contiguous, alias_class, zero_based, layout, alignment, encodings] = field;
+    const auto& [contiguous, alias_class, zero_based, layout, alignment, encodings, tree] = field;
     t.add("(" + std::to_string(alias_class));
     t.flag("strided", !contiguous);
     t.flag("based", !zero_based);
+    if (layout.is_sparse()) t.number("tree", tree);
     if (alignment > 1) t.number("align", alignment);
     write(t, layout);
     for (Type encoding : encodings) t.add("as-" + std::string(name(encoding)));

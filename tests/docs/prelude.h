@@ -9,6 +9,7 @@
 #include <quern/quaternion.h>
 #include <quern/runtime/observer.h>
 #include <quern/sample.h>
+#include <quern/sparse.h>
 
 #include <cmath>
 #include <filesystem>

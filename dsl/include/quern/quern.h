@@ -51,6 +51,7 @@
 #include "quern/fields/stream.h"
 #include "quern/layout.h"
 #include "quern/fields/field.h"
+#include "quern/fields/active.h"
 
 // What is recorded and launched, and what it tells the host.
 #include "quern/kernels/print.h"

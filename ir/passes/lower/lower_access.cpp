@@ -26,6 +26,8 @@ class Lowering {
         case Op::param: return replace(inst, param(*inst));
         case Op::extent:
           return replace(inst, args_.get(place(*inst).extent(inst->axis()), inst->type()));
+        case Op::origin:
+          return replace(inst, args_.get(place(*inst).origin(inst->axis()), inst->type()));
         case Op::first: {
           Value* first = args_.get(place(*inst).first(inst->axis()), inst->type());
           firsts_.insert(first);

@@ -157,9 +157,11 @@ class Sweeper {
 
 }  // namespace
 
+bool dead_code(Kernel& kernel, Region* root) { return Sweeper(kernel).run(root); }
+
 bool dead_code(Kernel& kernel) {
   bool changed = false;
-  for (Region* root : roots(kernel)) changed = Sweeper(kernel).run(root) || changed;
+  for (Region* root : roots(kernel)) changed = dead_code(kernel, root) || changed;
   return changed;
 }
 

@@ -10,4 +10,6 @@
 
 namespace quern::ir {
 bool dead_code(Kernel& kernel);
-}
+/// The same of one root.
+bool dead_code(Kernel& kernel, Region* root);
+}  // namespace quern::ir

@@ -77,7 +77,7 @@ class Forwarder {
       if (!kernel_.modes.checked || rank == 0) learn(inst, inst->operand(rank));
       return;
     }
-    if (inst->is(Op::atomic)) return;
+    if (!inst->is(Op::load)) return;
     for (const Known& k : known_[inst->part]) {
       if (!same_index(k.access, inst, rank) || k.value->type != inst->type()) continue;
       inst->result()->replace_with(k.value);

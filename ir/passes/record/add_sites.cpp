@@ -59,6 +59,9 @@ void add_sites(Kernel& kernel) {
       case Op::load:
       case Op::store:
       case Op::atomic:
+      case Op::is_active:
+      case Op::activate:
+      case Op::deactivate:
         if (kernel.bindings[inst->binding()].kind != Binding::field) return;
         site = bounds(kernel.bindings[inst->binding()]);
         break;

@@ -39,6 +39,23 @@ void make_domain(Kernel& kernel, Task& task) {
   b.yield(bounds);
 }
 
+/// All elements of a field that is on no tree are active.
+void answer_activity(Kernel& kernel) {
+  walk(kernel, [&](Inst* inst) {
+    const bool asks = inst->is(Op::is_active), ends = inst->is(Op::deactivate);
+    if (!asks && !ends && !inst->is(Op::activate)) return;
+    const Binding& binding = kernel.bindings[inst->binding()];
+    if (binding.layout.is_sparse()) return;
+    if (ends)
+      throw Error(inst->loc,
+                  "an element of " + binding.name +
+                      " is deactivated, and the field is on no tree: all of its elements "
+                      "are active");
+    if (asks) inst->result()->replace_with(Builder(kernel).before(inst).boolean(true));
+    inst->erase();
+  });
+}
+
 void tell_first_index(Site& site) {
   if (site.values.size() != 3) return;  // told already
   site.text += ", the first index {}";
@@ -76,9 +93,14 @@ void bind(Kernel& kernel, const Signature& signature) {
     b.layout = field.layout;
     b.alignment = field.alignment;
     b.encodings = field.encodings;
+    b.tree = field.tree;
   }
+  const auto is_sparse = [&](uint32_t binding) {
+    return kernel.bindings[binding].layout.is_sparse();
+  };
   for (Task& task : kernel.tasks)
-    if (task.options.over != no_binding) make_domain(kernel, task);
+    if (task.options.over != no_binding && !is_sparse(task.options.over)) make_domain(kernel, task);
+  answer_activity(kernel);
   std::vector<Inst*> firsts;
   walk(kernel, [&](Inst* inst) {
     if (inst->is(Op::first) && kernel.bindings[inst->binding()].zero_based) firsts.push_back(inst);

@@ -18,7 +18,8 @@ void open_tasks(Kernel& kernel, const TargetTraits& target) {
     task.body = b.make_region();
     ValueMap map;
     b.at_end(task.body).at(task.loc);
-    std::vector<Value*> bounds = inline_region(b, task.domain, map);
+    std::vector<Value*> bounds;  // of a field on a tree there are none
+    if (task.domain) bounds = inline_region(b, task.domain, map);
     for (Inst* inst : *iteration)
       if (inst->is(Op::load) && inst->binding() == frame && inst->operand_count() == 0)
         move(b, inst);

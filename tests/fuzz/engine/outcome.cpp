@@ -231,7 +231,8 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   launch.number = launch.since_seed = launch_number;
   launch.seed = seed;
   runtime::Stream& stream = device->stream();
-  runtime::execute(*loaded, *block, stream, launch);
+  runtime::TreeArguments no_trees(*loaded->image, {}, {});
+  runtime::execute(*loaded, *block, stream, launch, no_trees);
   driver.wait(block->last);
 
   Outcome out;

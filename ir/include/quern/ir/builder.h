@@ -74,6 +74,7 @@ class Builder {
   Value* param(uint32_t binding, Type type);
   Value* extent(uint32_t binding, uint32_t axis, Type type);
   Value* first(uint32_t binding, uint32_t axis, Type type);
+  Value* origin(uint32_t binding, uint32_t axis, Type type);
   Value* load(uint32_t binding, uint32_t component, Type elem, std::span<Value* const> index);
   Inst* store(uint32_t binding, uint32_t component, std::span<Value* const> index, Value* v);
   Inst* atomic(AtomicOp op, uint32_t binding, uint32_t component, Type elem,

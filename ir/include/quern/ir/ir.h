@@ -177,6 +177,7 @@ struct Binding {
   // filled in at bind, see Signature; of a buffer by abi::declare_buffer
   bool contiguous = true;    ///< neighbours along Placement::fast are the next elements in memory
   uint32_t alias_class = 0;  ///< bindings of different classes never overlap
+  uint32_t tree = 0;         ///< of a field on a tree: fields of one tree have the same number
   bool zero_based = true;    ///< the first index of every axis is 0
   Placement layout;
   std::vector<Type> encodings;  ///< what memory holds of each component; none: storage_type of it
@@ -239,12 +240,19 @@ struct Task {
 
 /// One node of the schedule tree.
 struct Step {
-  enum Kind : uint8_t { launch, if_, repeat, combining };
+  /// refresh: the lists of a tree's cells are made anew, where they are not what the tree holds;
+  /// reserve: a tree gets room for the cells that the launch of `task` behind it takes; collect: what
+  /// was deactivated on a tree ends
+  enum Kind : uint8_t { launch, if_, repeat, combining, refresh, reserve, collect };
   Kind kind = launch;
-  uint32_t task = 0;  ///< launch
-  uint32_t cell = 0;  ///< if_, repeat: b1 frame cell read before the body (each round)
+  uint32_t task = 0;     ///< launch, reserve
+  uint32_t cell = 0;     ///< if_, repeat: b1 frame cell read before the body (each round)
+  uint32_t binding = 0;  ///< refresh, reserve, collect: a field on the tree
+  uint32_t claims = 0;   ///< reserve: elements that an iteration makes active at most; 0: not known
   /// if_: guarded; repeat: `condition` first, then cell is read, then body; combining: launches of
-  /// the task that gathers values and the one that halves lanes, see abi::combinations
+  /// the task that gathers values and the one that halves lanes, see abi::combinations; reserve:
+  /// launches of what makes the same elements active and nothing else, so that it may run before,
+  /// until there is room; empty: there is no such thing
   std::vector<Step> body;
   std::vector<Step> condition;
 };

@@ -54,6 +54,7 @@ struct Signature {
     Placement layout = {};
     uint32_t alignment = 1;
     std::vector<Type> encodings = {};
+    uint32_t tree = 0;  ///< of a field on a tree: the first field on the same one
     bool operator==(const Field&) const = default;
   };
   std::vector<Field> fields;  ///< one per binding (scalars: defaults)
@@ -92,6 +93,8 @@ void split(Kernel& kernel, const PassHook& hook = {});
 void split_as_written(Kernel& kernel, const PassHook& hook = {});
 /// The first pass of `lower` alone, for such a target.
 void bind(Kernel& kernel, const Signature& signature);
+/// The pass of `lower` that replaces accesses to fields on trees, for such a target.
+void expand_trees(Kernel& kernel);
 /// Sites for the places where such a target ends a launch, if it is stoppable: loops and tasks.
 void add_stop_sites(Kernel& kernel);
 /// Binds to a signature and lowers for a target.

@@ -33,9 +33,28 @@ struct Placement {
     bool operator==(const Level&) const = default;
   };
   std::vector<Level> levels;  ///< but the outermost one; from the outside inwards
-  uint32_t step = 0;          ///< bytes between neighbouring elements; 0: the component's width
-  uint32_t group = 0;         ///< elements of a component that lie together; 0: no limit
-  uint32_t group_bytes = 0;   ///< from the start of such a group to the next
+
+  /// Cells of one size, each named by a slot, which exist or not. What they consist of, children, are
+  /// cells of the next pool, or elements.
+  struct Pool {
+    std::vector<Level> levels;  ///< take the digits that number a cell's children
+    uint32_t children = 1;      ///< of a cell: the product of all extents
+    /// Of the last pool: so many children that follow each other are active together, by a bit for
+    /// each such unit of a cell; all of a cell's: they are active where it is.
+    uint32_t unit = 1;
+    /// There is a slot for each child of the pools above, who has no choice: slots are never short, and
+    /// nobody takes one in vain.
+    bool direct = false;
+    bool operator==(const Pool&) const = default;
+    bool has_mask() const { return unit < children; }
+  };
+  /// Of a field on a tree, from its root on, which is one cell (quern/ir/trees.h): the last one's
+  /// children are the elements, in one array for all cells, of which the members beside tell.
+  std::vector<Pool> pools;
+  bool cut = false;          ///< of a field on a tree: its indices may be fewer than the tree's
+  uint32_t step = 0;         ///< bytes between neighbouring elements; 0: the component's width
+  uint32_t group = 0;        ///< elements of a component that lie together; 0: no limit
+  uint32_t group_bytes = 0;  ///< from the start of such a group to the next
   std::vector<int32_t>
       offsets;           ///< bytes from component 0 to each; none: each has a base of its own
   bool shifted = false;  ///< the origin of some axis is not 0
@@ -68,7 +87,8 @@ struct Placement {
   /// where index 0 would.
   bool is_linear(uint32_t axis) const { return block(axis) == 1; }
   /// Is a component one array: no level but the outermost one, and no groups?
-  bool is_dense() const { return levels.empty() && !group; }
+  bool is_dense() const { return levels.empty() && !group && pools.empty(); }
+  bool is_sparse() const { return !pools.empty(); }
   /// The axis that loops walk innermost, of a field with so many.
   uint32_t fast_axis(uint32_t rank) const { return rank - 1u - fast; }
   /// Axis k is what axis axes[k] was; others are no more.

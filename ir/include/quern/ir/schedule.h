@@ -11,6 +11,9 @@ namespace quern::ir {
 /// Runs a schedule. The runner has
 ///   void launch(uint32_t task)
 ///   void combine(const Step& step)    the launches of a combining step
+///   void refresh(uint32_t binding)    the lists of the tree that the field is on
+///   void collect(uint32_t binding)    what ends on the tree that the field is on
+///   void reserve(const Step& step)    room on a tree, by the step's launches
 ///   bool condition(uint32_t cell)     what the frame cell holds, a wait where a device runs
 ///   bool begin_guard(uint32_t cell)   true: launches until `end_guard` run on condition of the cell,
 ///   void end_guard()                  which nobody waits for; false: it cannot do that
@@ -24,6 +27,12 @@ void run_schedule(std::span<const Step> steps, Runner& runner) {
       runner.launch(step.task);
     } else if (step.kind == Step::combining) {
       runner.combine(step);
+    } else if (step.kind == Step::refresh) {
+      runner.refresh(step.binding);
+    } else if (step.kind == Step::collect) {
+      runner.collect(step.binding);
+    } else if (step.kind == Step::reserve) {
+      runner.reserve(step);
     } else if (step.kind == Step::repeat) {
       for (run_schedule(step.condition, runner); runner.condition(step.cell);
            run_schedule(step.condition, runner))
@@ -59,6 +68,11 @@ void erase_steps(std::vector<Step>& steps, F&& gone) {
 
 /// Does a frame cell decide what of this step runs?
 inline bool reads_cell(const Step& s) { return s.kind == Step::if_ || s.kind == Step::repeat; }
+
+/// Is it done by a tree, for the tasks around it?
+inline bool sees_to_tree(const Step& s) {
+  return s.kind == Step::refresh || s.kind == Step::reserve || s.kind == Step::collect;
+}
 
 /// The frame cells that decide what runs.
 std::set<uint32_t> condition_cells(const Kernel& kernel);

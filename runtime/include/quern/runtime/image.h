@@ -65,6 +65,15 @@ struct Image {
     Loc loc;
   };
 
+  /// A part of the tree that the field passed for a parameter is on (quern/ir/trees.h), which the code
+  /// uses in its place.
+  struct TreePart {
+    uint32_t binding = 0;  ///< place in the layout
+    uint32_t of = 0;       ///< the parameter
+    std::string name;
+    std::vector<ir::Component> components;
+  };
+
   /// Memory of the kernel's own that a launch makes, see ir::BufferSize.
   struct Buffer {
     uint32_t binding = 0;  ///< place in the layout
@@ -92,6 +101,7 @@ struct Image {
   bool takes_value = false;  ///< ir::takes_value
   uint32_t frame_bytes = 0;
   std::vector<ir::Type> results;  ///< result k lies in frame cell k
+  std::vector<TreePart> tree_parts;
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;
   std::vector<ir::Step> schedule;

@@ -53,10 +53,14 @@ class Observation {
 /// part of it.
 class LaunchCall {
  public:
-  enum Kind { kernel, algorithm };
+  /// upkeep: the runtime's own, of which nobody is told, and which counts as no launch where random
+  /// numbers are drawn
+  enum Kind { kernel, algorithm, upkeep };
   explicit LaunchCall(Kind kind);
   ~LaunchCall();
   LaunchCall(const LaunchCall&) = delete;
+  /// Is the thread in upkeep?
+  static bool in_upkeep();
   /// Is there anybody to tell? Else `begin` and `end` need not be called.
   bool is_observed() const { return is_observed_; }
   /// Throws what an observer throws.

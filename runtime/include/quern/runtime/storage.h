@@ -7,6 +7,8 @@
 
 namespace quern::runtime {
 
+class Tree;
+
 /// How the host has an element in memory: its size, and where each scalar component lies in it.
 struct Element {
   uint32_t bytes = 0;
@@ -40,6 +42,13 @@ class Storage {
                                         std::vector<ir::Storage> components,
                                         std::vector<int64_t> shape, const std::string& what,
                                         Loc loc, const Layout& layout = {}, Element element = {});
+  /// A field on a tree, of the tree's shape and first indices, whose elements lie in `elements`, a
+  /// field of one axis: numbered as quern/ir/trees.h says. `pools` describe the tree.
+  static std::shared_ptr<Storage> on_tree(std::shared_ptr<Tree> tree,
+                                          std::shared_ptr<Storage> elements,
+                                          std::vector<ir::Placement::Pool> pools, bool cut,
+                                          std::span<const int64_t> shape,
+                                          std::span<const int64_t> firsts, Loc loc);
   ~Storage();
   Storage& operator=(const Storage&) = delete;
 
@@ -65,6 +74,15 @@ class Storage {
   /// companions of both fields, release gives them back. Throws Error for a snapshot, and where
   /// there is no memory.
   std::shared_ptr<Storage> companion(const std::string& name, Loc loc) const;
+  /// Of a field on a tree: its elements, and the tree's parts, by their names in quern/ir/trees.h.
+  std::shared_ptr<Storage> tree_part(const std::string& name, Loc loc) const;
+  /// Gives a field of one axis more elements, those behind the old ones as `element` on the host; its
+  /// memory is another one then. Throws Error where there is none.
+  void grow(int64_t extent, const void* element, Loc loc);
+  /// The elements become those of another field of the same size and types.
+  void copy_from(const Storage& other, Loc loc);
+  /// That the field is on; null for others.
+  Tree* tree() const { return tree_.get(); }
 
   // ---- what the memory holds
   /// Names the contents: the same number, the same contents; of other code's writes it knows
@@ -91,6 +109,7 @@ class Storage {
   const std::vector<int64_t>& shape() const { return shape_; }
   int64_t first(uint32_t axis) const { return axes_[axis].first; }
   int64_t size() const { return size_; }
+  uint32_t element_bytes() const { return element_.bytes; }  ///< on the host
   Loc loc() const { return loc_; }
 
   // ---- what a launch needs
@@ -134,6 +153,9 @@ class Storage {
 
  private:
   struct Memory;
+  /// Throws Error that says why a field on a tree cannot be used so.
+  void expect_no_tree(const std::string& why, Loc loc) const;
+  void settle_on_tree();
   bool lies_like(const Storage& other) const;
   struct Axis {
     int64_t extent = 0;
@@ -200,6 +222,8 @@ class Storage {
   uint32_t first_component_ = 0;  ///< of its elements
   std::vector<Component> places_;
   std::shared_ptr<Memory> memory_;
+  std::shared_ptr<Tree> tree_;
+  std::shared_ptr<Storage> elements_;  ///< of a field on a tree: the same memory
   ir::Signature::Field facts_;
   uint64_t steps_ = 0;  ///< components side by side: offset and strides, joined by bitwise or
   Loc loc_;

@@ -1,0 +1,63 @@
+#pragma once
+// Trees: what compiled code and the runtime agree on.
+//
+// A tree is a chain of pools (Placement::pools). A cell of pool p is named by a slot, 32 bits: 0 is
+// the cell that stands for all that do not exist, and reads as the background; 1 is where writes go
+// that found no cell, and nobody reads; others are live. The root pool has one cell, 0. Child e of
+// the cell in slot s has number s · children + e. By that number the pool's *table* names the child's
+// slot in the next pool (0: there is none), and in the last pool the fields keep their elements and a
+// *mask* says which are active.
+//
+// A cell is taken by a task that needs it: from the pool's *ring* of free slots by an atomic count,
+// and put into the table by one compare-and-swap. Who loses that gives its cell back at the other end
+// of the ring, where others find it from the next task on. Nobody waits for anybody: a free cell
+// holds the background and empty tables already. In a *direct* pool, which is below direct ones alone,
+// child e of the cell in slot s of the root or of a direct pool has the slot of its number: the number
+// + 2, less what slots 0 and 1 of the pool above would have. Between tasks a cell exists where something in it is
+// active, so that the active elements alone say which there are.
+//
+// These parts are fields of one axis, which a binding names by `Binding::of`, any field of the tree,
+// and `Binding::companion`, the part's name.
+#include <cstdint>
+#include <string>
+
+namespace quern::ir::tree {
+
+inline constexpr uint32_t no_cell = 0, lost_cell = 1, first_slot = 2;
+
+/// u32, by the child's number, of each pool but the last.
+inline std::string table(size_t pool) { return "table " + std::to_string(pool); }
+/// u32, of the last pool: bit n is the activity of elements n · unit … n · unit + unit - 1.
+inline const std::string mask = "mask";
+/// u32, free slots at positions taken … given - 1 modulo its length, a power of two and at least
+/// twice the slots; of each pool but the root.
+inline std::string ring(size_t pool) { return "ring " + std::to_string(pool); }
+/// i64, by the slot: the number of the child whose cell it is; of each pool but the root.
+inline std::string owners(size_t pool) { return "owners " + std::to_string(pool); }
+/// u32, the same bits as they were when the lists were made: loops go by them.
+inline const std::string listed = "listed";
+/// u32, the same bits: such elements end with the task.
+inline const std::string ending = "ending";
+/// u32, words of each pool, see Word.
+inline const std::string state = "state";
+/// Live cells in order: u32, the slot; of the last pool.
+inline const std::string list = "list";
+/// The same cells' first elements: i32 for each axis, the position along it.
+inline const std::string places = "places";
+/// The field's own elements.
+inline const std::string elements = "elements";
+
+/// Of pool p stand at p · words_of_pool.
+enum Word : uint32_t {
+  taken,     ///< slots taken from the ring, ever, modulo 2^32
+  given,     ///< slots put into it
+  limit,     ///< what `given` was when the task began: so many may be taken
+  need,      ///< children that have no cell as there was none
+  short_of,  ///< not 0: a cell was not to be had
+  count,     ///< of the lists' entries
+  cells,     ///< that the pool has, the first two included
+  changed,  ///< the root's: not 0 where something became active, or ended, since the lists were made
+};
+inline constexpr uint32_t words_of_pool = 8;
+
+}  // namespace quern::ir::tree

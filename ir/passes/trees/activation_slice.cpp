@@ -1,0 +1,95 @@
+#include "ir/passes/trees/activation_slice.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ir/analysis/effects.h"
+#include "ir/analysis/facts.h"
+#include "ir/passes/optimise/dead_code.h"
+
+namespace quern::ir {
+
+namespace {
+
+/// Has an effect that the slice is to go without.
+bool acts(const Inst* inst) {
+  if (inst->is(Op::atomic)) return inst->atomic() != AtomicOp::load;
+  return inst->is(Op::store) || inst->is(Op::check) || inst->is(Op::print) ||
+         inst->is(Op::activate) || inst->is(Op::deactivate) ||
+         (inst->is(Op::reduce) && inst->operand(0)->type != Type::slot);
+}
+
+/// What stands in the way of running the body before the task: what reads something that the task
+/// changes, and what cannot be done without.
+bool is_obstacle(const Inst* inst, Effects& effects, const Places& changed) {
+  if (inst->is(Op::activate)) return false;
+  if (acts(inst) || inst->is(Op::is_active) || inst->is(Op::call)) return true;
+  if (inst->is(Op::reduce) || !inst->regions.empty() || is_pure(inst->op)) return false;
+  Places reads = effects.of(inst).reads;
+  reads.slots.clear();
+  return effects.may_overlap(changed, reads);
+}
+
+}  // namespace
+
+std::optional<ActivationSlice> activation_slice(Kernel& kernel, const Task& task,
+                                                const std::vector<Inst*>& claims) {
+  Builder b(kernel);
+  ValueMap map;
+  ActivationSlice out;
+  out.body = clone_region(b, task.body, map);
+  std::vector<Inst*> originals, copies;
+  std::unordered_set<const Inst*> unknowns;  // stand for what effects would have yielded
+  walk(task.body, [&](Inst* inst) { originals.push_back(inst); });
+  walk(out.body, [&](Inst* inst) { copies.push_back(inst); });
+  for (size_t k = 0; k < originals.size(); k++) {
+    Inst* copy = copies[k];
+    if (std::ranges::find(claims, originals[k]) != claims.end()) {
+      std::vector<Value*> index;
+      for (size_t axis = 0; axis < Effects::indices(copy); axis++)
+        index.push_back(copy->operand(axis));
+      Inst* activate = b.before(copy).at(copy->loc).make(Op::activate, {}, index);
+      activate->part = {copy->binding(), 0};
+      out.activations.push_back(activate);
+    }
+    if (!acts(copy)) continue;
+    for (Value& old : copy->results) {
+      Value* unknown = b.before(copy).constant(old.type, 0);
+      old.replace_with(unknown);
+      unknowns.insert(unknown->inst);
+    }
+    copy->erase();
+  }
+  dead_code(kernel, out.body);
+
+  Effects of_task(kernel), of_slice(kernel);
+  const Places changed = of_task.of(task.body).writes;
+  bool possible = true;
+  walk(out.body, [&](Inst* inst) {
+    possible = possible && !unknowns.contains(inst) && !is_obstacle(inst, of_slice, changed);
+  });
+  if (!possible) return std::nullopt;
+  return out;
+}
+
+uint64_t activations_per_iteration(const std::vector<Inst*>& claims) {
+  uint64_t total = 0;
+  for (const Inst* inst : claims) {
+    uint64_t rounds = 1;
+    for (const Inst* at = inst->parent->parent; at; at = at->parent->parent) {
+      if (at->is(Op::while_)) return 0;
+      if (!at->is(Op::loop)) continue;
+      const Inst *lo = constant_of(at->operand(0)), *hi = constant_of(at->operand(1)),
+                 *step = constant_of(at->operand(2));
+      if (!lo || !hi || !step) return 0;
+      const int64_t first = to_signed(lo->imm, lo->type()), end = to_signed(hi->imm, hi->type());
+      const int64_t by = to_signed(step->imm, step->type());
+      const uint64_t times = end <= first ? 0 : uint64_t((end - first - 1) / by + 1);
+      if (__builtin_mul_overflow(rounds, times, &rounds)) return 0;
+    }
+    if (__builtin_add_overflow(total, rounds, &total)) return 0;
+  }
+  return total;
+}
+
+}  // namespace quern::ir

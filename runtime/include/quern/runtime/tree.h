@@ -1,0 +1,44 @@
+#pragma once
+// A tree as a launch sees it. What makes and changes one is above (sparse/).
+#include <memory>
+#include <string>
+
+#include "quern/runtime/storage.h"
+
+namespace quern::runtime {
+
+/// What the fields on a tree share: which cells there are. Its parts are fields of one axis that
+/// kernels' code reads and writes (quern/ir/trees.h); they may be other ones after each call.
+class Tree {
+ public:
+  virtual ~Tree() = default;
+  /// Null: there is none of this name.
+  virtual std::shared_ptr<Storage> part(const std::string& name) const = 0;
+  // ---- what the host does with elements of a field on the tree, see Storage
+  virtual void read(const std::shared_ptr<Storage>& field, void* elements, int64_t first,
+                    int64_t count) = 0;
+  /// They are active then.
+  virtual void write(const std::shared_ptr<Storage>& field, const void* elements, int64_t first,
+                     int64_t count, Loc loc) = 0;
+
+  // ---- what a launch asks for
+  /// Puts into the current stream what makes the lists of cells anew, where cells may have come or
+  /// gone since they were made.
+  virtual void refresh(Loc loc) = 0;
+  /// Puts into the current stream what ends the elements that were deactivated.
+  virtual void collect(Loc loc) = 0;
+  /// Is there room for a task that takes so many cells of each level at most? Waits where that is not
+  /// known.
+  virtual bool has_room(uint64_t takes, Loc loc) = 0;
+  /// Behind what has tried to take the cells that a task wants: is there one for each? Else levels
+  /// that were short of cells have more now, and it is to be tried again. Throws Error where there is
+  /// no memory. Waits.
+  virtual bool has_all(Loc loc) = 0;
+  /// Room for a task that takes so many cells at most, or for as many as the tree can have. Throws
+  /// Error where there is no memory. Waits.
+  virtual void make_room(uint64_t takes, Loc loc) = 0;
+  /// The task that is submitted next may make elements active.
+  virtual void begin_change() = 0;
+};
+
+}  // namespace quern::runtime

@@ -1,0 +1,78 @@
+// Fields on trees.
+#include <utility>
+
+#include "quern/ir/trees.h"
+#include "quern/runtime/tree.h"
+#include "runtime/storage_memory.h"
+
+namespace quern::runtime {
+
+std::shared_ptr<Storage> Storage::on_tree(std::shared_ptr<Tree> tree,
+                                          std::shared_ptr<Storage> elements,
+                                          std::vector<ir::Placement::Pool> pools, bool cut,
+                                          std::span<const int64_t> shape,
+                                          std::span<const int64_t> firsts, Loc loc) {
+  std::shared_ptr<Storage> s(new Storage(*elements));
+  s->tree_ = std::move(tree);
+  s->elements_ = std::move(elements);
+  s->loc_ = loc;
+  s->axes_.clear();
+  for (size_t k = 0; k < shape.size(); k++)
+    s->axes_.push_back({.extent = shape[k], .first = firsts[k]});
+  s->facts_.layout.pools = std::move(pools);
+  s->facts_.layout.cut = cut;
+  s->settle();
+  return s;
+}
+
+/// How the elements lie, their own storage knows.
+void Storage::settle_on_tree() {
+  const ir::Placement own = std::exchange(facts_.layout, elements_->facts_.layout);
+  facts_.layout.pools = own.pools;
+  facts_.layout.cut = own.cut;
+  facts_.contiguous = elements_->facts_.contiguous;
+  facts_.zero_based = true;
+  steps_ = elements_->steps_;
+  is_dense_ = false;
+  for (uint32_t k = 0; k < axes_.size(); k++) {
+    facts_.zero_based &= axes_[k].first == 0;
+    facts_.layout.shifted |= origin(k) != 0;
+  }
+}
+
+void Storage::expect_no_tree(const std::string& why, Loc loc) const {
+  if (tree_) throw Error(loc, "this field is on a tree: " + why);
+}
+
+void Storage::grow(int64_t extent, const void* element, Loc loc) {
+  const std::shared_ptr<Storage> larger =
+      unset(device_, stored_, {extent}, "the cells of a tree", loc, memory_->layout, element_);
+  larger->fill(element, loc);
+  std::vector<Command> commands;
+  for (size_t k = 0; k < memory_->bytes.size(); k++)
+    if (memory_->bytes[k] > 0)
+      commands.push_back(
+          Copy{larger->memory_->allocations[k], memory_->allocations[k], memory_->bytes[k]});
+  const Touch touched[] = {{memory_->uses.get(), false}, {larger->memory_->uses.get(), true}};
+  Stream::current(*device_).submit(commands, touched);
+  memory_->swap(*larger->memory_);
+  std::swap(memory_->bytes, larger->memory_->bytes);
+  memory_->shape = larger->shape_;
+  axes_ = larger->axes_;
+  shape_ = larger->shape_;
+  size_ = larger->size_;
+}
+
+void Storage::copy_from(const Storage& other, Loc loc) {
+  begin_write(loc);
+  memory_->copy_from(*other.memory_);
+}
+
+std::shared_ptr<Storage> Storage::tree_part(const std::string& name, Loc loc) const {
+  expect_alive(loc);
+  if (name == ir::tree::elements) return elements_;
+  if (std::shared_ptr<Storage> part = tree_->part(name)) return part;
+  throw InternalError("a tree has no part '" + name + "'");
+}
+
+}  // namespace quern::runtime

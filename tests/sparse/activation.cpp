@@ -1,0 +1,142 @@
+// Who makes elements active, and what a tree does where it has no room: nothing is ever lost.
+#include <quern/sparse.h>
+
+#include <random>
+#include <set>
+
+#include "tests/end_to_end/devices.h"
+
+using namespace qn::lang;
+
+namespace {
+
+int count_of(const qn::Device& device, const qn::Field<int, 2>& u) {
+  qn::Field<int, 0> count{device};
+  qn::Kernel sum = [&] {
+    Var<int> n = 0;
+    for (auto [i, j] : u) n += 1;
+    count() = n;
+  };
+  sum();
+  return count.at({});
+}
+
+}  // namespace
+
+TEST_CASE("iterations that make the same cells at once lose none") {
+  on_every_device([](const qn::Device& device) {
+    const int threads = device.name() == std::string("cpu") ? 100'000 : 5'000;
+    for (int cells : {1, 3, 100}) {
+      qn::Tree<2> tree{
+          device, {qn::pointer(2), qn::pointer(2), qn::bitmasked(4)}, {.cells = cells}};
+      auto u = tree.field<int>();
+      qn::Kernel count = [&](I32 n) {
+        for (auto k : range(n)) u(k % 16, k / 16 % 16) += 1;
+      };
+      count(threads);
+      count(threads);
+      for (int k = 0; k < 256; k++) {
+        const int expected = 2 * (threads / 256 + (k < threads % 256));
+        CHECK(u.at(k % 16, k / 16) == expected);
+      }
+      CHECK(count_of(device, u) == 256);
+    }
+  });
+}
+
+TEST_CASE("activate, is_active and the value of what was never written") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<2> tree{device, {qn::pointer(4), qn::bitmasked(4)}};
+    auto u = tree.field<int>(9);
+    qn::Field<int> seen{device, {3}};
+    qn::Kernel k = [&] {
+      activate(u, 3, 3);
+      seen[0] = u(3, 3);
+      seen[1] = cast<int>(is_active(u, 3, 3));
+      seen[2] = cast<int>(is_active(u, 3, 4));
+    };
+    k();
+    CHECK(qn::to_vector(seen) == std::vector<int>{9, 1, 0});
+    CHECK(count_of(device, u) == 1);
+  });
+}
+
+TEST_CASE("later loops of a kernel see what earlier ones made active") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<2> tree{device, {qn::pointer(8), qn::pointer(4), qn::bitmasked(2)}};
+    auto u = tree.field<int>(), v = tree.field<int>();
+    qn::Field<int> counts{device, {4}};
+    qn::Kernel spread = [&](I32 rounds) {
+      u(32, 32) = 1;
+      for (auto r : serial(range(rounds))) {
+        for (auto [i, j] : u) {
+          v(i + 1, j) += 1;
+          v(i - 1, j) += 1;
+          v(i, j + 1) += 1;
+          v(i, j - 1) += 1;
+        }
+        Var<int> n = 0;
+        for (auto [i, j] : v) n += 1;
+        counts[r] = n;
+      }
+    };
+    spread(4);
+    // Both fields share what is active: a diamond that grows.
+    for (int r = 0; r < 4; r++) CHECK(counts.at(r) == 2 * (r + 1) * (r + 1) + 2 * (r + 1) + 1);
+  });
+}
+
+TEST_CASE("random trees of no room find room, or say that there is no memory") {
+  on_every_device([](const qn::Device& device) {
+    std::mt19937 random(1);
+    const int rounds = device.name() == std::string("cpu") ? 40 : 8;
+    for (int round = 0; round < rounds; round++) {
+      const auto below = [&](int n) { return int(random() % unsigned(n)); };
+      qn::Tree<2> tree{device,
+                       {qn::pointer(1 + below(6), 1 + below(6)), qn::pointer(1 + below(6)),
+                        below(2) ? qn::bitmasked(1 + below(5)) : qn::dense(1 + below(3))},
+                       {.cells = 1 + below(4)}};
+      auto u = tree.field<int>();
+      const int n = int(u.shape(0)), m = int(u.shape(1)), writes = 1 + below(300);
+      qn::Field<int> at{device, {writes}};
+      std::vector<int> places(static_cast<size_t>(writes));
+      std::set<int> different;
+      for (int& p : places) different.insert(p = below(n * m));
+      at.copy_from(places);
+      qn::Kernel write = [&](I32 columns) {
+        for (auto k : at) {
+          I32 p = at[k];
+          u(p / columns, p % columns) += 1;
+        }
+      };
+      write(m);
+      std::vector<int> expected(size_t(n * m), 0), found(size_t(n * m));
+      for (int p : places) expected[size_t(p)]++;
+      u.copy_to(found);
+      CHECK(found == expected);
+    }
+  });
+}
+
+TEST_CASE("a kernel that decides by what it changes runs without a slice") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<2> tree{device, {qn::pointer(16), qn::bitmasked(2)}, {.cells = 1}};
+    auto u = tree.field<int>();
+    qn::Field<int> next{device, {1}};
+    qn::Kernel take = [&](I32 n) {
+      for (auto k : range(n)) {
+        I32 place = atomic_add(next[0], 1);
+        u(place / 32, place % 32) = k + 1;
+      }
+    };
+    take(700);
+    CHECK(count_of(device, u) == 700);
+    qn::Kernel mark = [&] {
+      for (auto k : range(1024)) {
+        If(!is_active(u, k / 32, k % 32)) { u(k / 32, k % 32) = -1; }
+      }
+    };
+    mark();
+    for (int k = 0; k < 1024; k++) CHECK((u.at(k / 32, k % 32) == -1) == (k >= 700));
+  });
+}
