@@ -68,13 +68,13 @@ void nbody(const float* x, const float* y, const float* z, float* vx, float* vy,
 
 namespace {
 /// Rounds of z² + c until |z| ≥ 2 for 16 points at once, `limit` at most; lanes that have ended
-/// keep their count.
+/// keep their count, whatever becomes of them: of NaN -ffast-math says nothing.
 inline Wide<int32_t> rounds_of(Wide<float> zr, Wide<float> zi, Wide<float> cr, Wide<float> ci,
                                int limit) {
-  Wide<int32_t> count = {};
+  Wide<int32_t> count = {}, inside = ~Wide<int32_t>{};  // -1 where true
   for (int k = 0; k < limit; k++) {
     const Wide<float> rr = zr * zr, ii = zi * zi;
-    const Wide<int32_t> inside = rr + ii < 4.0f;  // -1 where true
+    inside &= rr + ii < 4.0f;
     count -= inside;
     int32_t any = 0;
     for (int l = 0; l < 16; l++) any |= inside[l];
