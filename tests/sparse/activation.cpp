@@ -140,3 +140,30 @@ TEST_CASE("a kernel that decides by what it changes runs without a slice") {
     for (int k = 0; k < 1024; k++) CHECK((u.at(k / 32, k % 32) == -1) == (k >= 700));
   });
 }
+
+TEST_CASE("particles that move in the loop that scatters them find room") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(1000), qn::pointer(10), qn::bitmasked(4)}, {.cells = 1}};
+    auto mass = tree.field<int>();
+    const int count = 300;
+    qn::Field<float> x{device, {count}};
+    qn::Kernel start = [&] {
+      for (auto p : x) x[p] = cast<float>(p) * 100.0f;
+    };
+    qn::Kernel step = [&] {
+      for (auto p : x) {
+        x[p] = x[p] + 13.0f;
+        I32 cell = cast<int>(x[p]);
+        for (int near = -1; near <= 1; near++) mass[cell + near] += 1;
+      }
+    };
+    start();
+    for (int k = 0; k < 3; k++) step();
+    std::vector<int> expected(size_t(mass.size()), 0), found(expected.size());
+    for (int p = 0; p < count; p++)
+      for (int k = 1; k <= 3; k++)
+        for (int near = -1; near <= 1; near++) expected[size_t(p * 100 + 13 * k + near)]++;
+    mass.copy_to(found);
+    CHECK(found == expected);
+  });
+}

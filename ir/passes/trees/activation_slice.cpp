@@ -1,6 +1,7 @@
 #include "ir/passes/trees/activation_slice.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ir/analysis/effects.h"
@@ -19,8 +20,56 @@ bool acts(const Inst* inst) {
          (inst->is(Op::reduce) && inst->operand(0)->type != Type::slot);
 }
 
-/// What stands in the way of running the body before the task: what reads something that the task
-/// changes, and what cannot be done without.
+/// Reads of elements that no other iteration touches, and the own one writes later if at all: what is
+/// there before the task.
+class OwnReads {
+ public:
+  OwnReads(const Kernel& kernel, const Task& task) : effects_(kernel) {
+    walk(task.body, [&](Inst* inst) {
+      if (inst->is(Op::parallel)) indices_ = inst->region(0)->args;
+      if (accesses_element(inst->op)) accesses_.push_back(inst);
+    });
+    if (kernel.level < Level::opened) indices_ = task.body->args;
+  }
+
+  bool contains(const Inst* load) {
+    if (!load || !load->is(Op::load) || indices_.empty() || !names_iteration(load)) return false;
+    bool before = true;
+    for (const Inst* inst : accesses_) {
+      if (inst == load) before = false;
+      if (!effects_.may_overlap(inst->binding(), load->binding())) continue;
+      if (inst->binding() != load->binding() || repeats(inst) || !same_element(inst, load) ||
+          (before && has(inst->op, flag::writes)))
+        return false;
+    }
+    return true;
+  }
+
+ private:
+  /// Is each index of the loop one of the access's?
+  bool names_iteration(const Inst* access) const {
+    return std::ranges::all_of(indices_, [&](const Value& index) {
+      return std::ranges::any_of(access->operands.first(Effects::indices(access)),
+                                 [&](const Use& use) { return use.value == &index; });
+    });
+  }
+  static bool same_element(const Inst* a, const Inst* b) {
+    return std::ranges::equal(a->operands.first(Effects::indices(a)),
+                              b->operands.first(Effects::indices(b)), {}, &Use::value, &Use::value);
+  }
+  static bool repeats(const Inst* inst) {
+    for (const Inst* at = inst->parent->parent; at; at = at->parent->parent)
+      if (at->is(Op::loop) || at->is(Op::while_)) return true;
+    return false;
+  }
+
+  Effects effects_;
+  std::span<const Value> indices_;
+  std::vector<const Inst*> accesses_;  ///< in program order
+};
+
+/// What keeps the body from running before the task: a read of what the task changes, and what cannot
+/// be done without.
 bool is_obstacle(const Inst* inst, Effects& effects, const Places& changed) {
   if (inst->is(Op::activate)) return false;
   if (acts(inst) || inst->is(Op::is_active) || inst->is(Op::call)) return true;
@@ -39,11 +88,13 @@ std::optional<ActivationSlice> activation_slice(Kernel& kernel, const Task& task
   ActivationSlice out;
   out.body = clone_region(b, task.body, map);
   std::vector<Inst*> originals, copies;
+  std::unordered_map<const Inst*, const Inst*> original;
   std::unordered_set<const Inst*> unknowns;  // stand for what effects would have yielded
   walk(task.body, [&](Inst* inst) { originals.push_back(inst); });
   walk(out.body, [&](Inst* inst) { copies.push_back(inst); });
   for (size_t k = 0; k < originals.size(); k++) {
     Inst* copy = copies[k];
+    original[copy] = originals[k];
     if (std::ranges::find(claims, originals[k]) != claims.end()) {
       std::vector<Value*> index;
       for (size_t axis = 0; axis < Effects::indices(copy); axis++)
@@ -64,9 +115,12 @@ std::optional<ActivationSlice> activation_slice(Kernel& kernel, const Task& task
 
   Effects of_task(kernel), of_slice(kernel);
   const Places changed = of_task.of(task.body).writes;
+  OwnReads own(kernel, task);
   bool possible = true;
   walk(out.body, [&](Inst* inst) {
-    possible = possible && !unknowns.contains(inst) && !is_obstacle(inst, of_slice, changed);
+    const bool counts = inst->is(Op::call_number) && task.kind == Task::serial;  // for all tasks
+    possible = possible && !counts && !unknowns.contains(inst) &&
+               (own.contains(original[inst]) || !is_obstacle(inst, of_slice, changed));
   });
   if (!possible) return std::nullopt;
   return out;
