@@ -16,7 +16,13 @@ uint64_t in_words(uint64_t bytes) { return bytes == 0 ? 4 : (bytes + 3) / 4 * 4;
 Device::Device(std::string name, std::unique_ptr<Driver> driver, bool is_joined, Loc loc)
     : name_(std::move(name)), is_joined_(is_joined), driver_(std::move(driver)) {
   first_ = &add_stream(0);
-  limit_by_environment(loc);
+  try {
+    limit_by_environment(loc);
+  } catch (...) {  // no destructor runs
+    first_->give_back_memory();
+    delete first_;
+    throw;
+  }
 }
 
 Device::~Device() {
