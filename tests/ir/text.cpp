@@ -394,7 +394,8 @@ TEST_CASE("a parse error names the line, what was found and what was expected") 
       {"body {\n  yield $\n", 4, "found the character '$', which starts nothing"},
       {"task parallel {", 3, "found 'parallel', expected a kind of task"},
       {"task range width=3 {", 3, "found 'width', expected an attribute of the task"},
-      {"schedule { jump 3 }", 3, "found 'jump', expected a step or '}' (launch if repeat combine)"},
+      {"schedule { jump 3 }", 3,
+       "found 'jump', expected a step or '}' (launch if repeat combine refresh reserve collect)"},
       {"schedule { launch many }", 3, "found 'many', expected a task's number"},
   };
   auto test = [](const std::string& text, const Broken& b) {
