@@ -79,9 +79,8 @@ std::unique_ptr<runtime::Executable> Driver::load(const runtime::Image& image) {
   auto pipelines = std::make_shared<Pipelines>(gpu_, image);
   {
     std::lock_guard lock(mutex_);
-    std::erase_if(ids_, [](auto& known) { return known.second.expired(); });
     pipelines->id = next_id_++;
-    ids_[pipelines->id] = pipelines;
+    if (fault_) ids_[pipelines->id] = {pipelines, pipelines->name, pipelines->loops};
   }
   gpu_->expect_silence();
   return std::make_unique<Executable>(std::move(pipelines));
@@ -264,15 +263,18 @@ void Driver::expect_whole_loops() {
   CutLoop cut;
   std::byte* word = staging_.find(fault_, sizeof(CutLoop)).host;
   std::memcpy(&cut, word, sizeof cut);
-  if (cut.loop == 0) return;
+  if (cut.loop == 0) {
+    std::erase_if(ids_, [](auto& known) { return known.second.pipelines.expired(); });
+    return;
+  }
   std::memset(word, 0, sizeof cut);
   std::string text = " was cut short: " + gpu_->adapter.name +
                      " runs at most 65,535 rounds in all loops of an iteration together";
-  auto pipelines = ids_.contains(cut.id) ? ids_[cut.id].lock() : nullptr;
-  if (!pipelines) throw Error("a loop" + text);
-  const std::vector<Loc>& loops = pipelines->loops.at(cut.task);
+  const auto known = ids_.find(cut.id);
+  if (known == ids_.end()) throw Error("a loop" + text);
+  const std::vector<Loc>& loops = known->second.loops.at(cut.task);
   throw Error(cut.loop <= loops.size() ? loops[cut.loop - 1u] : Loc{},
-              "a loop of kernel '" + pipelines->name + "'" + text);
+              "a loop of kernel '" + known->second.name + "'" + text);
 }
 
 // ---- between host and device

@@ -77,14 +77,22 @@ class Driver : public runtime::Driver {
 
   std::shared_ptr<Gpu> gpu_;
   runtime::Target target_;
+  struct Known {
+    std::weak_ptr<const Pipelines> pipelines;
+    std::string name;
+    std::vector<std::vector<Loc>> loops;
+  };
+
   Memory fields_, staging_;
   VkSemaphore semaphore_ = nullptr;
   VkCommandPool pool_ = nullptr;
   std::mutex mutex_;  ///< guards the queue and everything below
   std::vector<VkCommandBuffer> idle_;
   std::deque<Submission> running_;
-  runtime::Address fault_ = 0;                                        ///< a CutLoop, or 0
-  std::unordered_map<uint32_t, std::weak_ptr<const Pipelines>> ids_;  ///< by Pipelines::id
+  runtime::Address fault_ = 0;  ///< a CutLoop, or 0
+  /// By Pipelines::id. Where loops may be cut, kept until a wait has found that none was: the
+  /// kernel may be gone then.
+  std::unordered_map<uint32_t, Known> ids_;
   uint32_t next_id_ = 0;
   uint64_t last_ = 0;
 };
