@@ -116,7 +116,7 @@ class Run {
     tree.begin_change();
     if (is_known && tree.has_room(takes, task.loc)) return;
     if (step.body.empty()) {
-      if (is_known) tree.make_room(takes, task.loc);
+      tree.make_room(is_known ? takes : 0, task.loc);
     } else {
       do {
         take_up_trees();

@@ -93,13 +93,15 @@ bool TreeData::has_all(Loc at) {
 
 void TreeData::make_room(uint64_t takes, Loc at) {
   std::lock_guard lock(mutex);
+  note(*this, read_state(*this));
   for (size_t p = 1; p < parts.size(); p++) {
     // As many as are taken in vain, too.
     const auto wanted = int64_t(std::min<uint64_t>(takes, most_at_once));
     if (!pools[p].direct && parts[p].free < wanted)
       grow(*this, p, parts[p].cells + wanted - parts[p].free, at);
   }
-  note(*this, read_state(*this));
+  // How many of them the task takes, nobody knows: the next one asks.
+  for (Parts& p : parts) p.free = 0;
 }
 
 void grow(TreeData& tree, size_t pool, int64_t cells, Loc loc) {

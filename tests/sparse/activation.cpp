@@ -167,3 +167,32 @@ TEST_CASE("particles that move in the loop that scatters them find room") {
     CHECK(found == expected);
   });
 }
+
+TEST_CASE("what a kernel without a slice has taken is not taken for free afterwards") {
+  on_every_device([](const qn::Device& device) {
+    for (bool counted : {false, true}) {
+      qn::Tree<2> tree{device, {qn::pointer(16), qn::bitmasked(2)}, {.cells = 100}};
+      auto u = tree.field<int>();
+      qn::Field<int> next{device, {1}};
+      const auto write = [&](const I32& place) { u(place / 16 * 2, place % 16 * 2) = 1; };
+      // Places that the loop draws itself; how many an iteration takes is known, or is not.
+      qn::Kernel draw = [&](I32 n) {
+        for (auto k : range(1)) {
+          for (auto r : serial(range(n + k))) write(atomic_add(next[0], 1));
+        }
+      };
+      qn::Kernel draw_one = [&](I32 n) {
+        for (auto k : range(n)) {
+          next[0] += 0 * k;
+          write(atomic_add(next[0], 1));
+        }
+      };
+      counted ? draw_one(95) : draw(95);
+      qn::Kernel rest = [&] {
+        for (auto k : range(50)) write(k + 95);
+      };
+      rest();
+      CHECK(count_of(device, u) == 145);
+    }
+  });
+}

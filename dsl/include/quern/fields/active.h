@@ -44,8 +44,9 @@ namespace lang {
 QUERN_ACTIVITY(is_active)
 /// Makes the element active; it is the background until something is written there.
 QUERN_ACTIVITY(activate)
-/// The element is not active, and is the background, from the end of the loop on, whatever other
-/// iterations do to it. Throws Error, when launched, for a field that is on no tree.
+/// The element, if it is active, ends with the loop: from then on it is not active and is the
+/// background, whatever was written to it meanwhile. Throws Error, when launched, for a field that is
+/// on no tree.
 QUERN_ACTIVITY(deactivate)
 #undef QUERN_ACTIVITY
 

@@ -34,8 +34,8 @@ class Tree {
   /// that were short of cells have more now, and it is to be tried again. Throws Error where there is
   /// no memory. Waits.
   virtual bool has_all(Loc loc) = 0;
-  /// Room for a task that takes so many cells at most, or for as many as the tree can have. Throws
-  /// Error where there is no memory. Waits.
+  /// Room for a task that nobody can run in advance, and that takes so many cells at most; 0: that is
+  /// not known. It may still run out of them. Throws Error where there is no memory. Waits.
   virtual void make_room(uint64_t takes, Loc loc) = 0;
   /// The task that is submitted next may make elements active.
   virtual void begin_change() = 0;
