@@ -128,8 +128,11 @@ int Report::repeats_for(const std::function<void()>& run, const std::function<vo
              : std::min(100'000, int(shortest_sample / std::max(once, 1e-9)) + 1);
 }
 
-void Report::run(const Work& work) {
-  if (visit_) return visit_(work);
+Row Report::run(const Work& work) {
+  if (visit_) {
+    visit_(work);
+    return {};
+  }
   std::function<void()> hand_written = on_gpu_ ? nullptr : work.reference, wait, reference_wait;
   if (on_gpu_) wait = [&] { device_.synchronize(); };
   if (cuda_ && work.cuda) {
@@ -166,6 +169,7 @@ void Report::run(const Work& work) {
   if (row.ceiling > 0)
     row.share_of_ceiling = (row.bytes > 0 ? row.bytes : row.flops) / row.seconds / row.ceiling;
   add(row);
+  return row;
 }
 
 void Report::run_singly(const Work& work) {

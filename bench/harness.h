@@ -72,8 +72,8 @@ class Report {
   const cuda::Functions* cuda() const { return cuda_; }
 
   /// Measures `pairs` interleaved pairs, each side repeated until it lasts ≥ 2 ms, and prints a
-  /// line.
-  void run(const Work& work);
+  /// line. The row is empty where nothing is measured.
+  Row run(const Work& work);
   /// Times every run by itself, for a second a side in turns of a tenth, so that those that the
   /// scheduler delays are seen.
   void run_singly(const Work& work);
@@ -119,6 +119,7 @@ void vision(Report& report);
 void linear(Report& report);
 void checked(Report& report);
 void algorithms(Report& report);
+void sparse(Report& report);
 void launch(Report& report);
 void compile(Report& report);
 void headers(Report& report);

@@ -297,21 +297,33 @@ void fill_field(FieldObject* field, const void* value, Loc loc) {
   host_access(field, loc).fill(value, loc);
 }
 
-int64_t field_position(FieldObject* field, const int64_t* index, Loc loc) {
-  const runtime::Storage& storage = storage_of(field, loc);
+namespace {
+/// How far from the first element along each axis.
+std::vector<int64_t> position_of(const runtime::Storage& storage, const int64_t* index, Loc loc) {
   const auto& shape = storage.shape();
-  int64_t at = 0;
+  std::vector<int64_t> at;
   for (size_t k = 0; k < shape.size(); k++) {
     const int64_t first = storage.first(uint32_t(k));
-    if (index[k] < first || index[k] >= first + shape[k]) {
+    if (index[k] < first || index[k] - first >= shape[k]) {
       std::string text = "index " + std::to_string(index[k]) + " on axis " + std::to_string(k) +
                          " of a field of shape " + runtime::shape_text(shape);
       if (first != 0) text += ", where indices start at " + std::to_string(first);
       throw Error(loc, text);
     }
-    at = at * shape[k] + index[k] - first;
+    at.push_back(index[k] - first);
   }
   return at;
+}
+}  // namespace
+
+void write_element(FieldObject* field, const void* from, const int64_t* index, Loc loc) {
+  runtime::Storage& storage = host_access(field, loc);
+  storage.write_at(position_of(storage, index, loc), from, loc);
+}
+
+void read_element(FieldObject* field, void* to, const int64_t* index, Loc loc) {
+  runtime::Storage& storage = host_access(field, loc);
+  storage.read_at(position_of(storage, index, loc), to);
 }
 
 // ---- kernels

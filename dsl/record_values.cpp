@@ -215,19 +215,34 @@ Id pick(const Id* parts, int count, bool slots, Id index, Loc loc) {
 
 // ---- storage
 
-Id element(FieldObject* field, int component, const Id* index, int rank, Loc loc) {
-  Recording& r = recording(loc);
+namespace {
+/// An element that is named: none where the recording has failed, or fails here.
+struct Place {
+  uint32_t binding = 0;
+  std::vector<ir::Value*> index;
+};
+std::optional<Place> place_of(Recording& r, FieldObject* field, const Id* index, int rank,
+                              Loc loc) {
   if (r.failed()) return {};
-  std::vector<ir::Value*> at;
+  Place out;
   for (int k = 0; k < rank; k++) {
     ir::Value* v = r.value(index[k], loc);
     if (!v) return {};
-    at.push_back(v);
+    out.index.push_back(v);
   }
   auto binding = r.binding(field, loc);
   if (!binding) return {};
-  ir::Value* read =
-      r.at(loc).load(*binding, uint32_t(component), scalar_of(field->type, component), at);
+  out.binding = *binding;
+  return out;
+}
+}  // namespace
+
+Id element(FieldObject* field, int component, const Id* index, int rank, Loc loc) {
+  Recording& r = recording(loc);
+  const std::optional<Place> at = place_of(r, field, index, rank, loc);
+  if (!at) return {};
+  ir::Value* read = r.at(loc).load(at->binding, uint32_t(component),
+                                   scalar_of(field->type, component), at->index);
   Id id = r.add(read);
   for (int k = 0; k < rank; k++) r.derive(id, index[k]);
   return id;
@@ -264,24 +279,23 @@ Id atomic(Atomic op, Id element, const Id* values, int count, Loc loc) {
 }
 
 Id activity(Activity what, FieldObject* field, const Id* index, int rank, Loc loc) {
+  struct Row {
+    ir::Op op;
+    ir::Type result;
+  };
+  static constexpr Row rows[] = {{ir::Op::is_active, ir::Type::b1},
+                                 {ir::Op::activate, ir::Type::none},
+                                 {ir::Op::deactivate, ir::Type::none},
+                                 {ir::Op::length, ir::Type::i64},
+                                 {ir::Op::append, ir::Type::i64}};
+  const auto& [op, result] = rows[size_t(what)];
   Recording& r = recording(loc);
-  if (r.failed()) return {};
-  std::vector<ir::Value*> at;
-  for (int k = 0; k < rank; k++) {
-    ir::Value* v = r.value(index[k], loc);
-    if (!v) return {};
-    at.push_back(v);
-  }
-  auto binding = r.binding(field, loc);
-  if (!binding) return {};
-  const bool asks = what == Activity::is_active;
-  const ir::Op op = asks                         ? ir::Op::is_active
-                    : what == Activity::activate ? ir::Op::activate
-                                                 : ir::Op::deactivate;
-  const ir::Type result[] = {ir::Type::b1};
-  ir::Inst* inst = r.at(loc).make(op, std::span(result).first(asks ? 1 : 0), at);
-  inst->part = {*binding, 0};
-  return asks ? r.add(inst->result()) : Id{};
+  const std::optional<Place> at = place_of(r, field, index, rank, loc);
+  if (!at) return {};
+  const size_t results = result == ir::Type::none ? 0 : 1;
+  ir::Inst* inst = r.at(loc).make(op, std::span(&result, results), at->index);
+  inst->part = {at->binding, 0};
+  return results ? r.add(inst->result()) : Id{};
 }
 
 namespace {

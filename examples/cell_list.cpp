@@ -1,37 +1,37 @@
 #include "examples/cell_list.h"
 
-#include <cmath>
-
 namespace examples {
 
 namespace qn = quern;
 using namespace qn::lang;
 
-IVec2 CellList::cell_of(const Vec2& at) const {
-  auto cell = ifloor(at / radius_);
-  return vec(clamp(cell.x, 0, columns_ - 1), clamp(cell.y, 0, rows_ - 1));
+void CellList::for_each_near(const Vec2& at, const std::function<void(I32)>& visit) const {
+  auto cell = grid_.cell_of(at);
+  auto left = max(cell.x - 1, 0), right = min(cell.x + 1, grid_.columns - 1);
+  for (auto row : range(max(cell.y - 1, 0), min(cell.y + 2, grid_.rows)))
+    for (auto k :
+         range(first_[row * grid_.columns + left], first_[row * grid_.columns + right + 1]))
+      visit(order_[k]);
 }
 
 CellList::CellList(const qn::Device& device, const qn::Field<vec2>& x, float radius, vec2 size)
-    : radius_(radius),
-      columns_(int(std::ceil(size.x / radius))),
-      rows_(int(std::ceil(size.y / radius))),
+    : grid_(radius, size),
       x_(x),
       order_{device, {x.size()}},
-      first_{device, {rows_ * columns_ + 1}},
-      in_cell_{device, {rows_ * columns_}},
-      before_row_{device, {rows_}},
+      first_{device, {grid_.rows * grid_.columns + 1}},
+      in_cell_{device, {grid_.rows * grid_.columns}},
+      before_row_{device, {grid_.rows}},
       build_{[this] {
         auto cell = [&](const I32& i) {
-          auto c = cell_of(x_[i]);
-          return c.y * columns_ + c.x;
+          auto c = grid_.cell_of(x_[i]);
+          return c.y * grid_.columns + c.x;
         };
         for (auto c : in_cell_) in_cell_[c] = 0;
         for (auto i : x_) in_cell_[cell(i)] += 1;
         // The sums of what comes before: along the rows, over the rows, along the rows.
         for (auto row : before_row_) {
           Var<int> sum = 0;
-          for (auto column : range(columns_)) sum += in_cell_[row * columns_ + column];
+          for (auto column : range(grid_.columns)) sum += in_cell_[row * grid_.columns + column];
           before_row_[row] = sum;
         }
         Var<int> sum = 0;
@@ -40,11 +40,11 @@ CellList::CellList(const qn::Device& device, const qn::Field<vec2>& x, float rad
           before_row_[row] = sum;
           sum += in_row;
         }
-        first_[rows_ * columns_] = sum;
+        first_[grid_.rows * grid_.columns] = sum;
         for (auto row : before_row_) {
           Var<int> place = before_row_[row];
-          for (auto column : range(columns_)) {
-            auto c = row * columns_ + column;
+          for (auto column : range(grid_.columns)) {
+            auto c = row * grid_.columns + column;
             auto count = in_cell_[c];
             first_[c] = place;
             in_cell_[c] = place;

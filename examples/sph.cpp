@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include "examples/cell_list.h"
+#include "examples/tree_lists.h"
+
 namespace examples {
 
 namespace qn = quern;
@@ -43,6 +46,12 @@ std::vector<vec2> particles_of(const Sph::Setup& s) {
   return all;
 }
 
+std::unique_ptr<Neighbours> neighbours(const qn::Device& device, const qn::Field<vec2>& x,
+                                       float radius, vec2 size, Sph::Search search) {
+  if (search == Sph::Search::lists) return std::make_unique<TreeLists>(device, x, radius, size);
+  return std::make_unique<CellList>(device, x, radius, size);
+}
+
 }  // namespace
 
 Sph::Setup Sph::dam_break(float spacing) {
@@ -65,7 +74,7 @@ Sph::Setup Sph::dam_break(float spacing) {
   return s;
 }
 
-Sph::Sph(const qn::Device& device, const Setup& setup)
+Sph::Sph(const qn::Device& device, const Setup& setup, Search search)
     : x{device, {setup.fluid.size() + setup.walls.size()}},
       v{device, {x.size()}},
       density{device, {x.size()}},
@@ -77,14 +86,14 @@ Sph::Sph(const qn::Device& device, const Setup& setup)
       mass_(mass_in_lattice(setup.spacing, h_, rest_density)),
       dt_(0.2f * h_ / setup.sound),
       acceleration_{device, {x.size()}},
-      cells_{device, x, 2 * h_, setup.size},
+      cells_(neighbours(device, x, 2 * h_, setup.size, search)),
       densities_{[this] {
         // Tait's equation for water; a free surface does not pull.
         const float stiffness = rest_density * setup_.sound * setup_.sound / 7;
         for (auto i : x) {
           auto xi = x[i];
           Var<float> sum = 0;
-          cells_.for_each_near(xi, [&](I32 j) { sum += cubic_spline(length(xi - x[j]), h_); });
+          cells_->for_each_near(xi, [&](I32 j) { sum += cubic_spline(length(xi - x[j]), h_); });
           F32 rho = mass_ * sum;
           auto ratio = rho / rest_density;
           auto cubed = cube(ratio);
@@ -98,7 +107,7 @@ Sph::Sph(const qn::Device& device, const Setup& setup)
           auto rho = density[i];
           auto own = pressure[i] / (rho * rho);
           Var<vec2> a = vec2(0, -setup_.gravity);
-          cells_.for_each_near(xi, [&](I32 j) {
+          cells_->for_each_near(xi, [&](I32 j) {
             auto apart = xi - x[j];
             auto r = length(apart);
             If(j != i && r < 2 * h_) {
@@ -128,7 +137,7 @@ Sph::Sph(const qn::Device& device, const Setup& setup)
                         (cast<float>(picture.dim(0) - row) - 0.5f) / scale);
           Var<float> nearest = 0.8f * setup_.spacing;
           Var<int> who = -1;
-          cells_.for_each_near(at, [&](I32 j) {
+          cells_->for_each_near(at, [&](I32 j) {
             auto r = length(at - x[j]);
             If(r < nearest) {
               nearest = r;
@@ -148,7 +157,7 @@ Sph::Sph(const qn::Device& device, const Setup& setup)
 }
 
 void Sph::measure() {
-  cells_.build();
+  cells_->build();
   densities_();
 }
 

@@ -3,9 +3,10 @@
 #include <quern/quern.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "examples/cell_list.h"
+#include "examples/neighbours.h"
 
 namespace examples {
 
@@ -33,7 +34,9 @@ class Sph {
   /// The smoothing length h in spacings; the kernel ends at 2 h.
   static constexpr float smoothing = 1.3f;
 
-  Sph(const quern::Device& device, const Setup& setup);
+  /// How neighbours are found: by the particles sorted by their cells, or by a list for each cell.
+  enum class Search { sorted, lists };
+  Sph(const quern::Device& device, const Setup& setup, Search search = Search::sorted);
 
   /// Advances by `count` steps of dt(); asynchronous.
   void advance(int count);
@@ -56,7 +59,7 @@ class Sph {
   int fluid_;
   float h_, mass_, dt_;
   quern::Field<quern::lang::vec2> acceleration_;
-  CellList cells_;
+  std::unique_ptr<Neighbours> cells_;
   quern::Kernel<void()> densities_, forces_, move_;
   quern::Kernel<void(Picture)> draw_;
 };

@@ -23,8 +23,12 @@ int main(int argc, char** argv) {
   command.options.add_option("--width", width, "pixels of a frame")
       ->capture_default_str()
       ->check(CLI::Range(16, 8192));
+  bool lists = false;
+  command.options.add_flag("--lists", lists, "find neighbours by lists that grow, on a tree");
   return command.run(argc, argv, [&](const quern::Device& device) {
-    examples::Sph sph(device, examples::Sph::dam_break(spacing));
+    using Search = examples::Sph::Search;
+    examples::Sph sph(device, examples::Sph::dam_break(spacing),
+                      lists ? Search::lists : Search::sorted);
     command.say("%d particles of water, %lld of walls on device %s", sph.fluid(),
                 static_cast<long long>(sph.x.size() - sph.fluid()), device.name());
     const int steps = std::max(1, int(seconds / sph.dt()) / frames);

@@ -114,7 +114,14 @@ class Run {
     flush();
     Tree& tree = trees_.of(step.binding);
     tree.begin_change();
-    if (is_known && tree.has_room(takes, task.loc)) return;
+    const bool has_room = is_known && tree.has_room(takes, task.loc);
+    const bool is_itself =
+        std::ranges::any_of(step.body, [&](const Step& s) { return s.task == step.task; });
+    if (has_room && !is_itself) return;
+    if (has_room) {
+      for (const Step& s : step.body) launch(s.task);
+      return;
+    }
     if (step.body.empty()) {
       tree.make_room(is_known ? takes : 0, task.loc);
     } else {

@@ -120,7 +120,8 @@ void check_arguments(const std::string& kernel, std::span<const Image::Parameter
                              kernel + "' was recorded for a field that does");
     for (const Image::Parameter::Narrow& n : p.narrow) {
       const int64_t extent = s->shape()[n.axis], first = s->first(n.axis);
-      if (first > 0 && extent <= INT32_MAX && first + extent > INT32_MAX)
+      const bool reaches = first >= INT32_MIN && first + extent <= INT32_MAX;
+      if (first != 0 && extent <= INT32_MAX && !reaches)
         throw Error(n.loc, "the indices of axis " + std::to_string(n.axis) + " of " +
                                describe(p, k) + " go from " + std::to_string(first) + " to " +
                                std::to_string(first + extent - 1) +
@@ -132,8 +133,6 @@ void check_arguments(const std::string& kernel, std::span<const Image::Parameter
     }
   }
 }
-
-namespace {
 
 void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, std::byte* args) {
   abi::Writer writer(kernel.image->layout, args);
@@ -156,6 +155,8 @@ void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, s
     writer.axes(k, s->shape(), firsts, origins);
   }
 }
+
+namespace {
 
 /// Code made for `made` runs on such a field: an alignment of more is one.
 bool runs_on(Signature::Field made, const Signature::Field& given) {

@@ -63,6 +63,8 @@ struct Loaded {
 
 /// The signature of a launch with these arguments. Fields that may share elements get the class of
 /// the first of them.
+/// Puts them into a launch's block of arguments.
+void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, std::byte* args);
 ir::Signature signature_of(std::span<const Argument> arguments, ir::Modes modes);
 /// What is passed to a kernel, and the companions that derive from it: an argument for each
 /// parameter. Throws Error with `loc` unless as many are passed as the kernel has parameters, and

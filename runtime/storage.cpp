@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "runtime/storage_memory.h"
 
@@ -196,6 +197,10 @@ Storage::Range Storage::range(uint32_t component) const {
     });
   }
   return r;
+}
+
+uint64_t Storage::bytes() const {
+  return std::accumulate(memory_->bytes.begin(), memory_->bytes.end(), uint64_t(0));
 }
 
 bool Storage::overlaps(const Storage& other) const {

@@ -141,7 +141,7 @@ void Storage::copy(Direction direction, Stream& stream, std::span<const Piece> p
 }
 
 void Storage::write(const void* elements, int64_t first, int64_t count, Loc loc) {
-  if (tree_) return tree_->write(view(loc), elements, first, count, loc);
+  if (tree_) return tree_->write(view(loc), elements, position_of(first), count, loc);
   begin_write(loc);
   auto* host = static_cast<std::byte*>(const_cast<void*>(elements));  // only read
   Stream& stream = Stream::current(*device_);
@@ -153,7 +153,7 @@ void Storage::write(const void* elements, int64_t first, int64_t count, Loc loc)
 
 void Storage::read(void* elements, int64_t first, int64_t count) const {
   expect_alive({});
-  if (tree_) return tree_->read(view({}), elements, first, count);
+  if (tree_) return tree_->read(view({}), elements, position_of(first), count);
   const auto held = hold();
   Stream& stream = device_->writer(uses());
   const std::vector<Piece> all = pieces();
@@ -161,6 +161,30 @@ void Storage::read(void* elements, int64_t first, int64_t count) const {
     copy(Direction::to_host, stream, some, static_cast<std::byte*>(elements), element_.bytes, first,
          count);
   });
+}
+
+/// Of the number-th element in row-major order.
+std::vector<int64_t> Storage::position_of(int64_t number) const {
+  std::vector<int64_t> at(shape_.size(), 0);
+  if (size_ > 0)
+    for (size_t axis = shape_.size(); axis-- > 0; number /= shape_[axis])
+      at[axis] = number % shape_[axis];
+  return at;
+}
+
+void Storage::write_at(std::span<const int64_t> position, const void* element, Loc loc) {
+  if (tree_) return tree_->write(view(loc), element, {position.begin(), position.end()}, 1, loc);
+  int64_t number = 0;
+  for (size_t k = 0; k < position.size(); k++) number = number * shape_[k] + position[k];
+  write(element, number, 1, loc);
+}
+
+void Storage::read_at(std::span<const int64_t> position, void* element) const {
+  expect_alive({});
+  if (tree_) return tree_->read(view({}), element, {position.begin(), position.end()}, 1);
+  int64_t number = 0;
+  for (size_t k = 0; k < position.size(); k++) number = number * shape_[k] + position[k];
+  read(element, number, 1);
 }
 
 void Storage::fill(const void* element, Loc loc) {

@@ -213,7 +213,11 @@ void Storage::settle() {
   size_ = 1;
   bool empty = false;
   for (int64_t n : shape_) empty |= n == 0;
-  for (int64_t n : shape_) size_ = empty ? 0 : size_ * n;
+  for (int64_t n : shape_)
+    if (empty)
+      size_ = 0;
+    else if (__builtin_mul_overflow(size_, n, &size_))
+      size_ = INT64_MAX;
   if (tree_) return settle_on_tree();
 
   ir::Placement& placement = facts_.layout;

@@ -9,7 +9,7 @@ namespace quern::runtime {
 
 std::shared_ptr<Storage> Storage::on_tree(std::shared_ptr<Tree> tree,
                                           std::shared_ptr<Storage> elements,
-                                          std::vector<ir::Placement::Pool> pools, bool cut,
+                                          const ir::Placement& layout,
                                           std::span<const int64_t> shape,
                                           std::span<const int64_t> firsts, Loc loc) {
   std::shared_ptr<Storage> s(new Storage(*elements));
@@ -19,8 +19,9 @@ std::shared_ptr<Storage> Storage::on_tree(std::shared_ptr<Tree> tree,
   s->axes_.clear();
   for (size_t k = 0; k < shape.size(); k++)
     s->axes_.push_back({.extent = shape[k], .first = firsts[k]});
-  s->facts_.layout.pools = std::move(pools);
-  s->facts_.layout.cut = cut;
+  s->facts_.layout.pools = layout.pools;
+  s->facts_.layout.cut = layout.cut;
+  s->facts_.layout.wide = layout.wide;
   s->settle();
   return s;
 }
@@ -30,6 +31,7 @@ void Storage::settle_on_tree() {
   const ir::Placement own = std::exchange(facts_.layout, elements_->facts_.layout);
   facts_.layout.pools = own.pools;
   facts_.layout.cut = own.cut;
+  facts_.layout.wide = own.wide;
   facts_.contiguous = elements_->facts_.contiguous;
   facts_.zero_based = true;
   steps_ = elements_->steps_;
@@ -44,9 +46,12 @@ void Storage::expect_no_tree(const std::string& why, Loc loc) const {
   if (tree_) throw Error(loc, "this field is on a tree: " + why);
 }
 
+std::shared_ptr<Storage> Storage::resized(int64_t extent, Loc loc) const {
+  return unset(device_, stored_, {extent}, "the cells of a tree", loc, memory_->layout, element_);
+}
+
 void Storage::grow(int64_t extent, const void* element, Loc loc) {
-  const std::shared_ptr<Storage> larger =
-      unset(device_, stored_, {extent}, "the cells of a tree", loc, memory_->layout, element_);
+  const std::shared_ptr<Storage> larger = resized(extent, loc);
   larger->fill(element, loc);
   std::vector<Command> commands;
   for (size_t k = 0; k < memory_->bytes.size(); k++)
@@ -55,12 +60,16 @@ void Storage::grow(int64_t extent, const void* element, Loc loc) {
           Copy{larger->memory_->allocations[k], memory_->allocations[k], memory_->bytes[k]});
   const Touch touched[] = {{memory_->uses.get(), false}, {larger->memory_->uses.get(), true}};
   Stream::current(*device_).submit(commands, touched);
-  memory_->swap(*larger->memory_);
-  std::swap(memory_->bytes, larger->memory_->bytes);
-  memory_->shape = larger->shape_;
-  axes_ = larger->axes_;
-  shape_ = larger->shape_;
-  size_ = larger->size_;
+  exchange(*larger);
+}
+
+void Storage::exchange(Storage& other) {
+  memory_->swap(*other.memory_);
+  std::swap(memory_->bytes, other.memory_->bytes);
+  std::swap(memory_->shape, other.memory_->shape);
+  std::swap(axes_, other.axes_);
+  std::swap(shape_, other.shape_);
+  std::swap(size_, other.size_);
 }
 
 void Storage::copy_from(const Storage& other, Loc loc) {
@@ -70,7 +79,15 @@ void Storage::copy_from(const Storage& other, Loc loc) {
 
 std::shared_ptr<Storage> Storage::tree_part(const std::string& name, Loc loc) const {
   expect_alive(loc);
-  if (name == ir::tree::elements) return elements_;
+  if (name == ir::tree::elements) {
+    // Those of a view of components follow the memory, which may have grown.
+    Storage& e = *elements_;
+    if (e.shape_ != memory_->shape) {
+      e.shape_ = memory_->shape;
+      e.axes_[0].extent = e.size_ = e.shape_[0];
+    }
+    return elements_;
+  }
   if (std::shared_ptr<Storage> part = tree_->part(name)) return part;
   throw InternalError("a tree has no part '" + name + "'");
 }

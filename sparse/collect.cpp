@@ -30,9 +30,38 @@ void clear_bit(const Words& bits, const I64& number) {
   bits[number / 32] &= ~(U32(1u) << cast<uint32_t>(number % 32));
 }
 
+/// How lists lie in cells.
+struct Chunks {
+  explicit Chunks(const TreeData& tree)
+      : count(int(tree.pools.back().chunks)), size(int(tree.pools.back().children)) {}
+  int count, size;
+};
+
+/// Of the lists in the cells of the last pool: what is behind their ends becomes the background.
+template <class T>
+void reset_lists(const TreeData& tree, const std::shared_ptr<Storage>& component, T background,
+                 Loc loc) {
+  const TreeData::Parts& leaf = tree.parts.back();
+  const Chunks chunks(tree);
+  kernel_of([](bool) {
+    return Kernel{[](Field<T> elements, Words ending, Field<int64_t> owners, Words state,
+                     Words list, Val<T> none, I32 count, I32 in_list, I32 size) {
+                    for (auto [c, e] : grid(length_of_list(state, count, list), size)) {
+                      I64 slot = cast<int64_t>(list[c]), chunk = owners[slot];
+                      U32 place = cast<uint32_t>(chunk % in_list * size + e);
+                      If(place >= ~ending[chunk / in_list]) { elements[slot * size + e] = none; }
+                    }
+                  },
+                  modes("resetting elements")};
+  })(field_of<T>(component), words_of(tree.ending), field_of<int64_t>(leaf.owners),
+     words_of(tree.state), words_of(leaf.list), background, place_of(tree.last(), words::count),
+     chunks.count, chunks.size, loc);
+}
+
 /// Of a component of a field: what ends becomes the background.
 template <class T>
 void reset(const TreeData& tree, const std::shared_ptr<Storage>& component, T background, Loc loc) {
+  if (tree.pools.back().has_lists()) return reset_lists<T>(tree, component, background, loc);
   const TreeData::Parts& leaf = tree.parts.back();
   kernel_of([](bool) {
     return Kernel{[](Field<T> elements, Words ending, Words state, Words list, Val<T> none,
@@ -63,36 +92,19 @@ void reset(const TreeData& tree, const TreeData::Elements& field, Loc loc) {
     const uint32_t bytes = ir::byte_size(ir::storage_type(type));
     const auto one = elements->part(c, {bytes, {0}}, loc);
     const std::byte* none = field.background.data() + field.offsets[c];
-    const auto as = [&]<class T>(T) { reset<T>(tree, one, value_at<T>(none), loc); };
-    switch (type) {
-      case ir::Type::b1: as(bool()); break;
-      case ir::Type::i8: as(int8_t()); break;
-      case ir::Type::u8: as(uint8_t()); break;
-      case ir::Type::i16: as(int16_t()); break;
-      case ir::Type::u16: as(uint16_t()); break;
-      case ir::Type::i32: as(int32_t()); break;
-      case ir::Type::u32: as(uint32_t()); break;
-      case ir::Type::i64: as(int64_t()); break;
-      case ir::Type::u64: as(uint64_t()); break;
-      case ir::Type::f16: as(half()); break;
-      case ir::Type::f32: as(float()); break;
-      default: as(double()); break;
-    }
+    for_type(type, [&]<class T>(T) { reset<T>(tree, one, value_at<T>(none), loc); });
   }
 }
 
-/// The bits of what ends go, in the mask too where there is one.
-void clear_bits(const TreeData& tree, Loc loc) {
+/// The bits of what ends go in the mask.
+void clear_mask(const TreeData& tree, Loc loc) {
   const TreeData::Parts& leaf = tree.parts.back();
   const ir::Placement::Pool& pool = tree.pools.back();
   kernel_of([](bool) {
     return Kernel{[](Words mask, Words ending, Words state, Words list, I32 count, I32 units) {
                     for (auto [c, u] : grid(length_of_list(state, count, list), units)) {
                       I64 number = cast<int64_t>(list[c]) * units + u;
-                      If(bit_at(ending, number)) {
-                        clear_bit(mask, number);
-                        clear_bit(ending, number);
-                      }
+                      If(bit_at(ending, number)) { clear_bit(mask, number); }
                     }
                   },
                   modes("ending elements")};
@@ -100,57 +112,79 @@ void clear_bits(const TreeData& tree, Loc loc) {
      place_of(tree.last(), words::count), int(pool.children / pool.unit), loc);
 }
 
-/// What a cell goes by to stay.
-enum class Stays { by_bits, unless_ending, by_children };
+/// Lists become as long as they are to be.
+void cut_lists(const TreeData& tree, Loc loc) {
+  const size_t above = tree.last() - 1;
+  kernel_of([](bool) {
+    return Kernel{[](Words lengths, Words ending, Words state, Words list, I32 count, I32 lists) {
+                    for (auto [c, n] : grid(length_of_list(state, count, list), lists)) {
+                      I64 number = cast<int64_t>(list[c]) * lists + n;
+                      lengths[number] = min(lengths[number], ~ending[number]);
+                    }
+                  },
+                  modes("ending elements")};
+  })(words_of(tree.mask), words_of(tree.ending), words_of(tree.state),
+     words_of(tree.parts[above].list), place_of(above, words::count),
+     int(tree.pools[above].children / tree.pools.back().chunks), loc);
+}
 
+/// What a cell goes by to stay.
+enum class Stays { by_bits, unless_ending, by_children, by_length };
+
+/// `count`: how many words or bits of `asked` a cell goes by; of lists, how many cells make one, and
+/// `size`, how many elements a cell.
 template <Stays stays>
 void free_cells(const TreeData& tree, size_t p, const std::shared_ptr<Storage>& asked, int count,
-                Loc loc) {
+                int size, Loc loc) {
   const TreeData::Parts &own = tree.parts[p], &parent = tree.parts[p - 1];
   const bool direct = tree.pools[p].direct;
   kernel_of(
       [](bool is_direct) {
-        return Kernel{[is_direct](Words state, Words list, Words asked_, Field<int64_t> owners,
-                                  Words table, Words ring, I32 length, I32 given, I32 children) {
-                        for (auto c : range(length_of_list(state, length, list))) {
-                          I64 slot = cast<int64_t>(list[c]);
-                          Var<bool> used = false;
-                          if constexpr (stays == Stays::unless_ending) {
-                            used = !bit_at(asked_, slot);
-                            clear_bit(asked_, slot);
-                          } else {
-                            for (auto k : range(children)) {
-                              I64 number = slot * children + k;
-                              used = used || (stays == Stays::by_bits
-                                                  ? bit_at(asked_, number)
-                                                  : asked_[number] >= words::first_slot);
-                            }
-                          }
-                          If(!used) {
-                            table[owners[slot]] = uint32_t(words::no_cell);
-                            U32 end = atomic_add(state[given], 1u);
-                            if (!is_direct)
-                              ring[cast<int>(end & (cast<uint32_t>(ring.dim(0)) - 1u))] = list[c];
-                          }
-                        }
-                        state[int(words::changed)] = 1u;
-                      },
-                      modes("freeing cells")};
+        return Kernel{
+            [is_direct](Words state, Words list, Words asked_, Field<int64_t> owners, Words table,
+                        Words ring, I32 length, I32 given, I32 children, I32 elements) {
+              for (auto c : range(length_of_list(state, length, list))) {
+                I64 slot = cast<int64_t>(list[c]);
+                Var<bool> used = false;
+                if constexpr (stays == Stays::unless_ending) {
+                  used = !bit_at(asked_, slot);
+                } else if constexpr (stays == Stays::by_length) {
+                  I64 chunk = owners[slot];
+                  used = chunk % children * elements < cast<int64_t>(asked_[chunk / children]);
+                } else {
+                  for (auto k : range(children)) {
+                    I64 number = slot * children + k;
+                    used = used || (stays == Stays::by_bits ? bit_at(asked_, number)
+                                                            : asked_[number] >= words::first_slot);
+                  }
+                }
+                If(!used) {
+                  table[owners[slot]] = uint32_t(words::no_cell);
+                  U32 end = atomic_add(state[given], 1u);
+                  if (!is_direct)
+                    ring[cast<int>(end & (cast<uint32_t>(ring.dim(0)) - 1u))] = list[c];
+                }
+              }
+              state[int(words::changed)] = 1u;
+            },
+            modes("freeing cells")};
       },
       direct)(words_of(tree.state), words_of(own.list), words_of(asked),
               field_of<int64_t>(own.owners), words_of(parent.table),
               words_of(direct ? own.list : own.ring), place_of(p, words::count),
-              place_of(p, words::given), count, loc);
+              place_of(p, words::given), count, size, loc);
 }
 
 void free_cells(const TreeData& tree, size_t p, Loc loc) {
   const ir::Placement::Pool& pool = tree.pools[p];
   if (p < tree.last())
-    free_cells<Stays::by_children>(tree, p, tree.parts[p].table, int(pool.children), loc);
+    free_cells<Stays::by_children>(tree, p, tree.parts[p].table, int(pool.children), 0, loc);
+  else if (pool.has_lists())
+    free_cells<Stays::by_length>(tree, p, tree.mask, int(pool.chunks), int(pool.children), loc);
   else if (!pool.has_mask())
-    free_cells<Stays::unless_ending>(tree, p, tree.ending, 1, loc);
+    free_cells<Stays::unless_ending>(tree, p, tree.ending, 1, 0, loc);
   else
-    free_cells<Stays::by_bits>(tree, p, tree.mask, int(pool.children / pool.unit), loc);
+    free_cells<Stays::by_bits>(tree, p, tree.mask, int(pool.children / pool.unit), 0, loc);
 }
 
 }  // namespace
@@ -161,13 +195,11 @@ void TreeData::collect(Loc at) {
   std::lock_guard lock(mutex);
   begin_algorithm("deactivating elements of a tree", words_of(state).object(), at);
   for (const Elements& field : fields) reset(*this, field, at);
-  if (pools.back().has_mask()) clear_bits(*this, at);
+  if (pools.back().has_mask()) clear_mask(*this, at);
+  if (pools.back().has_lists()) cut_lists(*this, at);
   for (size_t p = pools.size(); p-- > 1;) free_cells(*this, p, at);
-  // Where all is one cell, it stays.
-  if (pools.size() == 1 && !pools[0].has_mask()) {
-    const uint32_t none = 0;
-    ending->fill(&none, at);
-  }
+  const uint32_t none = 0;
+  ending->fill(&none, at);
   may_have_changed = true;
 }
 

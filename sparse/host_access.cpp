@@ -1,4 +1,5 @@
 // What the host reads and writes of fields on trees.
+#include <map>
 #include <vector>
 
 #include "quern/algorithms.h"
@@ -16,16 +17,14 @@ using namespace lang;
 /// whole.
 class HostTables {
  public:
-  HostTables(const TreeData& tree, int64_t elements) : tree_(tree), whole_(tree.pools.size()) {
+  HostTables(const TreeData& tree, int64_t elements) : tree_(tree) {
     if (elements <= few) return;
-    for (size_t p = 0; p < tree.last(); p++) {
-      whole_[p].resize(size_t(tree.parts[p].table->size()));
-      tree.parts[p].table->read(whole_[p].data(), 0, tree.parts[p].table->size());
-    }
+    for (size_t p = 0; p < tree.last(); p++) read_whole(tree.parts[p].table);
+    if (tree.keys) read_whole(tree.keys);
   }
 
-  /// The number of the element at a position, which is overwritten.
-  int64_t find(std::vector<int64_t>& position) const {
+  /// The number of the element at a position on the tree.
+  int64_t find(std::vector<int64_t> position) const {
     std::vector<int64_t> children(tree_.pools.size(), 0);
     for (size_t p = tree_.pools.size(); p-- > 0;)
       for (size_t k = tree_.pools[p].levels.size(); k-- > 0;)
@@ -37,7 +36,8 @@ class HostTables {
     int64_t slot = 0, number = 0;
     for (size_t p = 0; p < tree_.pools.size(); p++) {
       number = slot * tree_.pools[p].children + children[p];
-      if (p < tree_.last()) slot = entry(p, number);
+      if (tree_.pools[p].is_hashed()) number = entry_of(key_of(tree_, position));
+      if (p < tree_.last()) slot = word(tree_.parts[p].table, number);
     }
     return number;
   }
@@ -45,32 +45,43 @@ class HostTables {
  private:
   static constexpr int64_t few = 8;
 
-  uint32_t entry(size_t pool, int64_t number) const {
-    if (!whole_[pool].empty()) return whole_[pool][size_t(number)];
-    uint32_t slot = 0;
-    tree_.parts[pool].table->read(&slot, number, 1);
-    return slot;
+  void read_whole(const std::shared_ptr<Storage>& part) {
+    std::vector<uint32_t>& words = whole_[part.get()];
+    words.resize(size_t(part->size()));
+    part->read(words.data(), 0, part->size());
+  }
+
+  uint32_t word(const std::shared_ptr<Storage>& part, int64_t at) const {
+    if (auto whole = whole_.find(part.get()); whole != whole_.end())
+      return whole->second[size_t(at)];
+    uint32_t out = 0;
+    part->read(&out, at, 1);
+    return out;
+  }
+
+  int64_t entry_of(const std::vector<uint32_t>& key) const {
+    return detail::entry_of(tree_.parts[0].table->size(), key,
+                            [&](int64_t at) { return word(tree_.keys, at); });
   }
 
   const TreeData& tree_;
-  std::vector<std::vector<uint32_t>> whole_;
+  std::map<const Storage*, std::vector<uint32_t>> whole_;
 };
 
 /// Calls visit(number, from, count) for runs of the field's elements that follow each other in memory,
-/// from the first-th in row-major order on.
+/// from `first` on in row-major order.
 template <class F>
-void for_each_run(const TreeData& tree, const Storage& field, int64_t first, int64_t count,
-                  F&& visit) {
+void for_each_run(const TreeData& tree, const Storage& field, std::vector<int64_t> first,
+                  int64_t count, F&& visit) {
   const HostTables tables(tree, count);
   const std::vector<int64_t>& shape = field.shape();
   int64_t start = 0, from = 0, length = 0;
   for (int64_t k = 0; k < count; k++) {
-    std::vector<int64_t> position(shape.size());
-    int64_t rest = first + k;
-    for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
-      position[axis] =
-          rest % shape[axis] + field.first(uint32_t(axis)) + field.origin(uint32_t(axis));
-    const int64_t number = tables.find(position);
+    std::vector<int64_t> position = first;
+    for (uint32_t axis = 0; axis < position.size(); axis++)
+      position[axis] += field.first(axis) + field.origin(axis);
+    const int64_t number = tables.find(std::move(position));
+    for (size_t axis = shape.size(); axis-- > 0 && ++first[axis] == shape[axis];) first[axis] = 0;
     if (length > 0 && number == start + length) {
       length++;
       continue;
@@ -81,27 +92,55 @@ void for_each_run(const TreeData& tree, const Storage& field, int64_t first, int
   if (length > 0) visit(start, from, length);
 }
 
-/// Makes elements active by their numbers in row-major order. Of which type they are, it never asks.
 template <int N>
-void activate_all(const std::shared_ptr<Storage>& field, int64_t first, int64_t count, Loc loc) {
+using Indices = std::conditional_t<N == 1, int64_t, Vec<int64_t, N == 1 ? 2 : N>>;
+
+/// Makes elements active, `count` in row-major order from `first` on. Of which type they are, it never
+/// asks.
+template <int N>
+void activate_all(const std::shared_ptr<Storage>& field, const std::vector<int64_t>& first,
+                  int64_t count, Loc loc) {
   const uint32_t bytes = ir::byte_size(ir::storage_type(field->components()[0].type));
   auto object = std::make_unique<FieldObject>();
   object->type = Field<uint8_t, N>::type();
   object->storage = field->part(0, {bytes, {0}}, loc);
   const Field<uint8_t, N> elements{Ref<FieldObject>(object.release())};
   begin_algorithm("writing elements of a tree", elements.object(), loc);
+  Indices<N> at{};
+  for (int axis = 0; axis < N; axis++) {
+    const int64_t index = first[size_t(axis)] + field->first(uint32_t(axis));
+    if constexpr (N == 1)
+      at = index;
+    else
+      at[axis] = index;
+  }
   kernel_of([](bool) {
-    return Kernel{[](Field<uint8_t, N> x, I64 from, I64 to) {
-                    for (auto k : range(from, to)) activate(x, index_of(x, k));
+    return Kernel{[](Field<uint8_t, N> x, Val<Indices<N>> from, I64 n) {
+                    for (auto k : range(n)) {
+                      Var<Indices<N>> i = from;
+                      Var<int64_t> rest = k;
+                      if constexpr (N == 1) {
+                        i += rest;
+                      } else {
+                        for (int axis = N; axis-- > 0;) {
+                          I64 extent = x.template dim<int64_t>(axis);
+                          I64 lowest = x.template first<int64_t>(axis);
+                          I64 sum = i[axis] - lowest + rest;
+                          i[axis] = lowest + sum % extent;
+                          rest = sum / extent;
+                        }
+                      }
+                      activate(x, i);
+                    }
                   },
                   modes("activating elements")};
-  })(elements, first, first + count, loc);
+  })(elements, at, count, loc);
 }
 
 }  // namespace
 
-void TreeData::read(const std::shared_ptr<Storage>& field, void* elements, int64_t first,
-                    int64_t count) {
+void TreeData::read(const std::shared_ptr<Storage>& field, void* elements,
+                    std::vector<int64_t> first, int64_t count) {
   const auto from = field->tree_part(ir::tree::elements, {});
   auto* host = static_cast<std::byte*>(elements);
   const uint32_t bytes = from->element_bytes();
@@ -110,8 +149,8 @@ void TreeData::read(const std::shared_ptr<Storage>& field, void* elements, int64
   });
 }
 
-void TreeData::write(const std::shared_ptr<Storage>& field, const void* elements, int64_t first,
-                     int64_t count, Loc at) {
+void TreeData::write(const std::shared_ptr<Storage>& field, const void* elements,
+                     std::vector<int64_t> first, int64_t count, Loc at) {
   {
     const runtime::LaunchCall call(runtime::LaunchCall::upkeep);
     switch (rank) {

@@ -10,7 +10,7 @@
 #include "dsl/recording.h"
 #include "quern/algorithms.h"
 #include "quern/ir/trees.h"
-#include "sparse/parts.h"
+#include "sparse/lists.h"
 
 namespace quern::detail {
 
@@ -18,8 +18,6 @@ namespace {
 
 using namespace lang;
 namespace words = ir::tree;
-
-constexpr int chunks = 1024;
 
 /// A pool's levels, and how far apart its children lie along each axis.
 struct Children {
@@ -30,18 +28,13 @@ struct Children {
 
 Children children_of(const TreeData& tree, size_t pool) {
   Children out{tree.pools[pool].levels, {}, tree.pools[pool].children};
-  std::vector<int64_t> size(size_t(tree.rank), 1);
-  for (size_t p = tree.pools.size(); p-- > pool;)
-    for (size_t k = tree.pools[p].levels.size(); k-- > 0;) {
-      if (p == pool) out.steps.insert(out.steps.begin(), size);
-      for (size_t axis = 0; axis < size.size(); axis++)
-        size[axis] *= tree.pools[p].levels[k].extent[axis];
-    }
+  std::vector<int64_t> size = size_of_child(tree, pool);
+  for (size_t k = out.levels.size(); k-- > 0;) {
+    out.steps.insert(out.steps.begin(), size);
+    for (size_t axis = 0; axis < size.size(); axis++) size[axis] *= out.levels[k].extent[axis];
+  }
   return out;
 }
-
-template <int N>
-using Place = std::conditional_t<N == 1, int, Vec<int, N == 1 ? 2 : N>>;
 
 /// The digits of the child that comes as the `number`-th of a level's cell.
 std::vector<I64> digits_at(const ir::Placement::Level& level, int rank, const I64& number) {
@@ -64,7 +57,7 @@ std::vector<I64> digits_at(const ir::Placement::Level& level, int rank, const I6
 
 /// Where the child that comes as the `number`-th of a pool's cell stands: in the cell, and along the
 /// axes.
-template <int N>
+template <class T, int N>
 struct Child {
   Child(const Children& all, const I64& number) : index(0) {
     for (int axis = 0; axis < N; axis++) offset.emplace_back(0);
@@ -77,12 +70,12 @@ struct Child {
       const std::vector<I64> digits = digits_at(level, N, number % above / below);
       for (int axis = 0; axis < N; axis++) {
         index += digits[size_t(axis)] * all.levels[k].stride[axis];
-        offset[size_t(axis)] += cast<int>(digits[size_t(axis)] * all.steps[k][size_t(axis)]);
+        offset[size_t(axis)] += cast<T>(digits[size_t(axis)] * all.steps[k][size_t(axis)]);
       }
     }
   }
   Var<int64_t> index;
-  std::vector<Var<int>> offset;
+  std::vector<Var<T>> offset;
 };
 
 struct Entries {
@@ -91,7 +84,7 @@ struct Entries {
 /// What a chunk has of the children of all cells that a list has.
 Entries entries_of(const Words& state, int parent, uint32_t children, const I32& chunk) {
   I64 all = cast<int64_t>(state[parent * int(words::words_of_pool) + int(words::count)]) * children;
-  I64 size = (all + (chunks - 1)) / chunks;
+  I64 size = (all + (list_chunks - 1)) / list_chunks;
   return {min(chunk * size, all), min((chunk + 1) * size, all)};
 }
 
@@ -100,9 +93,9 @@ U32 child_of(const Children& all, const Words& table, const U32& slot, const I64
   return table[cast<int64_t>(slot) * all.count + index];
 }
 
-template <int N>
+template <class T, int N>
 struct ListKernels {
-  using Places = Field<Place<N>>;
+  using Places = Field<Place<T, N>>;
   Kernel<void(Words, Words, Words, Words)> count;
   Kernel<void(Words, Words)> sum;
   Kernel<void(Words, Words, Places, Words, Words, Words, Places)> write;
@@ -110,12 +103,12 @@ struct ListKernels {
   ListKernels(const Children& all, int pool, bool is_last)
       : count(
             [&](Words state, Words parents, Words table, Words counts) {
-              for (auto chunk : range(chunks)) {
+              for (auto chunk : range(list_chunks)) {
                 If(state[int(words::changed)] != 0u) {
                   auto [lo, hi] = entries_of(state, pool - 1, all.count, chunk);
                   Var<uint32_t> found = 0u;
                   for (auto k : range(lo, hi)) {
-                    Child<N> child(all, k % all.count);
+                    Child<T, N> child(all, k % all.count);
                     found += cast<uint32_t>(child_of(all, table, parents[k / all.count],
                                                      child.index) >= words::first_slot);
                   }
@@ -128,7 +121,7 @@ struct ListKernels {
             [&](Words state, Words counts) {
               If(state[int(words::changed)] != 0u) {
                 Var<uint32_t> total = 0u;
-                for (auto chunk : serial(range(chunks))) {
+                for (auto chunk : serial(range(list_chunks))) {
                   U32 here = counts[chunk];
                   counts[chunk] = total;
                   total += here;
@@ -140,16 +133,16 @@ struct ListKernels {
         write(
             [&](Words state, Words parents, Places places, Words table, Words counts, Words list,
                 Places own_places) {
-              for (auto chunk : range(chunks)) {
+              for (auto chunk : range(list_chunks)) {
                 If(state[int(words::changed)] != 0u) {
                   auto [lo, hi] = entries_of(state, pool - 1, all.count, chunk);
                   Var<uint32_t> at = counts[chunk];
                   for (auto k : range(lo, hi)) {
-                    Child<N> child(all, k % all.count);
+                    Child<T, N> child(all, k % all.count);
                     U32 slot = child_of(all, table, parents[k / all.count], child.index);
                     If(slot >= words::first_slot) {
                       list[at] = slot;
-                      Var<Place<N>> place = places[k / all.count];
+                      Var<Place<T, N>> place = places[k / all.count];
                       if constexpr (N == 1)
                         place += child.offset[0];
                       else
@@ -179,42 +172,59 @@ std::string key_of(const Children& all, size_t pool, bool is_last) {
 }
 
 /// Recorded once for each kind of pool.
-template <int N>
-const ListKernels<N>& kernels_for(const TreeData& tree, size_t pool) {
+template <class T, int N>
+const ListKernels<T, N>& kernels_for(const TreeData& tree, size_t pool) {
   static std::mutex mutex;
-  static auto& known = *new std::map<std::string, const ListKernels<N>*>;
+  static auto& known = *new std::map<std::string, const ListKernels<T, N>*>;
   const Children all = children_of(tree, pool - 1);
   const bool is_last = pool == tree.last();
   std::lock_guard lock(mutex);
-  const ListKernels<N>*& kernels = known[key_of(all, pool, is_last)];
-  if (!kernels) kernels = new ListKernels<N>(all, int(pool), is_last);
+  const ListKernels<T, N>*& kernels = known[key_of(all, pool, is_last)];
+  if (!kernels) kernels = new ListKernels<T, N>(all, int(pool), is_last);
   return *kernels;
 }
 
-template <int N>
+template <class T, int N>
 void make_lists_of(TreeData& tree, Loc loc) {
   const Words state = field_of<uint32_t>(tree.state), counts = field_of<uint32_t>(tree.counts);
   begin_algorithm("a loop over a tree", state.object(), loc);
   for (size_t p = 1; p < tree.pools.size(); p++) {
-    const ListKernels<N>& kernels = kernels_for<N>(tree, p);
     const TreeData::Parts &parent = tree.parts[p - 1], &own = tree.parts[p];
+    if (tree.pools[p - 1].is_hashed()) {
+      list_entries(tree, loc);
+      continue;
+    }
+    const ListKernels<T, N>& kernels = kernels_for<T, N>(tree, p);
     const Words parents = field_of<uint32_t>(parent.list), table = field_of<uint32_t>(parent.table);
     kernels.count(state, parents, table, counts, loc);
     kernels.sum(state, counts, loc);
-    kernels.write(state, parents, field_of<Place<N>>(parent.places), table, counts,
-                  field_of<uint32_t>(own.list), field_of<Place<N>>(own.places), loc);
+    kernels.write(state, parents, field_of<Place<T, N>>(parent.places), table, counts,
+                  field_of<uint32_t>(own.list), field_of<Place<T, N>>(own.places), loc);
+  }
+}
+
+template <class T>
+void make_lists_of(TreeData& tree, Loc loc) {
+  switch (tree.rank) {
+    case 1: return make_lists_of<T, 1>(tree, loc);
+    case 2: return make_lists_of<T, 2>(tree, loc);
+    case 3: return make_lists_of<T, 3>(tree, loc);
+    default: return make_lists_of<T, 4>(tree, loc);
   }
 }
 
 }  // namespace
 
+std::vector<int64_t> size_of_child(const TreeData& tree, size_t pool) {
+  std::vector<int64_t> size(size_t(tree.rank), 1);
+  for (size_t p = pool + 1; p < tree.pools.size(); p++)
+    for (const ir::Placement::Level& level : tree.pools[p].levels)
+      for (size_t axis = 0; axis < size.size(); axis++) size[axis] *= level.extent[axis];
+  return size;
+}
+
 void make_lists(TreeData& tree, Loc loc) {
-  switch (tree.rank) {
-    case 1: return make_lists_of<1>(tree, loc);
-    case 2: return make_lists_of<2>(tree, loc);
-    case 3: return make_lists_of<3>(tree, loc);
-    default: return make_lists_of<4>(tree, loc);
-  }
+  tree.wide ? make_lists_of<int64_t>(tree, loc) : make_lists_of<int>(tree, loc);
 }
 
 }  // namespace quern::detail

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "quern/runtime/tree.h"
@@ -15,10 +16,10 @@ using runtime::Storage;
 /// A tree's parts, and what is known of them without asking the device.
 struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   std::shared_ptr<Storage> part(const std::string& name) const override;
-  void read(const std::shared_ptr<Storage>& field, void* elements, int64_t first,
+  void read(const std::shared_ptr<Storage>& field, void* elements, std::vector<int64_t> first,
             int64_t count) override;
-  void write(const std::shared_ptr<Storage>& field, const void* elements, int64_t first,
-             int64_t count, Loc loc) override;
+  void write(const std::shared_ptr<Storage>& field, const void* elements,
+             std::vector<int64_t> first, int64_t count, Loc loc) override;
   void refresh(Loc loc) override;
   void collect(Loc loc) override;
   bool has_room(uint64_t takes, Loc loc) override;
@@ -27,12 +28,14 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   void begin_change() override { may_have_changed = true; }
 
   size_t last() const { return pools.size() - 1; }
+  /// What it says of its fields' placement.
+  ir::Placement layout() const;
 
   std::shared_ptr<runtime::Device> device;
   int rank = 0;
   std::vector<TreeLevel> levels;  ///< as declared, with an extent for each axis
   std::vector<ir::Placement::Pool> pools;
-  bool cut = false;
+  bool cut = false, wide = false;  ///< see ir::Placement
   std::vector<int64_t> shape, firsts;
   Loc loc;
 
@@ -44,7 +47,7 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
     std::shared_ptr<Storage> table, ring, owners, list, places;
   };
   std::vector<Parts> parts;
-  std::shared_ptr<Storage> state, counts, mask, listed, ending;
+  std::shared_ptr<Storage> state, counts, keys, mask, listed, ending;
   /// The elements of a field on the tree, and what they are where there are none.
   struct Elements {
     std::weak_ptr<Storage> storage;
@@ -56,16 +59,55 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   std::atomic<bool> may_have_changed{true};  ///< since the lists were made
 };
 
+/// The tree of these levels. `shape` and `firsts` may be empty, as in TreeOptions.
+std::shared_ptr<TreeData> make_tree(std::shared_ptr<runtime::Device> device, int rank,
+                                    std::span<const TreeLevel> levels, std::vector<int64_t> shape,
+                                    std::vector<int64_t> firsts, int64_t cells, Loc loc);
+
+/// A field on the tree, whose elements are `background`, as on the host, where they are not active.
+std::shared_ptr<Storage> make_storage(const std::shared_ptr<TreeData>& tree,
+                                      std::vector<ir::Storage> components,
+                                      const runtime::Element& element, const Layout& layout,
+                                      const void* background, Loc loc);
+
+/// Kernels that list cells count them in so many chunks.
+inline constexpr int list_chunks = 1024;
+/// Slots are numbers of 31 bits.
+inline constexpr int64_t most_cells = int64_t(1) << 31;
+
+inline ir::Type place_type(const TreeData& tree) {
+  return tree.wide ? ir::Type::i64 : ir::Type::i32;
+}
+
+// ---- in levels.cpp
+const char* name_of(TreeLevel::Kind kind);
+/// Levels and pools of the tree, and its shape and first indices where none are set. Throws Error for
+/// what does not fit.
+void set_levels(TreeData& tree, std::span<const TreeLevel> levels);
+
+/// How long a mask of so many bits is.
+inline int64_t mask_words(int64_t bits) { return (bits + 31) / 32; }
+
+// ---- in room.cpp
 /// Cells of a pool that exist, by the words of its state.
 uint32_t live_cells(const ir::Placement::Pool& pool, const uint32_t* words);
-/// How long a mask of so many bits is, and a ring for so many cells.
-int64_t mask_words(int64_t bits);
+/// How long a ring for so many cells is, what says which elements are active, and a table, less the
+/// entries that stand for none, in which so many children have entries.
 int64_t ring_length(int64_t cells);
+int64_t activity_words(const TreeData& tree);
+/// The same where a pool has so many cells; 0: that says nothing of it.
+int64_t activity_words(const TreeData& tree, size_t pool, int64_t cells);
+int64_t entries_for(int64_t children);
 
 /// All words of the tree's state. Waits.
 std::vector<uint32_t> read_state(const TreeData& tree);
 /// The pool gets room for so many cells. Throws Error where there is no memory.
 void grow(TreeData& tree, size_t pool, int64_t cells, Loc loc);
+/// A hashed root gets a new table, with entries for its children and so many more; it is not shorter
+/// than it was. Throws Error where there is no memory.
+void grow_entries(TreeData& tree, int64_t children, Loc loc);
+/// The same, with entries for its children alone.
+void shrink_entries(TreeData& tree, Loc loc);
 
 /// Puts into the current stream what makes the lists of cells anew. In lists.cpp.
 void make_lists(TreeData& tree, Loc loc);

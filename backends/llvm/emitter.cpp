@@ -249,16 +249,18 @@ Value* Emitter::slot_place(const ir::Inst& inst, bool indexed) {
 
 Value* Emitter::get(const ir::Inst& inst) {
   llvm::Type* elem = slot_type(inst.elem);
-  Value* v = b_.CreateAlignedLoad(elem, slot_place(inst, inst.operand_count() == 2),
-                                  llvm::Align(ir::byte_size(inst.elem)));
+  auto* v = b_.CreateAlignedLoad(elem, slot_place(inst, inst.operand_count() == 2),
+                                 llvm::Align(ir::byte_size(inst.elem)));
+  in_group(v, inst.operand(0));
   return inst.elem == ir::Type::b1 ? b_.CreateICmpNE(v, b_.getInt8(0)) : v;
 }
 
 void Emitter::put(const ir::Inst& inst) {
   Value* v = value(inst.operand(inst.operand_count() - 1));
   if (inst.elem == ir::Type::b1) v = b_.CreateZExt(v, b_.getInt8Ty());
-  b_.CreateAlignedStore(v, slot_place(inst, inst.operand_count() == 3),
-                        llvm::Align(ir::byte_size(inst.elem)));
+  auto* store = b_.CreateAlignedStore(v, slot_place(inst, inst.operand_count() == 3),
+                                      llvm::Align(ir::byte_size(inst.elem)));
+  in_group(store, inst.operand(0));
 }
 
 }  // namespace quern::codegen

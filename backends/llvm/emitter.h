@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "backends/llvm/codegen.h"
@@ -77,6 +78,8 @@ class Emitter {
   void counted_loop(const ir::Inst& inst);
   void while_loop(const ir::Inst& inst);
   static unsigned rounds_together(const ir::Region* body);
+  static std::unordered_set<const ir::Value*> shared_slots(const ir::Region* body);
+  void in_group(llvm::Instruction* access, const ir::Value* slot);
   llvm::MDNode* loop_facts(llvm::MDNode* group, unsigned width = 0, unsigned unroll = 0);
   llvm::Value* key_of(const ir::Value* v, ir::Op op);
   void set_key(const ir::Value* v, Key key);
@@ -99,6 +102,7 @@ class Emitter {
   std::unordered_map<const ir::Value*, llvm::Value*> values_;
   std::unordered_map<const ir::Value*, Key> keys_;
   std::unordered_map<const ir::Value*, Slot> slots_;
+  std::unordered_set<const ir::Value*> shared_;  ///< slots that rounds of the walk at hand share
 };
 
 }  // namespace quern::codegen

@@ -178,6 +178,11 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
   if (type == ir::Type::b1 || type == ir::Type::address)
     throw InternalError("an atomic of type " + std::string(ir::name(type)) +
                         " reached the code generator");
+  if (op == AtomicOp::load && !inst.used() && !machine_.grid) {  // what is left of it is a hint
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                      {address, b.getInt32(0), b.getInt32(3), b.getInt32(1)});
+    return llvm::PoisonValue::get(stored(type));
+  }
   // The host's threads may look at what is not a field: the error record, the ring of prints.
   if (machine_.one_thread && inst.imm < ir::abi::frame_class)
     return plain_update(b, inst, address, values);

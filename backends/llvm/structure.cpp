@@ -3,6 +3,7 @@
 #include "backends/llvm/callees.h"
 #include "backends/llvm/emitter.h"
 #include "backends/llvm/scalar.h"
+#include "ir/analysis/affine.h"
 #include "quern/ir/abi.h"
 
 namespace quern::codegen {
@@ -12,6 +13,8 @@ using llvm::BasicBlock;
 using llvm::Value;
 
 namespace {
+
+const ir::Region* region_of(const ir::Value* v) { return v->inst ? v->inst->parent : v->region; }
 
 bool has_atomics(const ir::Kernel& kernel, const ir::Region* region) {
   bool found = false;
@@ -114,7 +117,39 @@ unsigned Emitter::rounds_together(const ir::Region* body) {
   constexpr size_t short_round = 40;
   size_t operations = 0;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst*) { operations++; });
-  return operations <= short_round ? 4 : 1;
+  return operations <= short_round ? 4 : 0;
+}
+
+/// Slots in which a round of a walk may find what another one has put, or put where another one does. Not
+/// those that are only read, or only written at a place for each round.
+std::unordered_set<const ir::Value*> Emitter::shared_slots(const ir::Region* body) {
+  std::unordered_map<const ir::Value*, int> uses;
+  std::unordered_set<const ir::Value*> shared;
+  ir::AffineForms forms;
+  ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
+    if (inst->is(Op::slot)) shared.insert(inst->result());
+    if (inst->is(Op::get) || inst->is(Op::put)) uses[inst->operand(0)]++;
+  });
+  ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
+    if (!inst->is(Op::put)) return;
+    bool apart = uses[inst->operand(0)] == 1 && inst->operand_count() == 3 && inst->parent == body;
+    if (apart) {
+      const ir::Affine& index = forms.of(inst->operand(1));
+      const int64_t distance = index.factor_of(body->arg(0));  // no so many rounds that it wraps
+      apart =
+          distance != 0 && std::abs(distance) < 1 << 20 && inst->operand(1)->type == ir::Type::i64;
+      for (const auto& term : index.terms)
+        apart &= term.symbol == body->arg(0) || !ir::encloses(body, region_of(term.symbol));
+    }
+    if (!apart) shared.insert(inst->operand(0));
+  });
+  return shared;
+}
+
+/// Rounds of the walk at hand do not depend on each other by this access of a slot.
+void Emitter::in_group(llvm::Instruction* access, const ir::Value* slot) {
+  if (memory_.group() && !shared_.count(slot))
+    access->setMetadata(llvm::LLVMContext::MD_access_group, memory_.group());
 }
 
 /// Rotated: guard, body, test at the end, which LLVM's loop passes want. A step other than 1
@@ -170,13 +205,16 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   for (size_t k = 0; k < count; k++) define(k, body->arg(k + 1), carried[k]);
 
   llvm::MDNode* outer_group = memory_.group();
+  auto outer_shared = shared_;
   llvm::MDNode* group = nullptr;
   if (inst.kind == ir::parallel_walk && !has_atomics(kernel_, body)) {
     group = llvm::MDNode::getDistinct(context_, {});
     memory_.set_group(group);
+    shared_ = shared_slots(body);
   }
   statements(body);
   memory_.set_group(outer_group);
+  shared_ = std::move(outer_shared);
   Values next;
   for (size_t k = 0; k < count; k++) {
     const ir::Value* v = body->last->operand(k);
@@ -194,8 +232,10 @@ void Emitter::counted_loop(const ir::Inst& inst) {
     round->addIncoming(next_round, latch);
   }
   auto* branch = b_.CreateCondBr(more, head, after);
-  branch->setMetadata(llvm::LLVMContext::MD_loop,
-                      loop_facts(group, 0, strides ? rounds_together(body) : 0));
+  const bool is_short = inst.kind == ir::parallel_walk && llvm::isa<llvm::Constant>(lo) &&
+                        llvm::isa<llvm::Constant>(hi);  // LLVM would unroll it before it vectorises
+  const unsigned unroll = strides ? rounds_together(body) : is_short ? 1 : 0;
+  branch->setMetadata(llvm::LLVMContext::MD_loop, loop_facts(group, 0, unroll));
   index->addIncoming(next_index, latch);
   for (size_t k = 0; k < count; k++) carried[k]->addIncoming(next[k], latch);
 
@@ -221,6 +261,7 @@ llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group, unsigned width, unsigned 
   };
   std::vector<llvm::Metadata*> facts = {nullptr, named("llvm.loop.mustprogress", nullptr)};
   if (group) facts.push_back(named("llvm.loop.parallel_accesses", group));
+  if (unroll == 1) facts.push_back(named("llvm.loop.unroll.disable", nullptr));
   if (unroll > 1)
     facts.push_back(
         named("llvm.loop.unroll.count", llvm::ConstantAsMetadata::get(b_.getInt32(unroll))));

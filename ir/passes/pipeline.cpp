@@ -137,7 +137,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("privatise_atomics", [&](Kernel& k) { privatise_atomics(k, target); });
   run.must("privatise_reductions", privatise_reductions, target);
   run.must("check_access", check_access);
-  run.must("expand_trees", expand_trees);
+  run.must("expand_trees", [&](Kernel& k) { expand_trees(k, target); });
   run.may("bound_domains", bound_domains);
   run.must("check_arithmetic", check_arithmetic);
   run.must("lower_random", lower_random);

@@ -131,6 +131,7 @@ constexpr NamedPass all[] = {
     {"open_tasks", [](Kernel& k) { open_tasks(k, {}); }},
     {"bound_domains", bound_domains},
     {"expand_trees", expand_trees},
+    {"expand_trees.cells", [](Kernel& k) { expand_trees(k, {}); }},
     {"open_tasks.element", [](Kernel& k) { open_tasks(k, element_traits()); }},
     {"aggregate_atomics", [](Kernel& k) { aggregate_atomics(k, block_traits()); }},
     {"privatise_atomics", [](Kernel& k) { privatise_atomics(k, {}); }},

@@ -252,11 +252,23 @@ class Parser {
       expect("unit");
       pool.unit = attribute<uint32_t>("a number of children");
       pool.direct = accept("direct");
+      if (accept("chunks")) pool.chunks = attribute<uint32_t>("a number of children");
+      if (accept("hashed")) key(pool, rank);
       pool.levels = blocks(rank);
       l.pools.push_back(std::move(pool));
     }
     l.cut = accept("cut");
+    l.wide = accept("wide");
     return l;
+  }
+
+  void key(Placement::Pool& pool, uint8_t rank) {
+    expect("(");
+    for (uint8_t k = 0; k < rank; k++) {
+      if (k) expect(",");
+      pool.key[k] = integer<uint8_t>("a number of words");
+    }
+    expect(")");
   }
 
   std::vector<Placement::Level> blocks(uint8_t rank) {

@@ -241,9 +241,16 @@ class Printer {
     for (const Placement::Pool& pool : l.pools) {
       out_ += number(" pool=", pool.children) + number(" unit=", pool.unit);
       if (pool.direct) out_ += " direct";
+      if (pool.chunks) out_ += number(" chunks=", pool.chunks);
+      if (pool.is_hashed()) {
+        out_ += " hashed(";
+        for (uint8_t k = 0; k < rank; k++) out_ += number(k ? ", " : "", pool.key[k]);
+        out_ += ")";
+      }
       blocks(pool.levels, rank);
     }
     if (l.cut) out_ += " cut";
+    if (l.wide) out_ += " wide";
   }
 
   void blocks(std::span<const Placement::Level> all, uint8_t rank) {

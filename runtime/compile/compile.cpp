@@ -42,12 +42,20 @@ Prepared prepare(Recording& source, const Signature& signature, const Target& ta
     split_as_written(*copy);
   }
   std::vector<uint64_t> operations;
-  for (const Task& task : copy->tasks) operations.push_back(operations_of(task.body));
+  std::vector<uint32_t> cells;  // of the tree that the task walks, if any: their elements
+  for (const Task& task : copy->tasks) {
+    operations.push_back(operations_of(task.body));
+    const uint32_t field = task.options.over;
+    const bool walks = field != no_binding && signature.fields[field].layout.is_sparse();
+    cells.push_back(walks ? signature.fields[field].layout.pools.back().children : 1);
+  }
   if (target.traits.walk != Task::unlowered)
     lower(*copy, signature, target.traits);
   else
     bind(*copy, signature), expand_trees(*copy);
   if (target.traits.walk == Task::unlowered && target.traits.stoppable) add_stop_sites(*copy);
+  for (size_t k = 0; k < cells.size(); k++)
+    if (copy->tasks[k].rank == 1) operations[k] *= cells[k];  // an iteration takes a cell
   operations.resize(copy->tasks.size());  // lowering adds tasks that combine
   return {std::move(copy), std::move(operations)};
 }

@@ -61,16 +61,21 @@ void write(Text& t, const std::vector<Placement::Level>& levels) {
 }
 
 void write(Text& t, const Placement& placement) {
-  const auto& [levels, pools, cut, step, group, group_bytes, offsets, shifted, fast] = placement;
+  const auto& [levels, pools, cut, wide, step, group, group_bytes, offsets, shifted, fast] =
+      placement;
   write(t, levels);
   for (const Placement::Pool& pool : pools) {
-    const auto& [digits, children, unit, direct] = pool;
+    const auto& [digits, children, unit, direct, chunks, key] = pool;
     t.number("pool", children);
     t.number("unit", unit);
     t.flag("direct", direct);
+    if (chunks) t.number("chunks", chunks);
+    for (uint8_t words : key)
+      if (pool.is_hashed()) t.number("key", words);
     write(t, digits);
   }
   t.flag("cut", cut);
+  t.flag("wide", wide);
   if (step) t.number("step", step);
   if (group) t.number("group", group);
   if (group_bytes) t.number("group-bytes", group_bytes);

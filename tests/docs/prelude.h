@@ -10,6 +10,7 @@
 #include <quern/runtime/observer.h>
 #include <quern/sample.h>
 #include <quern/sparse.h>
+#include <quern/sparse/files.h>
 
 #include <cmath>
 #include <filesystem>

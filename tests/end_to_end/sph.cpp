@@ -1,12 +1,16 @@
 // The dam break by SPH: neighbours and densities against all pairs in plain C++, conservation laws.
 #include "examples/sph.h"
 
+#include "examples/cell_list.h"
+#include "examples/tree_lists.h"
+
 #include <cmath>
 
 #include "tests/end_to_end/devices.h"
 
 using examples::CellList;
 using examples::Sph;
+using examples::TreeLists;
 using namespace quern::lang;
 
 namespace {
@@ -55,7 +59,9 @@ Energy energy(const Sph& sph, double gravity) {
 
 }  // namespace
 
-TEST_CASE("a cell list finds the neighbours that all pairs have") {
+namespace {
+template <class Lists>
+void find_neighbours() {
   on_every_device([](qn::Device& device) {
     const vec2 size(1.1f, 0.7f);
     const float radius = 0.1f;
@@ -63,7 +69,7 @@ TEST_CASE("a cell list finds the neighbours that all pairs have") {
     qn::Field<vec2> x{device, {host.size()}};
     qn::Field<int> count{device, {host.size()}}, sum{device, {host.size()}};
     x.copy_from(host);
-    CellList cells(device, x, radius, size);
+    Lists cells(device, x, radius, size);
     qn::Kernel neighbours = [&] {
       for (auto i : x) {
         auto at = x[i];
@@ -96,11 +102,18 @@ TEST_CASE("a cell list finds the neighbours that all pairs have") {
     }
   });
 }
+}  // namespace
 
-TEST_CASE("SPH densities are the sum over all pairs, and a lattice has the one at rest") {
-  on_every_device([](qn::Device& device) {
+TEST_CASE("a cell list finds the neighbours that all pairs have") { find_neighbours<CellList>(); }
+TEST_CASE("lists on a tree find the neighbours that all pairs have") {
+  find_neighbours<TreeLists>();
+}
+
+namespace {
+void check_densities(Sph::Search search) {
+  on_every_device([&](qn::Device& device) {
     Sph::Setup setup = Sph::dam_break(device.name() == std::string("cpu") ? 0.1f : 0.25f);
-    Sph sph(device, setup);
+    Sph sph(device, setup, search);
     sph.measure();
     std::vector<vec2> x = qn::to_vector(sph.x);
     std::vector<float> density = qn::to_vector(sph.density), pressure = qn::to_vector(sph.pressure);
@@ -118,6 +131,14 @@ TEST_CASE("SPH densities are the sum over all pairs, and a lattice has the one a
     CHECK(worst < 3e-6);
     CHECK(double(density[0]) == Approx(rest).epsilon(1e-5));  // a corner: walls all around below
   });
+}
+}  // namespace
+
+TEST_CASE("SPH densities are the sum over all pairs, and a lattice has the one at rest") {
+  check_densities(Sph::Search::sorted);
+}
+TEST_CASE("SPH densities by lists on a tree are the sum over all pairs") {
+  check_densities(Sph::Search::lists);
 }
 
 TEST_CASE("SPH forces between pairs keep momentum") {

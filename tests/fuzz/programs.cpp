@@ -30,7 +30,9 @@ void expect_agreement(uint64_t first, uint64_t count, const fuzz::Checks& checks
 
 TEST_CASE("a thousand programs after every pass") { expect_agreement(1, 1000, {}); }
 
-TEST_CASE("a thousand programs on every device, on slow ones three hundred") {
+namespace {
+/// `most` programs, on slow devices fewer.
+void expect_agreement_on_devices(uint64_t most, uint64_t on_slow, bool on_trees) {
   const char* only = std::getenv("QUERN_DEVICE");
   size_t compared = 0;
   for (const runtime::Backend& backend : runtime::backends()) {
@@ -44,8 +46,18 @@ TEST_CASE("a thousand programs on every device, on slow ones three hundred") {
     fuzz::Checks checks;
     checks.passes = false;
     checks.devices = {runtime::Device::open(backend.name)};
-    expect_agreement(1, backend.name == "vulkan" ? 300 : 1000, checks);
+    checks.on_trees = on_trees;
+    expect_agreement(1, backend.name == "vulkan" ? on_slow : most, checks);
     compared++;
   }
   CHECK(compared >= 1);
+}
+}  // namespace
+
+TEST_CASE("a thousand programs on every device, on slow ones three hundred") {
+  expect_agreement_on_devices(1000, 300, false);
+}
+
+TEST_CASE("programs with fields on trees do the same as with dense ones, on every device") {
+  expect_agreement_on_devices(400, 100, true);
 }

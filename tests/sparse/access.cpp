@@ -188,3 +188,37 @@ TEST_CASE("the host copies a field on a tree as any other") {
     for (int k = 0; k < 28; k++) CHECK(back[size_t(k)][1] == float(k * k));
   });
 }
+
+TEST_CASE("a view of components follows its field when the tree grows and shrinks") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(4096), qn::bitmasked(4)}, {.cells = 2}};
+    auto u = tree.field<qn::Vec<float, 2>>({1, 2}, qn::aos);
+    auto y = u.component(1);
+    auto w = tree.field<qn::Vec<int, 2>>();
+    auto z = w.component(1);
+    qn::Kernel write = [&](I32 n) {
+      for (auto k : range(n)) {
+        y[k * 4] = cast<float>(k);
+        z[k * 4] = k;
+      }
+    };
+    write(1);
+    write(1000);
+    for (int k : {0, 5, 500, 999}) {
+      CHECK(y.at(k * 4) == float(k));
+      CHECK(z.at(k * 4) == k);
+      CHECK(u.at(k * 4)[1] == float(k));
+      CHECK(u.at(k * 4)[0] == 1);
+    }
+    qn::Kernel drop = [&] {
+      for (auto i : y) {
+        If(i < 2000) { deactivate(y, i); }
+      }
+    };
+    drop();
+    tree.shrink();
+    for (int k : {500, 999}) CHECK((y.at(k * 4) == float(k) && z.at(k * 4) == k));
+    write(1000);
+    for (int k : {0, 5, 500, 999}) CHECK((y.at(k * 4) == float(k) && z.at(k * 4) == k));
+  });
+}

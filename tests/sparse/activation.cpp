@@ -1,10 +1,12 @@
 // Who makes elements active, and what a tree does where it has no room: nothing is ever lost.
 #include <quern/sparse.h>
 
+#include <algorithm>
+
 #include <random>
 #include <set>
 
-#include "tests/end_to_end/devices.h"
+#include "tests/end_to_end/output.h"
 
 using namespace qn::lang;
 
@@ -193,6 +195,107 @@ TEST_CASE("what a kernel without a slice has taken is not taken for free afterwa
       };
       rest();
       CHECK(count_of(device, u) == 145);
+    }
+  });
+}
+
+TEST_CASE("what becomes active depends on what a field of the same tree holds elsewhere") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::bitmasked(4)}, {.cells = 1}};
+    auto u = tree.field<int>(-1), v = tree.field<int>();
+    qn::Kernel write = [&] {
+      for (auto k : range(20)) u[k * 3] = k;
+    };
+    qn::Kernel spread = [&] {
+      for (auto i : u) {
+        If(u[i + 3] >= 10) v[i * 4 + 2] = u[i];
+      }
+    };
+    write();
+    spread();
+    for (int i = 0; i < 256; i++) {
+      const int from = (i - 2) / 4, k = from / 3;
+      const bool written = i % 4 == 2 && from % 3 == 0 && k + 1 >= 10 && k + 1 < 20;
+      CHECK(v.at(i) == (written ? k : 0));
+    }
+  });
+}
+
+TEST_CASE("cells are not lost where a level above has none left") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::pointer(8), qn::bitmasked(4)}, {.cells = 20}};
+    auto u = tree.field<int>();
+    qn::Kernel write = [&](I32 n, I32 by) {
+      for (auto k : range(n)) u[k * by] = 1;
+    };
+    // The inner level has more room than the outer one.
+    write(20 * 8, 4);
+    tree.clear();
+    // Wherever a cell of the outer level is missing, another child of one is wanted.
+    write(50, 36);
+    const qn::TreeStats stats = tree.stats();
+    CHECK(stats.active == 50);
+    CHECK(stats.levels[2].cells == 50);
+  });
+}
+
+TEST_CASE("a loop that changes what it reads, or speaks, runs once however much room it wants") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::pointer(4), qn::bitmasked(2)}, {.cells = 1}};
+    auto u = tree.field<int>(-1);
+    qn::Field<int> x{device, {100}}, y{device, {100}};
+    qn::Kernel count = [&] {
+      for (auto i : x) {
+        x[i] = x[i] + 1;
+        u[i * 5] = i;
+      }
+    };
+    qn::Kernel copy = [&] {
+      for (auto i : x) {
+        y[i] = x[i] * 2;
+        u[i * 5 + 1] = x[i];
+      }
+    };
+    qn::Kernel speak = [&] {
+      for (auto i : range(20)) {
+        u[i * 7 + 3] = 1;
+        print("{}", i);
+      }
+    };
+    count();
+    copy();
+    for (int i = 0; i < 100; i++) {
+      CHECK(x.at(i) == 1);
+      CHECK(y.at(i) == 2);
+      CHECK(u.at(i * 5) == i);
+      CHECK(u.at(i * 5 + 1) == 1);
+    }
+    const std::string text = output_of([&] {
+      speak();
+      device.synchronize();
+    });
+    CHECK(std::ranges::count(text, '\n') == 20);
+  });
+}
+
+TEST_CASE("iterations that all update one element, which is not active before") {
+  on_every_device([](const qn::Device& device) {
+    for (bool strict : {false, true}) {
+      qn::Tree<1> tree{device, {qn::pointer(64), qn::pointer(4), qn::bitmasked(2)}, {.cells = 1}};
+      auto u = tree.field<int>();
+      auto v = tree.field<float>(-1.0f);
+      qn::Field<int> x{device, {1000}};
+      qn::Kernel update{[&] {
+                          for (auto i : x) {
+                            u[7] += i;
+                            atomic_max(v[300], cast<float>(i * 37 % 1000));
+                          }
+                        },
+                        {.strict = strict}};
+      update();
+      CHECK(u.at(7) == 999 * 1000 / 2);
+      CHECK(v.at(300) == 999);
+      CHECK(tree.active_count() == 2);
     }
   });
 }

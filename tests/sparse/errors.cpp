@@ -24,7 +24,7 @@ TEST_CASE("trees that cannot be are refused") {
   CHECK_REFUSED("at most 2^24", qn::Tree<2>(device, {qn::dense(2000), qn::dense(2000)}));
   CHECK_REFUSED("more than 2^31 elements along axis 0",
                 qn::Tree<1>(device, {qn::pointer(1 << 20), qn::pointer(1 << 20)}));
-  CHECK_REFUSED("whose levels have room for (8)",
+  CHECK_REFUSED("whose levels have room for 8 elements along axis 0",
                 qn::Tree<1>(device, {qn::pointer(8)}, {.shape = {9}}));
   CHECK_REFUSED("is given 1 extents", qn::Tree<2>(device, {qn::pointer(8)}, {.shape = {8}}));
   CHECK_REFUSED("room for -1 cells", qn::Tree<1>(device, {qn::pointer(8)}, {.cells = -1}));

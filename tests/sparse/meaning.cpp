@@ -11,7 +11,7 @@ TEST_CASE("random numbers of a loop over a field are those of a dense field") {
     auto sparse = tree.field<float>();
     qn::Field<float, 2> dense{device, {16, 13}};
     qn::Kernel all = [](qn::Field<float, 2> u) {
-      for (auto [i, j] : u) u(i, j) = random();
+      for (auto [i, j] : u) u(i, j) = random<float>();
     };
     qn::Kernel some = [&] {
       for (auto k : range(8)) activate(sparse, k, k + 2);

@@ -10,6 +10,8 @@
 //
 // Nothing is read out of range, provided that the field has an element. All of it is recorded in
 // plain operations of the language.
+#include <array>
+
 #include "quern/quern.h"
 
 namespace quern {
@@ -142,6 +144,44 @@ Val<R> interpolated(const Field<T, N>& u, const B& border, const Between<C> (&at
   }
 }
 
+/// Along an axis: the first of the nodes whose B-splines reach a coordinate, and their values there.
+template <int degree, class C>
+struct Weights {
+  Val<int32_t> first;
+  std::array<Val<C>, degree + 1> of;
+};
+template <int degree, class C>
+Weights<degree, C> weights(const Val<C>& x) {
+  static_assert(degree == 2 || degree == 3, "quern: bspline<2> is quadratic, bspline<3> cubic");
+  if constexpr (degree == 2) {
+    const auto [node, beyond] = between<C>(x + C(0.5));
+    auto f = beyond - C(0.5), below = C(0.5) - f, above = C(0.5) + f;
+    return {node - 1, {C(0.5) * below * below, C(0.75) - f * f, C(0.5) * above * above}};
+  } else {
+    const auto [node, f] = between<C>(x);
+    constexpr C sixth = C(1) / C(6);
+    auto g = C(1) - f, f2 = f * f, g2 = g * g;
+    return {node - 1,
+            {sixth * g * g2, sixth * (C(4) - f2 * (C(6) - C(3) * f)),
+             sixth * (C(4) - g2 * (C(6) - C(3) * g)), sixth * f * f2}};
+  }
+}
+
+/// The sum over the nodes with these indices along the first axes.
+template <int degree, class R, class T, int N, Border B, class C, class... I>
+Val<R> blended(const Field<T, N>& u, const B& border, const Weights<degree, C> (&at)[size_t(N)],
+               const I&... index) {
+  if constexpr (sizeof...(I) == size_t(N)) {
+    const Val<int32_t> all[] = {index...};
+    return cast<scalar_t<R>>(read(u, border, all));
+  } else {
+    const auto& [first, of] = at[sizeof...(I)];
+    return [&]<int... K>(std::integer_sequence<int, K...>) -> Val<R> {
+      return ((of[size_t(K)] * blended<degree, R>(u, border, at, index..., first + K)) + ...);
+    }(std::make_integer_sequence<int, degree + 1>{});
+  }
+}
+
 /// What samples of elements T at coordinates X… are made of.
 template <class T, class... X>
 struct Sampling {
@@ -167,6 +207,19 @@ auto sampled(const Field<T, N>& u, const B& border, Loc l, X&&... x) {
     return interpolated<typename S::type>(u, border, at);
   else
     return at[0].beyond;
+}
+
+/// The same by B-splines.
+template <int degree, class T, int N, Border B, class... X>
+auto spline(const Field<T, N>& u, const B& border, Loc l, X&&... x) {
+  using S = Sampling<T, X...>;
+  using C = typename S::Coordinate;
+  Placed placed(l, std::forward<X>(x)...);
+  const Weights<degree, C> at[] = {weights<degree, C>(Val<C>(x, l))...};
+  if constexpr (S::numbers)
+    return blended<degree, typename S::type>(u, border, at);
+  else
+    return at[0].of[0];
 }
 
 }  // namespace detail
@@ -222,6 +275,37 @@ auto sample(const Field<T, N>& u, P&& at, const B& border = {}, Loc l = Loc::her
     return detail::sampled(u, border, l, at.x, at.y);
   else
     return detail::sampled(u, border, l, at.x, at.y, at.z);
+}
+
+/// `bspline<2>(u, x, y)`, `bspline<3>(u, x, y)`: the quadratic or cubic spline whose coefficients are the
+/// elements, each the uniform B-spline around its index (de Boor, "A Practical Guide to Splines", 1978).
+/// It is smooth, of what is linear it is that, and it does not go through the elements. Types,
+/// coordinates and borders as in `sample`.
+template <int degree, class T, detail::Operand X, detail::Border B = detail::ClampBorder>
+  requires detail::is_scalar<detail::elem_t<X>>
+auto bspline(const Field<T, 1>& u, X&& x, const B& border = {}, Loc l = Loc::here()) {
+  return detail::spline<degree>(u, border, l, std::forward<X>(x));
+}
+template <int degree, class T, detail::Operand X, detail::Operand Y,
+          detail::Border B = detail::ClampBorder>
+auto bspline(const Field<T, 2>& u, X&& x, Y&& y, const B& border = {}, Loc l = Loc::here()) {
+  return detail::spline<degree>(u, border, l, std::forward<X>(x), std::forward<Y>(y));
+}
+template <int degree, class T, detail::Operand X, detail::Operand Y, detail::Operand Z,
+          detail::Border B = detail::ClampBorder>
+auto bspline(const Field<T, 3>& u, X&& x, Y&& y, Z&& z, const B& border = {}, Loc l = Loc::here()) {
+  return detail::spline<degree>(u, border, l, std::forward<X>(x), std::forward<Y>(y),
+                                std::forward<Z>(z));
+}
+/// At a vector of coordinates.
+template <int degree, class T, int N, detail::Device P, detail::Border B = detail::ClampBorder>
+  requires(detail::is_vector<detail::elem_t<P>> && detail::count_of<detail::elem_t<P>> == N)
+auto bspline(const Field<T, N>& u, P&& at, const B& border = {}, Loc l = Loc::here()) {
+  detail::Placed placed(l, std::forward<P>(at));
+  if constexpr (N == 2)
+    return detail::spline<degree>(u, border, l, at.x, at.y);
+  else
+    return detail::spline<degree>(u, border, l, at.x, at.y, at.z);
 }
 
 }  // namespace lang

@@ -383,34 +383,18 @@ class Checker {
   void field(const Access& access) {
     Inst* inst = access.inst;
     b_.before(inst).at(inst->loc);
-    const bool zero_based = kernel_.bindings[inst->binding()].zero_based;
-    Value *ok = nullptr, *at = nullptr, *axis = nullptr, *extent = nullptr, *first = nullptr;
+    std::vector<uint32_t> axes;
     Value* known = nullptr;
-    for (uint32_t k = uint32_t(access.axes.size()); k-- > 0;) {
+    for (uint32_t k = 0; k < access.axes.size(); k++) {
       const Axis& judged = access.axes[k];
       if (judged.state == Axis::proven) continue;
-      Value* index = inst->operand(k);
-      if (judged.state == Axis::tested) {
-        Value* holds_here = places_.at({inst->parent, judged.loop}).holds;
-        if (!known) known = holds_here;
-        if (known != holds_here) known = b_.binary(Op::bit_and, known, holds_here);
-      }
-      Value* size = b_.extent(inst->binding(), k, Type::i64);
-      Value* wide = b_.convert(index, Type::i64);
-      Value* begin = zero_based ? nullptr : b_.first(inst->binding(), k, Type::i64);
-      Value* inside = in_range(b_, begin ? b_.sub(wide, begin) : wide, size);
-      Value* number = b_.integer(Type::i32, k);
-      at = ok ? b_.select(inside, at, wide) : wide;
-      axis = ok ? b_.select(inside, axis, number) : number;
-      extent = ok ? b_.select(inside, extent, size) : size;
-      if (begin) first = ok ? b_.select(inside, first, begin) : begin;
-      ok = ok ? b_.binary(Op::bit_and, ok, inside) : inside;
+      axes.push_back(k);
+      if (judged.state != Axis::tested) continue;
+      Value* holds_here = places_.at({inst->parent, judged.loop}).holds;
+      if (!known) known = holds_here;
+      if (known != holds_here) known = b_.binary(Op::bit_and, known, holds_here);
     }
-    // The form `known or …` lets the back end keep a copy of the loop without checks.
-    if (known) ok = b_.binary(Op::bit_or, known, ok);
-    std::vector<Value*> told = {at, axis, extent};
-    if (first) told.push_back(first);
-    guard_access(b_, inst, ok, told);
+    guard_indices(b_, kernel_, inst, axes, known);
   }
 
   static constexpr size_t most_loops = 4;

@@ -27,6 +27,31 @@ Value* guard_access(Builder& b, Inst* inst, Value* ok, std::vector<Value*> value
   return branch->result();
 }
 
+void guard_indices(Builder& b, const Kernel& kernel, Inst* inst, std::span<const uint32_t> axes,
+                   Value* known) {
+  b.before(inst).at(inst->loc);
+  const bool zero_based = kernel.bindings[inst->binding()].zero_based;
+  Value *ok = nullptr, *at = nullptr, *axis = nullptr, *extent = nullptr, *first = nullptr;
+  for (size_t n = axes.size(); n-- > 0;) {
+    const uint32_t k = axes[n];
+    Value* size = b.extent(inst->binding(), k, Type::i64);
+    Value* wide = b.convert(inst->operand(k), Type::i64);
+    Value* begin = zero_based ? nullptr : b.first(inst->binding(), k, Type::i64);
+    Value* inside = in_range(b, begin ? b.sub(wide, begin) : wide, size);
+    Value* number = b.integer(Type::i32, k);
+    at = ok ? b.select(inside, at, wide) : wide;
+    axis = ok ? b.select(inside, axis, number) : number;
+    extent = ok ? b.select(inside, extent, size) : size;
+    if (begin) first = ok ? b.select(inside, first, begin) : begin;
+    ok = ok ? b.binary(Op::bit_and, ok, inside) : inside;
+  }
+  // The form `known or …` lets the back end keep a copy of the loop without checks.
+  if (known) ok = b.binary(Op::bit_or, known, ok);
+  std::vector<Value*> told = {at, axis, extent};
+  if (first) told.push_back(first);
+  guard_access(b, inst, ok, told);
+}
+
 Value* guard_array(Builder& b, Inst* inst, Value* index, uint64_t count) {
   const Inst* c = constant_of(index);
   if (c && uint64_t(to_signed(c->imm, index->type)) < count)

@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <vector>
 
 #include "quern/ir/builder.h"
@@ -8,6 +9,10 @@ namespace quern::ir {
 /// Puts before `inst` a check of its site, told `values`, and lets it happen only where `ok` holds.
 /// Its result, or 0 where it did not happen, comes back and has taken over all uses.
 Value* guard_access(Builder& b, Inst* inst, Value* ok, std::vector<Value*> values);
+/// The same for an access of a field's element: its indices along these axes are to be in range, of
+/// which the first that is not is told, or `known` is to hold, where that is not null.
+void guard_indices(Builder& b, const Kernel& kernel, Inst* inst, std::span<const uint32_t> axes,
+                   Value* known);
 /// The same for an access of element `index` of an array of `count` elements; nothing happens where
 /// the index is a constant in range.
 Value* guard_array(Builder& b, Inst* inst, Value* index, uint64_t count);

@@ -121,7 +121,7 @@ class Lowering {
                     record_.claim(),
                     b_.integer(Type::u32, inst->site),
                     b_.integer(Type::u32, number_),
-                    b_.builtin(Builtin::iteration),
+                    iteration(inst),
                     b_.arg(abi::launch_number, Type::u32),
                     host_bits(b_, inst->operands.subspan(1))};
     if (reports_) {
@@ -132,6 +132,14 @@ class Lowering {
       report(b_, failure, stoppable_);
     }
     inst->erase();
+  }
+
+  /// Of what stands beside the task's loop, for a chunk: the chunk's first.
+  Value* iteration(const Inst* inst) {
+    const Inst* around = inst->parent->parent;
+    while (around && !around->is(Op::parallel)) around = around->parent->parent;
+    if (around || task_.kind != Task::range) return b_.builtin(Builtin::iteration);
+    return task_.walk == Task::chunked ? b_.builtin(Builtin::begin) : b_.integer(Type::i64, 0);
   }
 
   void bound(Inst* loop) {

@@ -1,6 +1,5 @@
 #include "ir/passes/lower/lower_access.h"
 
-#include <bit>
 #include <cstdlib>
 #include <unordered_set>
 #include <utility>
@@ -8,6 +7,7 @@
 #include "ir/analysis/affine.h"
 #include "ir/analysis/facts.h"
 #include "ir/analysis/loops.h"
+#include "ir/passes/lower/digits.h"
 #include "ir/passes/tasks/task_args.h"
 
 namespace quern::ir {
@@ -112,7 +112,7 @@ class Lowering {
     const Placement& layout = kernel_.bindings[inst.binding()].layout;
     Value* at = nullptr;
     layout.for_each_digit(axis, [&](uint32_t extent, uint32_t stride) {
-      auto [rest, digit] = divide(at ? at : position(inst, axis), extent);
+      auto [rest, digit] = divide(b_, at ? at : position(inst, axis), extent);
       Value* apart = b_.integer(Type::i64, layout.bytes(stride, width));
       Value* bytes = b_.mul(b_.convert(digit, Type::i64), apart);
       inside = inside ? b_.add(inside, bytes) : bytes;
@@ -130,18 +130,6 @@ class Lowering {
     }
     // A position is never negative. Divisions of 32 bits are several times faster.
     return b_.convert(index, bit_width(index->type) <= 32 ? Type::u32 : Type::u64);
-  }
-
-  /// Quotient and remainder of an unsigned value.
-  std::pair<Value*, Value*> divide(Value* v, uint32_t by) {
-    Value* n = b_.integer(v->type, by);
-    if (std::has_single_bit(by)) {
-      Value* shift = b_.integer(v->type, std::countr_zero(by));
-      Value* mask = b_.integer(v->type, by - 1);
-      return {b_.binary(Op::shr, v, shift), b_.binary(Op::bit_and, v, mask)};
-    }
-    Value* quotient = b_.div(v, n);
-    return {quotient, b_.sub(v, b_.mul(quotient, n))};
   }
 
   Target cell(const Inst& inst) {

@@ -238,7 +238,7 @@ class Walker {
   /// into the linear number.
   void row(Value* from, Value* to, Value* shift, std::vector<Value*> outer) {
     Inst* loop = b_.loop(from, to, integer(1));
-    loop->kind = parallel_walk;
+    loop->kind = has_walks() ? 0 : parallel_walk;
     Region* around = b_.region();
     Inst* behind = b_.point();
     b_.at_end(loop->region(0));
@@ -248,6 +248,15 @@ class Walker {
     fill(outer, linear);
     b_.at_end(around);
     if (behind) b_.before(behind);
+  }
+
+  /// Are there walks in the body? Then those are the innermost loops.
+  bool has_walks() {
+    bool found = false;
+    walk(loop_->region(0), [&](Inst* inst) {
+      found |= inst->is(Op::loop) && inst->kind == parallel_walk;
+    });
+    return found;
   }
 
   bool uses_iteration() {

@@ -3,9 +3,9 @@
 //
 // Expects: open_tasks has run; index arithmetic for addresses has been widened (lower_access).
 // Guarantees: level lowered; no `parallel`, no builtin `iteration`. Chunked: iterations [begin,
-// end) of the linear domain as one loop per row with i64 index and step 1 (kind parallel_walk);
-// rank 1 is that loop alone, others recover the first index once per chunk and step on from row to
-// row. Element: a loop from `thread` to `end` by `threads` (kind thread_walk), each round
+// end) of the linear domain as one loop per row with i64 index and step 1 (kind parallel_walk, unless
+// the body has such walks itself: the innermost loops are); rank 1 is that loop alone, others recover
+// the first index once per chunk and step on from row to row. Element: a loop from `thread` to `end` by `threads` (kind thread_walk), each round
 // recovering its index: in 32 bits, by multiplications with `reciprocal` and `next_reciprocal`;
 // where the signature is wide, in 64 bits by divisions. With a bound, the loop ends at the domain's
 // own number of iterations, and divides. Where the target starts a thread for each

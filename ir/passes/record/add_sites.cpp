@@ -62,6 +62,8 @@ void add_sites(Kernel& kernel) {
       case Op::is_active:
       case Op::activate:
       case Op::deactivate:
+      case Op::length:
+      case Op::append:
         if (kernel.bindings[inst->binding()].kind != Binding::field) return;
         site = bounds(kernel.bindings[inst->binding()]);
         break;

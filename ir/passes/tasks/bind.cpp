@@ -39,19 +39,34 @@ void make_domain(Kernel& kernel, Task& task) {
   b.yield(bounds);
 }
 
-/// All elements of a field that is on no tree are active.
+/// All elements of a field that is on no tree are active: what is asked of them is known, and what
+/// cannot be done to them, nor to a field without lists, is refused.
 void answer_activity(Kernel& kernel) {
   walk(kernel, [&](Inst* inst) {
-    const bool asks = inst->is(Op::is_active), ends = inst->is(Op::deactivate);
-    if (!asks && !ends && !inst->is(Op::activate)) return;
+    const bool is_of_list = inst->is(Op::length) || inst->is(Op::append);
+    if (!is_of_list && !inst->is(Op::is_active) && !inst->is(Op::activate) &&
+        !inst->is(Op::deactivate))
+      return;
     const Binding& binding = kernel.bindings[inst->binding()];
-    if (binding.layout.is_sparse()) return;
-    if (ends)
+    const bool is_sparse = binding.layout.is_sparse();
+    if (is_of_list && is_sparse && !binding.layout.pools.back().has_lists())
+      throw Error(inst->loc,
+                  "the elements of " + binding.name +
+                      " are in no lists: the innermost level of its tree is not dynamic");
+    if (is_sparse) return;
+    Builder b(kernel);
+    b.before(inst).at(inst->loc);
+    if (inst->is(Op::deactivate))
       throw Error(inst->loc,
                   "an element of " + binding.name +
                       " is deactivated, and the field is on no tree: all of its elements "
                       "are active");
-    if (asks) inst->result()->replace_with(Builder(kernel).before(inst).boolean(true));
+    if (inst->is(Op::append))
+      throw Error(inst->loc, "an element is appended to " + binding.name +
+                                 ", and the field is on no tree with a dynamic level");
+    if (inst->is(Op::is_active)) inst->result()->replace_with(b.boolean(true));
+    if (inst->is(Op::length))
+      inst->result()->replace_with(b.extent(inst->binding(), binding.rank - 1u, Type::i64));
     inst->erase();
   });
 }

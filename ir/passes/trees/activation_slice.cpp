@@ -1,6 +1,7 @@
 #include "ir/passes/trees/activation_slice.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -83,6 +84,9 @@ bool is_obstacle(const Inst* inst, Effects& effects, const Places& changed) {
 
 std::optional<ActivationSlice> activation_slice(Kernel& kernel, const Task& task,
                                                 const std::vector<Inst*>& claims) {
+  // Which element becomes active by an `append`, those before it decide.
+  const auto appends = [](const Inst* inst) { return inst->is(Op::append); };
+  if (std::ranges::any_of(claims, appends)) return std::nullopt;
   Builder b(kernel);
   ValueMap map;
   ActivationSlice out;
@@ -123,13 +127,42 @@ std::optional<ActivationSlice> activation_slice(Kernel& kernel, const Task& task
                (own.contains(original[inst]) || !is_obstacle(inst, of_slice, changed));
   });
   if (!possible) return std::nullopt;
+  if (kernel.level >= Level::opened && task.kind == Task::range) {
+    bool asks = false;
+    out.loops = false;
+    walk(out.body, [&](Inst* inst) {
+      out.loops |= inst->is(Op::parallel);
+      asks |= inst->is(Op::builtin);
+    });
+    if (!out.loops && asks) return std::nullopt;
+  }
   return out;
 }
 
-uint64_t activations_per_iteration(const std::vector<Inst*>& claims) {
+bool can_repeat(const Kernel& kernel, const Task& task) {
+  if (task.kind != Task::range || !task.reductions.empty()) return false;
+  std::set<uint32_t> read, written;
+  bool repeats = true;
+  walk(task.body, [&](const Inst* inst) {
+    const bool is_atomic = inst->is(Op::atomic) && inst->atomic() != AtomicOp::load;
+    if (is_atomic || inst->is(Op::check) || inst->is(Op::print) || inst->is(Op::call) ||
+        inst->is(Op::reduce) || inst->is(Op::is_active) || inst->is(Op::deactivate) ||
+        inst->is(Op::length) || inst->is(Op::append))
+      repeats = false;
+    if (inst->is(Op::store)) written.insert(inst->binding());
+    if (inst->is(Op::load) || inst->is(Op::atomic)) read.insert(inst->binding());
+  });
+  const Effects effects(kernel);
+  for (const uint32_t from : read)
+    for (const uint32_t to : written) repeats &= !effects.may_overlap(from, to);
+  return repeats;
+}
+
+uint64_t activations_per_iteration(const std::vector<Inst*>& claims, uint32_t chunks) {
   uint64_t total = 0;
   for (const Inst* inst : claims) {
-    uint64_t rounds = 1;
+    // An element of a list has those before it made, too; one that is appended has them already.
+    uint64_t rounds = chunks == 0 || inst->is(Op::append) ? 1 : chunks;
     for (const Inst* at = inst->parent->parent; at; at = at->parent->parent) {
       if (at->is(Op::while_)) return 0;
       if (!at->is(Op::loop)) continue;

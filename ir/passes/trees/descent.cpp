@@ -1,30 +1,24 @@
 #include "ir/passes/trees/descent.h"
 
-#include <bit>
-
-#include "quern/ir/trees.h"
-
 namespace quern::ir {
-
-std::pair<Value*, Value*> divide(Builder& b, Value* v, uint32_t by) {
-  if (std::has_single_bit(by)) {
-    Value* shift = b.integer(v->type, std::countr_zero(by));
-    Value* mask = b.integer(v->type, by - 1);
-    return {b.binary(Op::shr, v, shift), b.binary(Op::bit_and, v, mask)};
-  }
-  Value* n = b.integer(v->type, by);
-  Value* quotient = b.div(v, n);
-  return {quotient, b.sub(v, b.mul(quotient, n))};
-}
 
 // ---- numbers
 
-std::vector<Value*> Descent::children(std::span<Value* const> indices) {
-  const Binding& binding = kernel_.bindings[field_];
-  std::vector<Value*> sums(pools_.size(), nullptr);
-  for (uint32_t axis = 0; axis < binding.rank; axis++) {
-    Value* index = indices[axis];
-    if (binding.layout.shifted) index = b_.add(index, b_.origin(field_, axis, index->type));
+Descent::Path Descent::path(std::span<Value* const> indices) {
+  const Placement& layout = kernel_.bindings[field_].layout;
+  std::vector<Value*> positions;
+  for (uint32_t axis = 0; axis < indices.size(); axis++) {
+    Value* at = layout.wide ? b_.convert(indices[axis], Type::i64) : indices[axis];
+    if (layout.shifted) at = b_.add(at, b_.origin(field_, axis, at->type));
+    positions.push_back(at);
+  }
+  return path_at(positions);
+}
+
+Descent::Path Descent::path_at(std::span<Value* const> positions) {
+  std::vector<Value*> sums(pools_.size(), nullptr), left;
+  for (uint32_t axis = 0; axis < positions.size(); axis++) {
+    Value* index = positions[axis];
     // A position is never negative. Divisions of 32 bits are several times faster.
     Value* rest = b_.convert(index, bit_width(index->type) <= 32 ? Type::u32 : Type::u64);
     for (size_t p = pools_.size(); p-- > 0;)
@@ -37,10 +31,13 @@ std::vector<Value*> Descent::children(std::span<Value* const> indices) {
         part = b_.convert(part, Type::i64);
         sums[p] = sums[p] ? b_.add(sums[p], part) : part;
       }
+    left.push_back(rest);
   }
   for (Value*& sum : sums)
     if (!sum) sum = b_.integer(Type::i64, 0);
-  return sums;
+  Path out{{}, std::move(sums)};
+  if (pools_[0].is_hashed()) out.key = entries_.key(left);
+  return out;
 }
 
 /// Number of a child of the cell in `slot`; null: the root.
@@ -50,41 +47,70 @@ Value* Descent::below(Value* slot, size_t pool, Value* child) {
   return b_.add(b_.mul(b_.convert(slot, Type::i64), size), child);
 }
 
-Value* Descent::load(uint32_t part, Value* at, bool racing) {
-  if (!racing) return b_.load(part, 0, Type::u32, {&at, 1});
-  return b_.atomic(AtomicOp::load, part, 0, Type::u32, {&at, 1}, {})->result();
+/// `root` yields the number of the root's child, `step` the slot of the cell of child `number` of a
+/// pool.
+template <class Root, class Step>
+Descent::End Descent::descend(const Path& path, Root&& root, Step&& step) {
+  End out;
+  for (size_t p = 0; p < pools_.size(); p++) {
+    out.element.number = p == 0 ? root() : below(out.slot, p, path.children[p]);
+    if (p + 1 == pools_.size()) break;
+    if (pools_.back().has_lists() && p + 2 == pools_.size())
+      tell_list(out.element, out.element.number, path.children.back());
+    out.slot = step(p, out.element);
+  }
+  return out;
 }
 
-Value* Descent::atomic(AtomicOp op, uint32_t part, Value* at,
-                       std::initializer_list<Value*> values) {
-  return b_.atomic(op, part, 0, Type::u32, {&at, 1}, values)->result();
+Descent::End Descent::descend(const Path& path, bool racing) {
+  return descend(
+      path,
+      [&] { return pools_[0].is_hashed() ? entries_.find(path.key, racing) : path.children[0]; },
+      [&](size_t p, const Element& e) { return load(parts_.table(field_, p), e.number, racing); });
 }
 
-Value* Descent::word(size_t pool, uint32_t which) {
-  return b_.integer(Type::i64, int64_t(pool * tree::words_of_pool + which));
+/// Of a child of the cell that is child `chunk` of the last pool but one.
+void Descent::tell_list(Element& element, Value* chunk, Value* child) {
+  const auto [list, number] = divide(b_, b_.convert(chunk, Type::u64), pools_.back().chunks);
+  element.list = b_.convert(list, Type::i64);
+  Value* size = u32(pools_.back().children);
+  Value* before = b_.mul(b_.convert(number, Type::u32), size);
+  element.place = b_.add(before, b_.convert(child, Type::u32));
 }
 
 // ---- what is there
 
-Value* Descent::find(std::span<Value* const> children, bool racing) {
-  Value *slot = nullptr, *number = nullptr;
-  for (size_t p = 0; p < pools_.size(); p++) {
-    number = below(slot, p, children[p]);
-    if (p + 1 < pools_.size()) slot = load(parts_.table(field_, p), number, racing);
-  }
-  return number;
+Descent::Element Descent::find(const Path& path, bool racing) {
+  return descend(path, racing).element;
 }
 
-Value* Descent::is_active(std::span<Value* const> children, bool racing) {
-  Value *slot = nullptr, *number = nullptr;
-  for (size_t p = 0; p < pools_.size(); p++) {
-    number = below(slot, p, children[p]);
-    if (p + 1 < pools_.size()) slot = load(parts_.table(field_, p), number, racing);
-  }
-  Value* active = pools_.back().has_mask() ? is_set(parts_.mask(field_), number, racing) : nullptr;
+Value* Descent::is_active(const Path& path, bool racing) {
+  const auto [element, slot] = descend(path, racing);
+  Value* active = nullptr;
+  if (pools_.back().has_lists()) active = is_short(parts_.mask(field_), element, racing);
+  if (pools_.back().has_mask()) active = is_set(parts_.mask(field_), element.number, racing);
   if (!slot) return active ? active : b_.boolean(true);
-  Value* exists = b_.binary(Op::ge, slot, b_.integer(Type::u32, tree::first_slot));
+  Value* exists = b_.binary(Op::ge, slot, u32(tree::first_slot));
   return active ? b_.binary(Op::bit_and, active, exists) : exists;
+}
+
+Value* Descent::length(const Path& path, bool racing) {
+  return load(parts_.mask(field_), descend(path, racing).element.list, racing);
+}
+
+Descent::Element Descent::child(Value* slot, Value* number) {
+  Element out;
+  out.number = below(slot, pools_.size() - 1, b_.convert(number, Type::i64));
+  if (!pools_.back().has_lists()) return out;
+  Value* at = b_.convert(slot, Type::i64);
+  const uint32_t owners = parts_.owners(field_, pools_.size() - 1);
+  tell_list(out, b_.load(owners, 0, Type::i64, {&at, 1}), number);
+  return out;
+}
+
+Value* Descent::is_listed(const Element& element) {
+  if (pools_.back().has_lists()) return is_short(parts_.listed(field_), element, false);
+  return pools_.back().has_mask() ? is_set(parts_.listed(field_), element.number, false) : nullptr;
 }
 
 /// The word in which an element's bit stands, and the bit.
@@ -92,102 +118,159 @@ std::pair<Value*, Value*> Descent::bit(Value* element) {
   Value* at = b_.convert(element, Type::u64);
   if (pools_.back().unit > 1) at = divide(b_, at, pools_.back().unit).first;
   auto [word, rest] = divide(b_, at, 32);
-  Value* one = b_.integer(Type::u32, 1);
-  return {b_.convert(word, Type::i64), b_.binary(Op::shl, one, b_.convert(rest, Type::u32))};
+  Value *place = b_.convert(word, Type::i64), *shift = b_.convert(rest, Type::u32);
+  return {place, b_.binary(Op::shl, u32(1), shift)};
 }
 
 Value* Descent::is_set(uint32_t bits, Value* element, bool racing) {
   auto [at, own] = bit(element);
   Value* set = b_.binary(Op::bit_and, load(bits, at, racing), own);
-  return b_.binary(Op::ne, set, b_.integer(Type::u32, 0));
+  return b_.binary(Op::ne, set, u32(0));
 }
 
-Value* Descent::is_listed(Value* element) {
-  return pools_.back().has_mask() ? is_set(parts_.listed(field_), element, false) : nullptr;
+/// Is the place one of its list's?
+Value* Descent::is_short(uint32_t lengths, const Element& element, bool racing) {
+  return b_.lt(element.place, load(lengths, element.list, racing));
 }
 
-// ---- what becomes active
+// ---- what becomes active, and ends
 
-Value* Descent::claim(std::span<Value* const> children) {
-  Value *slot = nullptr, *number = nullptr;
-  for (size_t p = 0; p < pools_.size(); p++) {
-    number = below(slot, p, children[p]);
-    if (p + 1 < pools_.size()) slot = claim_cell(p, number);
+Descent::Element Descent::claim(const Path& path) {
+  const auto root = [&] {
+    return pools_[0].is_hashed() ? entries_.claim(path.key) : path.children[0];
+  };
+  const Element out = descend(path, root, [&](size_t p, const Element& e) {
+                        if (e.list) lengthen(e);
+                        return claim_cell(p, e.number);
+                      }).element;
+  if (pools_.back().has_mask()) unmask(out.number);
+  return out;
+}
+
+/// The list has the element's place, and cells for all up to it.
+void Descent::lengthen(const Element& element) {
+  const uint32_t lengths = parts_.mask(field_);
+  Value* missing = b_.binary(Op::le, load(lengths, element.list, true), element.place);
+  const auto extend = [&] {
+    Value* wanted = b_.add(element.place, u32(1));
+    return atomic(AtomicOp::max, lengths, element.list, {wanted});
+  };
+  if (!reports_) {  // a list that is long enough may lack cells that were not to be had before
+    where(missing, [&] {
+      extend();
+      mark_changed();
+    });
+    return claim_chunks(element, u32(0));
   }
-  if (pools_.back().has_mask()) unmask(number);
-  return number;
+  where(missing, [&] {
+    Value* was = extend();
+    where(b_.binary(Op::le, was, element.place), [&] {
+      mark_changed();
+      claim_chunks(element, was);
+    });
+  });
 }
 
-/// Most bits are set already: a read is cheaper than an atomic.
-void Descent::mark(uint32_t part, Value* at, Value* bits) {
-  Value* set = b_.binary(Op::bit_and, load(part, at, true), bits);
-  Inst* branch = b_.if_(b_.binary(Op::ne, set, bits));
-  Region* around = b_.region();
-  Inst* point = b_.point();
-  b_.at_end(branch->region(0));
-  atomic(AtomicOp::bit_or, part, at, {bits});
-  b_.yield();
-  b_.at_end(branch->region(1)).yield();
-  point ? b_.before(point) : b_.at_end(around);
+/// Cells for the places of the element's list from `first` on, up to the element's own, which it does
+/// not claim.
+void Descent::claim_chunks(const Element& element, Value* first) {
+  const Placement::Pool& leaf = pools_.back();
+  Value* start = b_.mul(element.list, b_.integer(Type::i64, leaf.chunks));
+  const auto chunk_of = [&](Value* place) {
+    return b_.add(start, b_.convert(divide(b_, place, leaf.children).first, Type::i64));
+  };
+  Value *from = chunk_of(first), *to = chunk_of(element.place);
+  Inst* chunks = b_.loop(from, to, b_.integer(Type::i64, 1), {});
+  inside(chunks->region(0), [&] {
+    claim_cell(pools_.size() - 2, chunks->region(0)->arg(0));
+    b_.yield();
+  });
 }
 
-void Descent::mark_changed() {
-  mark(parts_.state(field_), word(0, tree::changed), b_.integer(Type::u32, 1));
+Descent::Appended Descent::append(const Path& path, Value* end) {
+  Appended out;
+  const auto root = [&] {
+    return pools_[0].is_hashed() ? entries_.claim(path.key) : path.children[0];
+  };
+  const Placement::Pool& leaf = pools_.back();
+  const uint32_t lengths = parts_.mask(field_);
+  Value *has_place = nullptr, *child = nullptr;
+  const End found = descend(path, root, [&](size_t p, const Element& e) {
+    if (!e.list) return claim_cell(p, e.number);
+    Value* was = atomic(AtomicOp::add, lengths, e.list, {u32(1)});
+    has_place = b_.lt(was, end);
+    where(b_.unary(Op::bit_not, has_place),
+          [&] { atomic(AtomicOp::add, lengths, e.list, {u32(0xffffffff)}); });
+    check(has_place, "a list of " + kernel_.bindings[field_].name + " is full: it has {} elements",
+          {end});
+    mark_changed();
+    // Where the list is full, its first cell is there.
+    Value* own = b_.select(has_place, was, u32(0));
+    Value* first = b_.mul(e.list, b_.integer(Type::i64, leaf.chunks));
+    const auto [chunk, rest] = divide(b_, own, leaf.children);
+    out.place = b_.select(has_place, was, u32(tree::no_place));
+    child = b_.convert(rest, Type::i64);
+    return claim_cell(p, b_.add(first, b_.convert(chunk, Type::i64)));
+  });
+  Value* slot = b_.select(has_place, found.slot, u32(tree::lost_cell));
+  out.number = below(slot, pools_.size() - 1, child);
+  return out;
 }
 
 void Descent::unmask(Value* element) {
   const uint32_t mask = parts_.mask(field_);
   auto [at, own] = bit(element);
   Value* set = b_.binary(Op::bit_and, load(mask, at, true), own);
-  Inst* branch = b_.if_(b_.binary(Op::eq, set, b_.integer(Type::u32, 0)));
-  Region* around = b_.region();
-  Inst* point = b_.point();
-  b_.at_end(branch->region(0));
-  atomic(AtomicOp::bit_or, mask, at, {own});
-  mark_changed();
-  b_.yield();
-  b_.at_end(branch->region(1)).yield();
-  point ? b_.before(point) : b_.at_end(around);
+  where(b_.binary(Op::eq, set, u32(0)), [&] {
+    atomic(AtomicOp::bit_or, mask, at, {own});
+    mark_changed();
+  });
 }
 
-void Descent::end(Value* element) {
-  auto [at, own] = bit(element);
-  mark(parts_.ending(field_), at, own);
+void Descent::end(const Element& element) {
+  const uint32_t ending = parts_.ending(field_);
+  if (element.list) {
+    Value* until = b_.unary(Op::bit_not, element.place);
+    where(b_.lt(load(ending, element.list, true), until),
+          [&] { atomic(AtomicOp::max, ending, element.list, {until}); });
+  } else {
+    auto [at, own] = bit(element.number);
+    mark(ending, at, own);
+  }
 }
 
 /// The slot of the child, whose cell is taken where it has none.
 Value* Descent::claim_cell(size_t pool, Value* number) {
   Value* known = load(parts_.table(field_, pool), number, true);
-  Value* missing = b_.lt(known, b_.integer(Type::u32, tree::first_slot));
   const Type types[] = {Type::u32};
+  Value* missing = b_.lt(known, u32(tree::first_slot));
+  // What is below a lost cell, or entry, is lost.
+  if (!pools_[pool].direct || pools_[pool].is_hashed()) {
+    const int64_t children = pools_[pool].is_hashed() ? 1 : pools_[pool].children;
+    Value* first = b_.integer(Type::i64, int64_t(tree::first_slot) * children);
+    missing = b_.binary(Op::bit_and, missing, b_.binary(Op::ge, number, first));
+  }
   Inst* branch = b_.if_(missing, types);
-  Region* around = b_.region();
-  Inst* point = b_.point();
-  if (pools_[pool + 1].direct)
-    take_own_cell(branch->region(0), pool, number);
-  else
-    take_cell(branch->region(0), pool, number, known);
-  b_.at_end(branch->region(1)).yield({known});
-  point ? b_.before(point) : b_.at_end(around);
+  inside(branch->region(0), [&] {
+    b_.yield(
+        {pools_[pool + 1].direct ? take_own_cell(pool, number) : take_cell(pool, number, known)});
+  });
+  inside(branch->region(1), [&] { b_.yield({known}); });
   return branch->result();
 }
 
 /// The only one that the child can have.
-void Descent::take_own_cell(Region* region, size_t pool, Value* number) {
-  b_.at_end(region);
+Value* Descent::take_own_cell(size_t pool, Value* number) {
   const int64_t skipped = pool > 0 ? tree::first_slot * int64_t(pools_[pool].children) : 0;
   Value* apart = b_.integer(Type::i64, tree::first_slot - skipped);
   Value* own = b_.convert(b_.add(number, apart), Type::u32);
-  Value* none = b_.integer(Type::u32, tree::no_cell);
-  Value* before = atomic(AtomicOp::cas, parts_.table(field_, pool), number, {none, own});
-  Inst* outcome = b_.if_(b_.binary(Op::eq, before, none));
-  b_.at_end(outcome->region(0));
-  atomic(AtomicOp::add, parts_.state(field_), word(pool + 1, tree::taken),
-         {b_.integer(Type::u32, 1)});
-  own_cell(pool, own, number);
-  b_.yield();
-  b_.at_end(outcome->region(1)).yield();
-  b_.at_end(region).yield({own});
+  Value* before =
+      atomic(AtomicOp::cas, parts_.table(field_, pool), number, {u32(tree::no_cell), own});
+  where(b_.binary(Op::eq, before, u32(tree::no_cell)), [&] {
+    atomic(AtomicOp::add, parts_.state(field_), word(pool + 1, tree::taken), {u32(1)});
+    own_cell(pool, own, number);
+  });
+  return own;
 }
 
 void Descent::own_cell(size_t pool, Value* own, Value* number) {
@@ -196,38 +279,58 @@ void Descent::own_cell(size_t pool, Value* own, Value* number) {
   mark_changed();
 }
 
-void Descent::take_cell(Region* region, size_t pool, Value* number, Value* known) {
+Value* Descent::take_cell(size_t pool, Value* number, Value* known) {
   const uint32_t table = parts_.table(field_, pool), state = parts_.state(field_);
   const uint32_t ring = parts_.ring(field_, pool + 1);
   const Type types[] = {Type::u32};
-  const auto u32 = [&](int64_t v) { return b_.integer(Type::u32, v); };
-  b_.at_end(region);
-  Value* mine = atomic(AtomicOp::add, state, word(pool + 1, tree::taken), {u32(1)});
-  Value* left = b_.sub(load(state, word(pool + 1, tree::limit), false), mine);
-  Value* some = b_.binary(Op::gt, b_.bitcast(left, Type::i32), b_.integer(Type::i32, 0));
-  Inst* branch = b_.if_(some, types);
-  taken_cell(branch->region(0), table, ring, number, known, pool, mine);
+  Value* limit = load(state, word(pool + 1, tree::limit), false);
+  const auto is_below_limit = [&](Value* count) {
+    Value* left = b_.bitcast(b_.sub(limit, count), Type::i32);
+    return b_.binary(Op::gt, left, b_.integer(Type::i32, 0));
+  };
+  // Where none is left, many ask: a read is cheaper than an atomic.
+  Value* seen = load(state, word(pool + 1, tree::taken), true);
+  Inst* ask = b_.if_(is_below_limit(seen), types);
+  inside(ask->region(0),
+         [&] { b_.yield({atomic(AtomicOp::add, state, word(pool + 1, tree::taken), {u32(1)})}); });
+  inside(ask->region(1), [&] { b_.yield({seen}); });
+  Value* mine = ask->result();
+  Inst* branch = b_.if_(is_below_limit(mine), types);
+  inside(branch->region(0),
+         [&] { b_.yield({taken_cell(table, ring, number, known, pool, mine)}); });
+  inside(branch->region(1), [&] { b_.yield({lose_cell(pool, number, known)}); });
+  return branch->result();
+}
 
-  b_.at_end(branch->region(1));
-  Value* was = atomic(AtomicOp::cas, table, number, {known, u32(tree::lost_cell)});
-  Value* counts = b_.binary(Op::eq, b_.binary(Op::bit_or, was, known), u32(tree::no_cell));
-  atomic(AtomicOp::add, state, word(pool + 1, tree::need), {b_.convert(counts, Type::u32)});
+/// No cell is left for the child: the lost one is to be its own, unless it has one meanwhile.
+Value* Descent::lose_cell(size_t pool, Value* number, Value* known) {
+  const uint32_t table = parts_.table(field_, pool), state = parts_.state(field_);
+  const Type types[] = {Type::u32};
+  Inst* is_first = b_.if_(b_.binary(Op::eq, known, u32(tree::no_cell)), types);
+  inside(is_first->region(0), [&] {
+    Value* was = atomic(AtomicOp::cas, table, number, {known, u32(tree::lost_cell)});
+    Value* counts = b_.binary(Op::eq, was, u32(tree::no_cell));
+    atomic(AtomicOp::add, state, word(pool + 1, tree::need), {b_.convert(counts, Type::u32)});
+    b_.yield({was});
+  });
+  inside(is_first->region(1), [&] { b_.yield({load(table, number, true)}); });
   mark(state, word(pool + 1, tree::short_of), u32(1));
-  Value* slot = b_.binary(Op::max, was, u32(tree::lost_cell));
+  Value* slot = b_.binary(Op::max, is_first->result(), u32(tree::lost_cell));
   if (reports_) {
-    Value* found = b_.binary(Op::ne, slot, u32(tree::lost_cell));
-    Value* all = b_.sub(load(state, word(pool + 1, tree::cells), false), u32(tree::first_slot));
-    b_.make(Op::check, {}, {found, u32(int64_t(pool + 1)), all})->site = out_of_cells();
+    Value* level = u32(int64_t(pool + 1));
+    Value* cells = load(state, word(pool + 1, tree::cells), false);
+    Value* all = b_.sub(cells, u32(tree::first_slot));
+    check(b_.binary(Op::ne, slot, u32(tree::lost_cell)),
+          "no cell is left where an element of " + kernel_.bindings[field_].name +
+              " becomes active: level {} of its tree has {}",
+          {level, all});
   }
-  b_.yield({slot});
-  b_.at_end(region).yield({branch->result()});
+  return slot;
 }
 
 /// The cell at position `mine` of the ring becomes the child's, unless another has come first.
-void Descent::taken_cell(Region* region, uint32_t table, uint32_t ring, Value* number, Value* known,
-                         size_t pool, Value* mine) {
-  const auto u32 = [&](int64_t v) { return b_.integer(Type::u32, v); };
-  b_.at_end(region);
+Value* Descent::taken_cell(uint32_t table, uint32_t ring, Value* number, Value* known, size_t pool,
+                           Value* mine) {
   Value* last = b_.sub(b_.extent(ring, 0, Type::u32), u32(1));
   const auto position = [&](Value* count) {
     return b_.convert(b_.binary(Op::bit_and, count, last), Type::i64);
@@ -236,27 +339,18 @@ void Descent::taken_cell(Region* region, uint32_t table, uint32_t ring, Value* n
   Value* before = atomic(AtomicOp::cas, table, number, {known, own});
   Value* won = b_.binary(Op::eq, before, known);
   Inst* outcome = b_.if_(won);
-  b_.at_end(outcome->region(0));
-  own_cell(pool, own, number);
-  b_.yield();
-  b_.at_end(outcome->region(1));
-  Value* count = atomic(AtomicOp::add, parts_.state(field_), word(pool + 1, tree::given), {u32(1)});
-  Value* end = position(count);
-  b_.store(ring, 0, {&end, 1}, own);
-  b_.yield();
-  b_.at_end(region);
-  b_.yield({b_.select(won, own, before)});
-}
-
-uint32_t Descent::out_of_cells() {
-  Site s;
-  s.kind = Site::other;
-  s.loc = b_.loc();
-  s.text = "no cell is left where an element of " + kernel_.bindings[field_].name +
-           " becomes active: level {} of its tree has {}";
-  s.values = {Type::u32, Type::u32};
-  kernel_.sites.push_back(std::move(s));
-  return uint32_t(kernel_.sites.size() - 1);
+  inside(outcome->region(0), [&] {
+    own_cell(pool, own, number);
+    b_.yield();
+  });
+  inside(outcome->region(1), [&] {
+    Value* count =
+        atomic(AtomicOp::add, parts_.state(field_), word(pool + 1, tree::given), {u32(1)});
+    Value* end = position(count);
+    b_.store(ring, 0, {&end, 1}, own);
+    b_.yield();
+  });
+  return b_.select(won, own, before);
 }
 
 }  // namespace quern::ir

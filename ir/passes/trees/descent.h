@@ -1,64 +1,84 @@
 #pragma once
 // The way from indices down a tree to an element, as code.
-#include "ir/passes/trees/tree_parts.h"
+#include "ir/passes/trees/entries.h"
 
 namespace quern::ir {
 
 /// Emits, at the builder's point, what leads to an element of a field on a tree.
-class Descent {
+class Descent : TreeCode {
  public:
+  /// `reports`: checks tell where there is no cell to be had.
   Descent(Kernel& kernel, TreeParts& parts, uint32_t field, Builder& b, bool reports = true)
-      : kernel_(kernel),
-        parts_(parts),
-        b_(b),
-        field_(field),
-        reports_(reports),
-        pools_(kernel.bindings[field].layout.pools) {}
+      : TreeCode(kernel, parts, field, b, reports), entries_(kernel, parts, field, b, reports) {}
 
-  /// For these indices: the number of the child within its cell, i64, one for each pool.
-  std::vector<Value*> children(std::span<Value* const> indices);
+  /// Where indices lead, level by level.
+  struct Path {
+    std::vector<Value*> key;       ///< of a hashed root's child
+    std::vector<Value*> children;  ///< of each other pool's: its number within its cell, i64
+  };
+  Path path(std::span<Value* const> indices);
+  /// The same for positions along the axes, which are indices of a field that is not shifted.
+  Path path_at(std::span<Value* const> positions);
 
-  /// The element's number; that of a background's where there is none. `racing`: iterations that
-  /// run now may make it.
-  Value* find(std::span<Value* const> children, bool racing);
+  /// The slot of the last pool's cell, u32; no_cell where there is none.
+  Value* cell(const Path& path, bool racing) { return descend(path, racing).slot; }
+
+  struct Element {
+    Value* number = nullptr;  ///< i64
+    // ---- where the last pool has lists
+    Value* list = nullptr;   ///< its number, i64
+    Value* place = nullptr;  ///< in it, u32
+  };
+  /// The element; a background's where there is none. `racing`: iterations that run now may make it.
+  Element find(const Path& path, bool racing);
   /// Is there one? b1.
-  Value* is_active(std::span<Value* const> children, bool racing);
-  /// The element's number, which is active then. Where no cell is left for it a check fails, unless
-  /// the tree's state is to tell of that alone.
-  Value* claim(std::span<Value* const> children);
-  /// Has the element end with the task.
-  void end(Value* element);
-  /// Was it active when the lists were made, as far as the mask tells? Null where there is none.
-  Value* is_listed(Value* element);
+  Value* is_active(const Path& path, bool racing);
+  /// The element, which is active then. Where no cell is left for it a check fails, unless the tree's
+  /// state is to tell of that alone.
+  Element claim(const Path& path);
+  struct Appended {
+    Value* place = nullptr;   ///< in the list, u32
+    Value* number = nullptr;  ///< of the element, i64
+  };
+  /// The next place of the list that the path leads into, whose element is active then. A check fails
+  /// where the list has `end` elements, and it stays as it is: tree::no_place, an element that nobody
+  /// reads.
+  Appended append(const Path& path, Value* end);
+  /// How many elements the list has that the path leads into, u32.
+  Value* length(const Path& path, bool racing);
+  /// Has the element, which is active, end with the task.
+  void end(const Element& element);
+  /// A child of the last pool's cell in `slot`.
+  Element child(Value* slot, Value* number);
+  /// Was it active when the lists of cells were made, as far as it has not the activity of its cell?
+  /// Null: it has.
+  Value* is_listed(const Element& element);
 
  private:
+  struct End {
+    Element element;
+    Value* slot = nullptr;  ///< of its cell; null: the root
+  };
+  template <class Root, class Step>
+  End descend(const Path& path, Root&& root, Step&& step);
+  End descend(const Path& path, bool racing);
   Value* below(Value* slot, size_t pool, Value* child);
-  Value* number_from(const std::vector<Value*>& slots);
+  void tell_list(Element& element, Value* chunk, Value* child);
   Value* claim_cell(size_t pool, Value* number);
-  void take_own_cell(Region* region, size_t pool, Value* number);
+  Value* take_own_cell(size_t pool, Value* number);
   void own_cell(size_t pool, Value* own, Value* number);
-  void take_cell(Region* region, size_t pool, Value* number, Value* known);
-  void taken_cell(Region* region, uint32_t table, uint32_t ring, Value* number, Value* known,
-                  size_t pool, Value* mine);
+  Value* take_cell(size_t pool, Value* number, Value* known);
+  Value* lose_cell(size_t pool, Value* number, Value* known);
+  Value* taken_cell(uint32_t table, uint32_t ring, Value* number, Value* known, size_t pool,
+                    Value* mine);
+  void lengthen(const Element& element);
+  void claim_chunks(const Element& element, Value* first);
   void unmask(Value* element);
   Value* is_set(uint32_t bits, Value* element, bool racing);
-  Value* load(uint32_t part, Value* at, bool racing);
-  Value* atomic(AtomicOp op, uint32_t part, Value* at, std::initializer_list<Value*> values);
-  void mark(uint32_t part, Value* at, Value* bits);
-  void mark_changed();
-  Value* word(size_t pool, uint32_t which);
+  Value* is_short(uint32_t lengths, const Element& element, bool racing);
   std::pair<Value*, Value*> bit(Value* element);
-  uint32_t out_of_cells();
 
-  Kernel& kernel_;
-  TreeParts& parts_;
-  Builder& b_;
-  const uint32_t field_;
-  const bool reports_;
-  const std::vector<Placement::Pool> pools_;
+  Entries entries_;
 };
-
-/// Quotient and remainder of an unsigned value by a constant.
-std::pair<Value*, Value*> divide(Builder& b, Value* v, uint32_t by);
 
 }  // namespace quern::ir

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "ir/analysis/effects.h"
+#include "ir/math/expr.h"
 #include "ir/passes/checks/guarded_access.h"
 #include "ir/passes/trees/activation_slice.h"
 #include "ir/passes/trees/descent.h"
+#include "ir/passes/trees/tree_loop.h"
+#include "ir/passes/trees/tree_tasks.h"
 #include "quern/ir/trees.h"
 
 namespace quern::ir {
@@ -16,29 +20,29 @@ namespace {
 
 /// Operations that make an element active unless it is.
 bool claims(const Inst* inst) {
-  return inst->is(Op::store) || inst->is(Op::activate) ||
+  return inst->is(Op::store) || inst->is(Op::activate) || inst->is(Op::append) ||
          (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
 }
 
-/// The element that an iteration of a loop over a tree is at.
-struct Own {
-  uint32_t field = 0;  ///< that the loop names
-  std::vector<Value*> indices;
-  Value* number = nullptr;
-};
-
 class Expander {
  public:
-  explicit Expander(Kernel& kernel) : kernel_(kernel), b_(kernel), parts_(kernel) {}
+  Expander(Kernel& kernel, bool by_cells)
+      : kernel_(kernel), b_(kernel), parts_(kernel), tasks_(kernel, parts_), by_cells_(by_cells) {}
 
   void run() {
     const size_t count = kernel_.tasks.size();
     for (uint32_t k = 0; k < count; k++) {
       before_.clear();
       after_.clear();
+      repeats_ = false;
+      appended_by_.clear();
+      numbers_.clear();
       own_.reset();
-      if (const std::optional<uint32_t> field = walked(k)) loop(k, *field);
+      std::optional<TreeLoop> made;
+      if (const std::optional<uint32_t> field = walked(k))
+        loop(made.emplace(kernel_, parts_, b_, *field), k, *field);
       accesses(k);
+      if (made) made->look_ahead();
       if (!before_.empty() || !after_.empty()) surround(kernel_.schedule, k);
     }
   }
@@ -58,29 +62,55 @@ class Expander {
     return field;
   }
 
-  void loop(uint32_t number, uint32_t field) {
+  void loop(TreeLoop& made, uint32_t number, uint32_t field) {
     const uint32_t cell = count_cells(field, number);
     Task& task = kernel_.tasks[number];
+    Inst* parallel = opened(task);
+    const bool by_cells =
+        by_cells_ && parallel && task.walk == Task::chunked && made.can_take_cells(task);
     task.options.over = no_binding;
-    task.rank = 2;
-    const auto& pools = kernel_.bindings[field].layout.pools;
+    task.rank = by_cells ? 1 : 2;
+    const uint32_t children = kernel_.bindings[field].layout.pools.back().children;
     auto bounds = [&] {
       Value* zero = b_.integer(Type::i32, 0);
       Value* cells = b_.load(kernel_.frame_binding(), cell, Type::i32, {});
-      return std::vector<Value*>{zero, cells, zero, b_.integer(Type::i32, pools.back().children)};
+      std::vector<Value*> all = {zero, cells, zero, b_.integer(Type::i32, children)};
+      all.resize(2 * task.rank);
+      return all;
     };
     task.domain = b_.make_region();
     b_.at_end(task.domain).at(task.loc);
     b_.yield(bounds());
-    if (Inst* parallel = opened(task)) {
-      b_.before(parallel).at(task.loc);
-      b_.set_operands(parallel, bounds());
-      parallel->kind = 2;
-      parallel->options.over = no_binding;
-      b_.set_regions(parallel, {body(parallel->region(0), field, task.loc)});
-    } else {
-      task.body = body(task.body, field, task.loc);
+    Region* old = parallel ? parallel->region(0) : task.body;
+    if (!parallel) {
+      task.body = made.of_elements(old);
+      own_ = made.own();
+      return;
     }
+    b_.before(parallel).at(task.loc);
+    b_.set_operands(parallel, bounds());
+    Region* body = nullptr;
+    if (by_cells) {
+      body = made.of_cells(old, task, parallel, makes_cells(old, field));
+    } else {
+      body = made.of_elements(old);
+    }
+    own_ = made.own();
+    parallel->kind = task.rank;
+    parallel->options.over = no_binding;
+    b_.set_regions(parallel, {body});
+  }
+
+  /// May the loop's iterations make cells of the field's tree?
+  bool makes_cells(Region* body, uint32_t field) {
+    own_ = Own{field, {}, {}};
+    for (Value& index : body->args) own_->indices.push_back(&index);
+    bool found = false;
+    walk(body, [&](Inst* inst) {
+      found |= is_sparse(inst) && claims(inst) && !is_own(inst) &&
+               tree_of(inst->binding()) == tree_of(field);
+    });
+    return found;
   }
 
   static Inst* opened(const Task& task) {
@@ -93,75 +123,12 @@ class Expander {
   uint32_t count_cells(uint32_t field, uint32_t number) {
     const uint32_t cell = uint32_t(kernel_.frame.size());
     kernel_.frame.push_back(Type::i32);
-    const size_t last = kernel_.bindings[field].layout.pools.size() - 1;
     Step refresh;
     refresh.kind = Step::refresh;
     refresh.binding = field;
     before_.push_back(refresh);
-    Region* body = begin_serial(number);
-    Value* at = b_.integer(Type::i64, int64_t(last * tree::words_of_pool + tree::count));
-    Value* count = b_.load(parts_.state(field), 0, Type::u32, {&at, 1});
-    b_.store(kernel_.frame_binding(), cell, {}, b_.convert(count, Type::i32));
-    before_.push_back(end_serial(body, number));
+    before_.push_back(tasks_.count_cells(field, cell, number));
     return cell;
-  }
-
-  /// The loop's body with a cell and a child's number for its indices.
-  Region* body(Region* old, uint32_t field, Loc loc) {
-    const Binding binding = kernel_.bindings[field];  // parts become bindings meanwhile
-    const Placement::Pool& leaf = binding.layout.pools.back();
-    Region* region = b_.make_region({Type::i32, Type::i32});
-    b_.at_end(region).at(loc);
-    Value* cell = b_.convert(region->arg(0), Type::i64);
-    Value* child = region->arg(1);
-    Value* slot = b_.load(parts_.list(field), 0, Type::u32, {&cell, 1});
-    Value* number =
-        b_.add(b_.mul(b_.convert(slot, Type::i64), b_.integer(Type::i64, leaf.children)),
-               b_.convert(child, Type::i64));
-    own_ = Own{field, {}, number};
-    Value* active = Descent(kernel_, parts_, field, b_).is_listed(number);
-    for (uint32_t axis = 0; axis < binding.rank; axis++) {
-      Value* place = b_.load(parts_.places(field), axis, Type::i32, {&cell, 1});
-      Value* at = b_.add(place, offset_of(child, leaf, axis));
-      const Type type = old->arg(axis)->type;
-      Value* index = b_.convert(at, type);
-      if (binding.layout.shifted) index = b_.sub(index, b_.origin(field, axis, type));
-      if (binding.layout.cut) {
-        Value* from_first = b_.convert(index, Type::i64);
-        if (!binding.zero_based) from_first = b_.sub(from_first, b_.first(field, axis, Type::i64));
-        Value* inside = in_range(b_, from_first, b_.extent(field, axis, Type::i64));
-        active = active ? b_.binary(Op::bit_and, active, inside) : inside;
-      }
-      own_->indices.push_back(index);
-      old->arg(axis)->replace_with(index);
-    }
-    if (!active) {
-      splice(b_, old);
-      b_.yield();
-      return region;
-    }
-    Inst* branch = b_.if_(active);
-    b_.yield();
-    b_.at_end(branch->region(0));
-    splice(b_, old);
-    b_.yield();
-    b_.at_end(branch->region(1)).yield();
-    return region;
-  }
-
-  /// How far along the axis a child lies from the first one of its cell.
-  Value* offset_of(Value* child, const Placement::Pool& pool, uint32_t axis) {
-    Value* total = b_.integer(Type::i32, 0);
-    int64_t size = 1;
-    for (size_t k = pool.levels.size(); k-- > 0;) {
-      const Placement::Level& level = pool.levels[k];
-      if (level.extent[axis] == 1) continue;
-      Value* above = divide(b_, b_.convert(child, Type::u32), level.stride[axis]).first;
-      Value* digit = divide(b_, above, level.extent[axis]).second;
-      total = b_.add(total, b_.mul(b_.convert(digit, Type::i32), b_.integer(Type::i32, size)));
-      size *= level.extent[axis];
-    }
-    return total;
   }
 
   // ---- accesses
@@ -174,14 +141,26 @@ class Expander {
       if (inst->is(Op::iteration) && own_) return replace(inst, iteration(inst));
       if (!is_sparse(inst)) return;
       all.push_back(inst);
+      const Inst* from = appended(inst, false);
+      if (from && from->site == no_site && names_alike(inst, from->binding()))
+        appended_by_[inst] = from;
       if (inst->is(Op::deactivate)) ended.insert({tree_of(inst->binding()), inst->binding()});
-      if (claims(inst) && !is_own(inst)) claimed[tree_of(inst->binding())].push_back(inst);
+      if (claims(inst) && !is_own(inst)) {
+        auto& wanted = claimed[tree_of(inst->binding())];
+        if (!appended(inst, true)) wanted.push_back(inst);
+      }
     });
-    for (Inst* inst : all)
-      if (inst->site != no_site) check(inst);
+    // Of a target whose pipeline has no check_access.
+    for (Inst* inst : all) {
+      if (inst->site == no_site) continue;
+      std::vector<uint32_t> axes(kernel_.bindings[inst->binding()].rank);
+      std::iota(axes.begin(), axes.end(), 0u);
+      guard_indices(b_, kernel_, inst, axes, nullptr);
+    }
+    repeats_ = claimed.size() == 1 && can_repeat(kernel_, kernel_.tasks[number]);
     for (const auto& [tree, insts] : claimed) {
       reserve(insts, number);
-      before_.push_back(allow_taking(insts[0]->binding(), number));
+      if (!repeats_) before_.push_back(tasks_.allow_taking(insts[0]->binding(), number));
     }
     for (const auto& [tree, field] : ended) {
       Step collect;
@@ -192,25 +171,59 @@ class Expander {
     for (Inst* inst : all) expand(inst, claimed.contains(tree_of(inst->binding())));
   }
 
+  /// The `append` of the same iteration that has made the element. `checked`: a check of its indices may
+  /// stand between.
+  const Inst* appended(const Inst* inst, bool checked) const {
+    if (!inst->is(Op::load) && !claims(inst)) return nullptr;
+    if (inst->is(Op::append)) return nullptr;
+    const size_t last = Effects::indices(inst) - 1;
+    const Inst* from = inst->operand(last)->inst;
+    while (from && !from->is(Op::append)) {
+      const Value* before = nullptr;
+      if (from->is(Op::convert)) before = from->operand(0);
+      if (checked && from->is(Op::if_) && from->results.size() == 1)
+        before = from->region(0)->last->operand(0);
+      from = before ? before->inst : nullptr;
+    }
+    if (!from || !is_sparse(from) || tree_of(from->binding()) != tree_of(inst->binding()))
+      return nullptr;
+    for (size_t k = 0; k < last; k++)
+      if (from->operand(k) != inst->operand(k)) return nullptr;
+    return from;
+  }
+
+  /// The element's number, where an `append` in front has told it.
+  Value* appended_number(const Inst* inst) const {
+    const auto from = appended_by_.find(inst);
+    return from == appended_by_.end() ? nullptr : numbers_.at(from->second);
+  }
+
   static void replace(Inst* inst, Value* v) {
     inst->result()->replace_with(v);
     inst->erase();
   }
 
+  /// Do indices of the access's field name the same elements of the tree as those of the other?
+  bool names_alike(const Inst* inst, uint32_t field) const {
+    const Binding &mine = kernel_.bindings[inst->binding()], &other = kernel_.bindings[field];
+    return inst->binding() == field || (!mine.layout.shifted && !other.layout.shifted);
+  }
+
   bool is_own(const Inst* inst) const {
     if (!own_ || tree_of(inst->binding()) != tree_of(own_->field)) return false;
-    const Binding &mine = kernel_.bindings[inst->binding()], &loop = kernel_.bindings[own_->field];
-    if (inst->binding() != own_->field && (mine.layout.shifted || loop.layout.shifted))
-      return false;
+    if (inst->is(Op::length) || inst->is(Op::append)) return false;
+    if (!names_alike(inst, own_->field)) return false;
     for (size_t k = 0; k < own_->indices.size(); k++)
       if (inst->operand(k) != own_->indices[k]) return false;
     return true;
   }
 
-  /// The place of the iteration's element among those of the field, in row-major order.
+  /// The place of the iteration's element among those of the field, in row-major order; where the tree
+  /// has no end, a number mixed of its indices.
   Value* iteration(Inst* inst) {
     b_.before(inst).at(inst->loc);
     const Binding& field = kernel_.bindings[own_->field];
+    if (field.layout.pools[0].is_hashed()) return mixed_indices();
     Value* total = nullptr;
     for (uint32_t axis = 0; axis < field.rank; axis++) {
       Value* at = b_.convert(own_->indices[axis], Type::i64);
@@ -221,49 +234,57 @@ class Expander {
     return b_.convert(total, Type::u64);
   }
 
-  /// Of a target whose pipeline has no check_access.
-  void check(Inst* inst) {
-    const Binding& binding = kernel_.bindings[inst->binding()];
-    b_.before(inst).at(inst->loc);
-    Value *ok = nullptr, *at = nullptr, *axis = nullptr, *extent = nullptr, *first = nullptr;
-    for (uint32_t k = binding.rank; k-- > 0;) {
-      Value* wide = b_.convert(inst->operand(k), Type::i64);
-      Value* size = b_.extent(inst->binding(), k, Type::i64);
-      Value* begin = binding.zero_based ? nullptr : b_.first(inst->binding(), k, Type::i64);
-      Value* inside = in_range(b_, begin ? b_.sub(wide, begin) : wide, size);
-      Value* number = b_.integer(Type::i32, k);
-      at = ok ? b_.select(inside, at, wide) : wide;
-      axis = ok ? b_.select(inside, axis, number) : number;
-      extent = ok ? b_.select(inside, extent, size) : size;
-      if (begin) first = ok ? b_.select(inside, first, begin) : begin;
-      ok = ok ? b_.binary(Op::bit_and, ok, inside) : inside;
+  /// Each step is one-to-one in either operand (the multiplier is odd), so that elements that differ in
+  /// one index have different numbers.
+  Value* mixed_indices() {
+    math::Writer writer{b_, 0};
+    math::Expr h{&writer, b_.integer(Type::u64, 0)};
+    for (Value* index : own_->indices) {
+      Value* wide = b_.convert(b_.convert(index, Type::i64), Type::u64);
+      h = (h ^ math::Expr{&writer, wide}) * uint64_t(0x9e3779b97f4a7c15);
+      h = h ^ (h >> uint64_t(32));
     }
-    std::vector<Value*> told = {at, axis, extent};
-    if (first) told.push_back(first);
-    guard_access(b_, inst, ok, told);
+    return h.v;
   }
 
-  /// A step that finds room for what the accesses take.
+  /// A step that finds room for what the accesses take: what it launches runs until all is there, the
+  /// task itself or its slice.
   void reserve(const std::vector<Inst*>& claims, uint32_t number) {
     const uint32_t field = claims[0]->binding();
     Step step;
     step.kind = Step::reserve;
     step.binding = field;
     step.task = number;
-    const uint64_t most = activations_per_iteration(claims);
+    const uint64_t most =
+        activations_per_iteration(claims, kernel_.bindings[field].layout.pools.back().chunks);
     step.claims = most <= UINT32_MAX ? uint32_t(most) : 0;
-    if (auto slice = activation_slice(kernel_, kernel_.tasks[number], claims)) {
-      step.body.push_back(allow_taking(field, number));
+    if (repeats_) {
+      Step itself;
+      itself.task = number;
+      step.body = {tasks_.allow_taking(field, number), itself};
+    } else if (auto slice = activation_slice(kernel_, kernel_.tasks[number], claims)) {
+      step.body.push_back(tasks_.allow_taking(field, number));
       for (Inst* inst : slice->activations) claim(inst);
-      Task task = kernel_.tasks[number];
-      task.reductions.clear();
-      task.lanes = false;
-      task.body = slice->body;
-      ValueMap map;
-      if (task.domain) task.domain = clone_region(b_, task.domain, map);
-      step.body.push_back(add(std::move(task)));
+      std::vector<Inst*> reads;
+      walk(slice->body, [&](Inst* inst) {
+        if (is_sparse(inst)) reads.push_back(inst);
+      });
+      for (Inst* inst : reads) expand(inst, true);
+      step.body.push_back(slice->loops ? add_loop(number, slice->body)
+                                       : tasks_.add_serial(slice->body, number));
     }
     before_.push_back(std::move(step));
+  }
+
+  /// A task like this one, without its reductions.
+  Step add_loop(uint32_t number, Region* body) {
+    Task task = kernel_.tasks[number];
+    task.reductions.clear();
+    task.lanes = false;
+    task.body = body;
+    ValueMap map;
+    if (task.domain) task.domain = clone_region(b_, task.domain, map);
+    return add_task(kernel_, std::move(task));
   }
 
   /// Replaces an `activate` that nobody is told of, where there is no room for it.
@@ -272,7 +293,7 @@ class Expander {
     std::vector<Value*> indices;
     for (const Use& use : activate->operands) indices.push_back(use.value);
     Descent descent(kernel_, parts_, activate->binding(), b_, false);
-    descent.claim(descent.children(indices));
+    descent.claim(descent.path(indices));
     activate->erase();
   }
 
@@ -280,22 +301,27 @@ class Expander {
     const uint32_t field = inst->binding();
     const size_t rank = kernel_.bindings[field].rank;
     b_.before(inst).at(inst->loc);
-    Descent descent(kernel_, parts_, field, b_);
+    Descent descent(kernel_, parts_, field, b_, !repeats_);
     const bool own = is_own(inst);
-    std::vector<Value*> indices, values, children;
+    std::vector<Value*> indices, values;
     for (size_t k = 0; k < inst->operand_count(); k++)
       (k < rank ? indices : values).push_back(inst->operand(k));
-    if (!own) children = descent.children(indices);
+    Value* appended = appended_number(inst);
+    Descent::Path path;
+    if (!own && !appended) path = descent.path(indices);
+    if (inst->is(Op::length) || inst->is(Op::append))
+      return replace(inst, of_list(inst, descent, path, racing));
     if (inst->is(Op::is_active))
-      return replace(inst, own ? b_.boolean(true) : descent.is_active(children, racing));
+      return replace(inst, own ? b_.boolean(true) : descent.is_active(path, racing));
     if (inst->is(Op::deactivate)) {
-      deactivate(descent, own ? nullptr : descent.is_active(children, true),
-                 [&] { return own ? own_->number : descent.find(children, true); });
+      deactivate(descent, own ? nullptr : descent.is_active(path, true),
+                 [&] { return own ? own_->element : descent.find(path, true); });
       return inst->erase();
     }
-    Value* number = own            ? own_->number
-                    : claims(inst) ? descent.claim(children)
-                                   : descent.find(children, racing);
+    Value* number = own            ? own_->element.number
+                    : appended     ? appended
+                    : claims(inst) ? descent.claim(path).number
+                                   : descent.find(path, racing).number;
     const uint32_t elements = parts_.elements(field);
     b_.before(inst);
     if (inst->is(Op::load)) {
@@ -310,74 +336,51 @@ class Expander {
     inst->erase();
   }
 
+  /// The answer of an `append` or a `length`, in indices of the field, which may be a view of a part
+  /// of the list.
+  Value* of_list(Inst* inst, Descent& descent, const Descent::Path& path, bool racing) {
+    const uint32_t field = inst->binding(), axis = kernel_.bindings[field].rank - 1u;
+    const auto integer = [&](int64_t v) { return b_.integer(Type::i64, v); };
+    Value* first = b_.first(field, axis, Type::i64);
+    Value* position = first;
+    if (kernel_.bindings[field].layout.shifted)
+      position = b_.add(first, b_.origin(field, axis, Type::i64));
+    Value* extent = b_.extent(field, axis, Type::i64);
+    if (inst->is(Op::length)) {
+      Value* length = b_.convert(descent.length(path, racing), Type::i64);
+      Value* visible = b_.binary(Op::max, b_.sub(length, position), integer(0));
+      return b_.binary(Op::min, visible, extent);
+    }
+    Value* end = b_.convert(b_.add(position, extent), Type::u32);
+    const auto [place, number] = descent.append(path, end);
+    numbers_[inst] = number;
+    Value* full = b_.binary(Op::eq, place, b_.integer(Type::u32, tree::no_place));
+    Value* index = b_.add(b_.sub(b_.convert(place, Type::i64), position), first);
+    return b_.select(full, b_.sub(first, integer(1)), index);
+  }
+
   /// Where `active` holds, or is null.
   template <class F>
-  void deactivate(Descent& descent, Value* active, F&& number) {
-    if (!active) return descent.end(number());
+  void deactivate(Descent& descent, Value* active, F&& element) {
+    if (!active) return descent.end(element());
     Inst* point = b_.point();
     Inst* branch = b_.if_(active);
     b_.at_end(branch->region(0));
-    descent.end(number());
+    descent.end(element());
     b_.yield();
     b_.at_end(branch->region(1)).yield();
     b_.before(point);
   }
 
-  // ---- tasks before a task
-
-  Region* begin_serial(uint32_t number) {
-    Region* body = b_.make_region();
-    b_.at_end(body).at(kernel_.tasks[number].loc);
-    return body;
-  }
-  Step end_serial(Region* body, uint32_t before) {
-    b_.yield();
-    Task task;
-    task.walk = kernel_.tasks[before].walk;
-    task.loc = kernel_.tasks[before].loc;
-    task.body = body;
-    return add(std::move(task));
-  }
-  Step add(Task task) {
-    Step step;
-    step.task = uint32_t(kernel_.tasks.size());
-    kernel_.tasks.push_back(std::move(task));
-    return step;
-  }
-
-  /// What was given back until now may be taken; who found nothing has taken nothing.
-  Step allow_taking(uint32_t field, uint32_t number) {
-    Region* body = begin_serial(number);
-    const uint32_t state = parts_.state(field);
-    const std::vector<Placement::Pool> pools = kernel_.bindings[field].layout.pools;
-    for (size_t p = 1; p < pools.size(); p++) {
-      if (pools[p].direct) continue;
-      const auto at = [&](uint32_t word) {
-        return b_.integer(Type::i64, int64_t(p * tree::words_of_pool + word));
-      };
-      const auto load = [&](uint32_t word) {
-        Value* place = at(word);
-        return b_.load(state, 0, Type::u32, {&place, 1});
-      };
-      const auto store = [&](uint32_t word, Value* v) {
-        Value* place = at(word);
-        b_.store(state, 0, {&place, 1}, v);
-      };
-      Value *taken = load(tree::taken), *limit = load(tree::limit);
-      Value* too_many = b_.bitcast(b_.sub(taken, limit), Type::i32);
-      Value* some = b_.binary(Op::gt, too_many, b_.integer(Type::i32, 0));
-      store(tree::taken, b_.select(some, limit, taken));
-      store(tree::limit, load(tree::given));
-    }
-    return end_serial(body, number);
-  }
+  // ---- the schedule
 
   bool surround(std::vector<Step>& steps, uint32_t task) {
     for (size_t k = 0; k < steps.size(); k++) {
       if (steps[k].kind == Step::launch && steps[k].task == task) {
-        const auto at = steps.begin() + std::ptrdiff_t(k);
-        steps.insert(steps.insert(at + 1, after_.begin(), after_.end()) - 1, before_.begin(),
-                     before_.end());
+        auto at = steps.begin() + std::ptrdiff_t(k);
+        at = steps.insert(at + 1, after_.begin(), after_.end()) - 1;
+        if (repeats_) at = steps.erase(at);
+        steps.insert(at, before_.begin(), before_.end());
         return true;
       }
       if (surround(steps[k].condition, task) || surround(steps[k].body, task)) return true;
@@ -388,15 +391,26 @@ class Expander {
   Kernel& kernel_;
   Builder b_;
   TreeParts parts_;
+  TreeTasks tasks_;
+  const bool by_cells_;
   std::optional<Own> own_;
-  std::vector<Step> before_, after_;  ///< of the task at hand
+  std::vector<Step> before_, after_;                ///< of the task at hand
+  bool repeats_ = false;                            ///< it is launched by a reserve step
+  std::map<const Inst*, const Inst*> appended_by_;  ///< accesses of the elements that `append` made
+  std::map<const Inst*, Value*> numbers_;           ///< of those elements
 };
+
+void expand(Kernel& kernel, bool by_cells) {
+  if (std::ranges::any_of(kernel.bindings, [](const Binding& b) { return b.layout.is_sparse(); }))
+    Expander(kernel, by_cells).run();
+}
 
 }  // namespace
 
-void expand_trees(Kernel& kernel) {
-  if (std::ranges::any_of(kernel.bindings, [](const Binding& b) { return b.layout.is_sparse(); }))
-    Expander(kernel).run();
+void expand_trees(Kernel& kernel) { expand(kernel, false); }
+
+void expand_trees(Kernel& kernel, const TargetTraits& target) {
+  expand(kernel, target.walk == Task::chunked);
 }
 
 }  // namespace quern::ir

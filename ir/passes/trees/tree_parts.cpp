@@ -24,6 +24,7 @@ uint32_t TreeParts::part(uint32_t field, const std::string& name, Type type, siz
 uint32_t TreeParts::table(uint32_t field, size_t pool) {
   return part(field, tree::table(pool), Type::u32);
 }
+uint32_t TreeParts::keys(uint32_t field) { return part(field, tree::keys, Type::u32); }
 uint32_t TreeParts::listed(uint32_t field) { return part(field, tree::listed, Type::u32); }
 uint32_t TreeParts::mask(uint32_t field) { return part(field, tree::mask, Type::u32); }
 uint32_t TreeParts::ring(uint32_t field, size_t pool) {
@@ -36,7 +37,8 @@ uint32_t TreeParts::ending(uint32_t field) { return part(field, tree::ending, Ty
 uint32_t TreeParts::state(uint32_t field) { return part(field, tree::state, Type::u32); }
 uint32_t TreeParts::list(uint32_t field) { return part(field, tree::list, Type::u32); }
 uint32_t TreeParts::places(uint32_t field) {
-  return part(field, tree::places, Type::i32, kernel_.bindings[field].rank);
+  const Binding& binding = kernel_.bindings[field];
+  return part(field, tree::places, tree::place_type(binding.layout), binding.rank);
 }
 
 uint32_t TreeParts::elements(uint32_t field) {
@@ -48,7 +50,7 @@ uint32_t TreeParts::elements(uint32_t field) {
   b.companion = tree::elements;
   b.zero_based = true;
   b.layout.pools.clear();
-  b.layout.cut = b.layout.shifted = false;
+  b.layout.cut = b.layout.wide = b.layout.shifted = false;
   kernel_.bindings.push_back(std::move(b));
   return at->second;
 }

@@ -12,6 +12,7 @@ class TreeParts {
 
   // ---- of the tree that the field is on; see quern/ir/trees.h
   uint32_t table(uint32_t field, size_t pool);
+  uint32_t keys(uint32_t field);
   uint32_t mask(uint32_t field);
   uint32_t listed(uint32_t field);
   uint32_t ring(uint32_t field, size_t pool);

@@ -22,6 +22,7 @@ struct Settings {
   std::string save;
   bool no_passes = false;
   bool show = false;
+  bool trees = false;
 };
 
 void report(const fuzz::Program& program, const fuzz::Failure& failure, const fuzz::Checks& checks,
@@ -45,6 +46,7 @@ void report(const fuzz::Program& program, const fuzz::Failure& failure, const fu
 int run(const Settings& settings) {
   fuzz::Checks checks;
   checks.passes = !settings.no_passes;
+  checks.on_trees = settings.trees;
   for (const std::string& name : settings.devices)
     checks.devices.push_back(runtime::Device::open(name));
   if (settings.devices.empty()) {
@@ -99,6 +101,7 @@ int main(int argc, char** argv) {
   app.add_option("--shrink-seconds", settings.shrink_seconds,
                  "time to make a failing program small");
   app.add_flag("--no-passes", settings.no_passes, "only the devices, not the passes");
+  app.add_flag("--trees", settings.trees, "on the devices some fields lie on trees");
   app.add_flag("--show", settings.show, "print every program before it runs");
   CLI11_PARSE(app, argc, argv);
   try {

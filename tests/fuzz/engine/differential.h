@@ -18,6 +18,7 @@ struct Checks {
   uint64_t max_steps = 64'000'000;  ///< instructions a run of the interpreter may take
   bool passes = true;               ///< interpret after every pass
   std::vector<std::shared_ptr<runtime::Device>> devices;  ///< run there too
+  bool on_trees = false;                                  ///< there some fields lie on trees
   /// Spoils kernels after a pass: what a test of the fuzzer plants.
   std::function<void(std::string_view pass, ir::Kernel&)> sabotage;
 };

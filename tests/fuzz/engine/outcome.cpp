@@ -8,6 +8,7 @@
 
 #include "runtime/compile/compile.h"
 #include "runtime/loaded.h"
+#include "tests/fuzz/engine/storages.h"
 #include "tests/fuzz/engine/values.h"
 
 namespace quern::fuzz {
@@ -175,32 +176,6 @@ Signature signature(const Program& program) {
 
 namespace {
 
-/// Device memory that is given back.
-class Memory {
- public:
-  Memory(runtime::Driver& driver, Type type, const std::vector<std::byte>& bytes)
-      : driver_(driver),
-        type_(type),
-        bytes_(bytes.size()),
-        address_(driver.allocate((bytes.size() + 3) / 4 * 4)) {
-    driver.upload(address_, bytes);
-  }
-  ~Memory() { driver_.release(address_); }
-  Memory(const Memory&) = delete;
-  Address address() const { return address_; }
-  std::vector<Bits> elements() const {
-    std::vector<std::byte> bytes(bytes_);
-    driver_.download(bytes, address_);
-    return unpacked(type_, bytes);
-  }
-
- private:
-  runtime::Driver& driver_;
-  Type type_;
-  size_t bytes_;
-  Address address_;
-};
-
 template <class T>
 void read(runtime::Driver& driver, Address from, T& to) {
   driver.download({reinterpret_cast<std::byte*>(&to), sizeof to}, from);
@@ -212,31 +187,30 @@ void write(runtime::Driver& driver, Address to, const T& from) {
 
 }  // namespace
 
-Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& program) {
+Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& program,
+               bool on_trees) {
   runtime::Driver& driver = device->driver();
   std::unique_ptr<Kernel> whole = clone(*program.kernel);
   if (whole->level == Level::recorded) finish_recording(*whole);
   runtime::Recording source(std::move(whole));
   const Kernel* kernel = &source.kernel();
+  const std::vector<runtime::Argument> arguments = arguments_on(device, program, on_trees);
+  Signature given = runtime::signature_of(arguments, kernel->modes);
+  given.wide = signature(program).wide;
   const runtime::Target target = runtime::compiler_of(device->target().backend).target_on(driver);
-  auto loaded = std::make_shared<runtime::Loaded>(
-      device, runtime::compile(source, signature(program), target), runtime::WideImage());
-  std::deque<Memory> memory;
-  Bases bases = place(program, *kernel, [&](Type type, const std::vector<std::byte>& bytes) {
-    return memory.emplace_back(driver, type, bytes).address();
-  });
+  auto loaded = std::make_shared<runtime::Loaded>(device, runtime::compile(source, given, target),
+                                                  runtime::WideImage());
   std::shared_ptr<runtime::LaunchMemory> block = runtime::Loaded::take_memory(loaded, 0);
-  fill(program, *kernel, block->args(), bases);
+  runtime::fill_arguments(*loaded, arguments, block->args());
   runtime::LaunchRecord launch;
   launch.number = launch.since_seed = launch_number;
   launch.seed = seed;
   runtime::Stream& stream = device->stream();
-  runtime::TreeArguments no_trees(*loaded->image, {}, {});
-  runtime::execute(*loaded, *block, stream, launch, no_trees);
+  runtime::TreeArguments trees(*loaded->image, arguments, {});
+  runtime::execute(*loaded, *block, stream, launch, trees);
   driver.wait(block->last);
 
   Outcome out;
-  for (const Memory& m : memory) out.fields.push_back(m.elements());
   std::vector<Bits> results(std::max<size_t>(kernel->results.size(), 1));
   if (!kernel->results.empty())
     driver.download(std::as_writable_bytes(std::span(results)), loaded->frame(*block));
@@ -253,6 +227,14 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
                     stream.print_ring() + offsetof(abi::PrintRing, entries));
   add_lines(out, loaded->image->sites, entries);
   write(driver, stream.print_ring(), uint64_t(0));
+  for (size_t k = 0; k < arguments.size(); k++) {
+    if (!arguments[k].storage || program.inputs[k].memory != k) continue;
+    std::vector<std::vector<Bits>> components = elements_of(*arguments[k].storage);
+    for (size_t c = 0; c < components.size(); c++) {
+      for (Bits& v : components[c]) v = canonical(kernel->bindings[k].components[c].type, v);
+      out.fields.push_back(std::move(components[c]));
+    }
+  }
   return out;
 }
 

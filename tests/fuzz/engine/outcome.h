@@ -31,8 +31,10 @@ Outcome interpret(const Program& program, const ir::Kernel& kernel,
                   const interpreter::Options& options,
                   std::vector<interpreter::Finding>* findings = nullptr);
 
-/// Compiles the program's kernel for a device and runs it there.
-Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& program);
+/// Compiles the program's kernel for a device and runs it there; `on_trees`: with fields on trees where
+/// it does the same on those (storages.h).
+Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& program,
+               bool on_trees);
 
 /// Bindings that share memory are in one alias class.
 ir::Signature signature(const Program& program);

@@ -274,7 +274,8 @@ class Field {
   /// One element.
   T at(std::initializer_list<detail::Extent> index, Loc l = Loc::here()) const {
     T v;
-    detail::read_field(object_.get(), &v, position(index, l), 1, l);
+    int64_t i[8] = {};
+    detail::read_element(object_.get(), &v, unpack(index, i, l), l);
     return v;
   }
   T at(detail::Extent i, Loc l = Loc::here()) const
@@ -293,7 +294,8 @@ class Field {
     return at({i, j, k}, l);
   }
   void set(std::initializer_list<detail::Extent> index, T v, Loc l = Loc::here()) const {
-    detail::write_field(object_.get(), &v, position(index, l), 1, l);
+    int64_t i[8] = {};
+    detail::write_element(object_.get(), &v, unpack(index, i, l), l);
   }
   void set(detail::Extent i, T v, Loc l = Loc::here()) const
     requires(N == 1)
@@ -329,10 +331,6 @@ class Field {
     if (list.size() != size_t(N)) detail::wrong_axes(N, int(list.size()), l);
     for (detail::Extent e : list) *out++ = e.n;
     return out - N;
-  }
-  int64_t position(std::initializer_list<detail::Extent> index, Loc l) const {
-    int64_t i[8] = {};
-    return detail::field_position(object_.get(), unpack(index, i, l), l);
   }
   Elem<T> at_ids(const detail::Id* index, Loc l) const {
     detail::Ids<T> read;

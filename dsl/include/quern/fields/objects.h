@@ -122,7 +122,8 @@ void read_field(FieldObject* field, void* to, int64_t first, int64_t count, Loc 
 void fill_field(FieldObject* field, const void* value, Loc loc);
 /// Of the first element; 0 where there is none.
 uint64_t field_address(FieldObject* field, Loc loc);
-/// Row-major position of an element; refuses an index out of range.
-int64_t field_position(FieldObject* field, const int64_t* index, Loc loc);
+/// One element, at an index for each axis; refuses one that is out of range.
+void write_element(FieldObject* field, const void* from, const int64_t* index, Loc loc);
+void read_element(FieldObject* field, void* to, const int64_t* index, Loc loc);
 
 }  // namespace quern::detail

@@ -112,8 +112,9 @@ QUERN_RECORDS Id element(FieldObject* field, int component, const Id* index, int
 QUERN_RECORDS void store(Id element, Id v, Loc loc);
 /// Atomic inside parallel loops and functions, plain in serial code. Yields the old value.
 QUERN_RECORDS Id atomic(Atomic op, Id element, const Id* values, int count, Loc loc);
-/// What is asked of an element's existence, or done to it; only the question yields something.
-enum class Activity : uint8_t { is_active, activate, deactivate };
+/// What is asked of an element's existence, or done to it.
+enum class Activity : uint8_t { is_active, activate, deactivate, length, append };
+/// Yields b1 where something is asked, i64 for a length or a place in a list, else nothing.
 QUERN_RECORDS Id activity(Activity what, FieldObject* field, const Id* index, int rank, Loc loc);
 QUERN_RECORDS Id extent(FieldObject* field, int axis, Scalar type, Loc loc);
 QUERN_RECORDS Id first_index(FieldObject* field, int axis, Scalar type, Loc loc);

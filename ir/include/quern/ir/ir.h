@@ -241,8 +241,8 @@ struct Task {
 /// One node of the schedule tree.
 struct Step {
   /// refresh: the lists of a tree's cells are made anew, where they are not what the tree holds;
-  /// reserve: a tree gets room for the cells that the launch of `task` behind it takes; collect: what
-  /// was deactivated on a tree ends
+  /// reserve: a tree gets room for the cells that `task` takes, which runs behind it or, where the
+  /// step's body launches it, in it; collect: what was deactivated on a tree ends
   enum Kind : uint8_t { launch, if_, repeat, combining, refresh, reserve, collect };
   Kind kind = launch;
   uint32_t task = 0;     ///< launch, reserve
@@ -251,8 +251,8 @@ struct Step {
   uint32_t claims = 0;   ///< reserve: elements that an iteration makes active at most; 0: not known
   /// if_: guarded; repeat: `condition` first, then cell is read, then body; combining: launches of
   /// the task that gathers values and the one that halves lanes, see abi::combinations; reserve:
-  /// launches of what makes the same elements active and nothing else, so that it may run before,
-  /// until there is room; empty: there is no such thing
+  /// launches, until there is room, of what makes the same elements active and nothing else, or of
+  /// the task itself, which may run again; empty: there is no such thing
   std::vector<Step> body;
   std::vector<Step> condition;
 };

@@ -45,13 +45,28 @@ struct Placement {
     /// There is a slot for each child of the pools above, who has no choice: slots are never short, and
     /// nobody takes one in vain.
     bool direct = false;
+    /// Of the last pool: its cells hold lists along the last axis, each one in the cells of so many
+    /// children, one after another, of the pool above. 0: they do not.
+    uint32_t chunks = 0;
+    /// Of the root's: children are found by a hash of their coordinates, of each of which so many
+    /// words of 31 bits are kept. `levels` does not reach them then: they are what the digits of the
+    /// pools below leave.
+    uint8_t key[max_axes] = {};
     bool operator==(const Pool&) const = default;
     bool has_mask() const { return unit < children; }
+    bool has_lists() const { return chunks != 0; }
+    uint32_t key_words() const {
+      uint32_t n = 0;
+      for (uint8_t words : key) n += words;
+      return n;
+    }
+    bool is_hashed() const { return key_words() != 0; }
   };
   /// Of a field on a tree, from its root on, which is one cell (quern/ir/trees.h): the last one's
   /// children are the elements, in one array for all cells, of which the members beside tell.
   std::vector<Pool> pools;
   bool cut = false;          ///< of a field on a tree: its indices may be fewer than the tree's
+  bool wide = false;         ///< of a field on a tree: positions on it take 64 bits
   uint32_t step = 0;         ///< bytes between neighbouring elements; 0: the component's width
   uint32_t group = 0;        ///< elements of a component that lie together; 0: no limit
   uint32_t group_bytes = 0;  ///< from the start of such a group to the next

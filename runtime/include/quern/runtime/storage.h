@@ -43,10 +43,10 @@ class Storage {
                                         std::vector<int64_t> shape, const std::string& what,
                                         Loc loc, const Layout& layout = {}, Element element = {});
   /// A field on a tree, of the tree's shape and first indices, whose elements lie in `elements`, a
-  /// field of one axis: numbered as quern/ir/trees.h says. `pools` describe the tree.
+  /// field of one axis: numbered as quern/ir/trees.h says. `layout` tells of the tree alone.
   static std::shared_ptr<Storage> on_tree(std::shared_ptr<Tree> tree,
                                           std::shared_ptr<Storage> elements,
-                                          std::vector<ir::Placement::Pool> pools, bool cut,
+                                          const ir::Placement& layout,
                                           std::span<const int64_t> shape,
                                           std::span<const int64_t> firsts, Loc loc);
   ~Storage();
@@ -79,6 +79,11 @@ class Storage {
   /// Gives a field of one axis more elements, those behind the old ones as `element` on the host; its
   /// memory is another one then. Throws Error where there is none.
   void grow(int64_t extent, const void* element, Loc loc);
+  /// Another field of one axis, of the same types and layout and of this extent, whose elements are
+  /// any. Throws Error where there is no memory.
+  std::shared_ptr<Storage> resized(int64_t extent, Loc loc) const;
+  /// Exchanges memory and extent with another field of one axis, of the same types and layout.
+  void exchange(Storage& other);
   /// The elements become those of another field of the same size and types.
   void copy_from(const Storage& other, Loc loc);
   /// That the field is on; null for others.
@@ -108,7 +113,9 @@ class Storage {
   const std::vector<ir::Component>& components() const { return components_; }
   const std::vector<int64_t>& shape() const { return shape_; }
   int64_t first(uint32_t axis) const { return axes_[axis].first; }
-  int64_t size() const { return size_; }
+  int64_t size() const { return size_; }  ///< 2^63 - 1: as many or more, on a tree
+  /// That the memory takes which the field has now; a view's is the whole field's.
+  uint64_t bytes() const;
   uint32_t element_bytes() const { return element_.bytes; }  ///< on the host
   Loc loc() const { return loc_; }
 
@@ -138,6 +145,9 @@ class Storage {
   /// `count` elements from the first-th on, from and to an array of host elements.
   void write(const void* elements, int64_t first, int64_t count, Loc loc = {});
   void read(void* elements, int64_t first, int64_t count) const;
+  /// One element, so far from the first one along each axis.
+  void write_at(std::span<const int64_t> position, const void* element, Loc loc);
+  void read_at(std::span<const int64_t> position, void* element) const;
   /// Every element becomes the host element given.
   void fill(const void* element, Loc loc = {});
 
@@ -157,6 +167,7 @@ class Storage {
   void expect_no_tree(const std::string& why, Loc loc) const;
   void settle_on_tree();
   bool lies_like(const Storage& other) const;
+  std::vector<int64_t> position_of(int64_t number) const;
   struct Axis {
     int64_t extent = 0;
     int64_t first = 0;

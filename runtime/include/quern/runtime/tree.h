@@ -14,12 +14,13 @@ class Tree {
   virtual ~Tree() = default;
   /// Null: there is none of this name.
   virtual std::shared_ptr<Storage> part(const std::string& name) const = 0;
-  // ---- what the host does with elements of a field on the tree, see Storage
-  virtual void read(const std::shared_ptr<Storage>& field, void* elements, int64_t first,
-                    int64_t count) = 0;
+  // ---- what the host does with elements of a field on the tree: `count` in row-major order, from the
+  // one that lies so far from the field's first one along each axis
+  virtual void read(const std::shared_ptr<Storage>& field, void* elements,
+                    std::vector<int64_t> first, int64_t count) = 0;
   /// They are active then.
-  virtual void write(const std::shared_ptr<Storage>& field, const void* elements, int64_t first,
-                     int64_t count, Loc loc) = 0;
+  virtual void write(const std::shared_ptr<Storage>& field, const void* elements,
+                     std::vector<int64_t> first, int64_t count, Loc loc) = 0;
 
   // ---- what a launch asks for
   /// Puts into the current stream what makes the lists of cells anew, where cells may have come or

@@ -1,0 +1,274 @@
+// Fields on trees: a stencil, insertion and reads in the narrow band of a sphere, and a loop over more and
+// more leaves. Beside them the same kernel on dense fields, and OpenVDB where it was there to build with.
+#include <quern/host.h>
+#include <quern/sparse.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bench/harness.h"
+#include "bench/openvdb/reference.h"
+#include "bench/pages.h"
+
+namespace bench {
+namespace qn = quern;
+using namespace qn::lang;
+
+namespace {
+
+using Scalars = qn::Field<float, 3>;
+using Numbers = qn::Field<int>;
+using Values = qn::Field<float>;
+
+constexpr int leaf = 8, leaf_size = leaf * leaf * leaf;
+constexpr float background = 3;
+
+struct Band {
+  Array<int> x, y, z;
+  Array<float> value;
+  size_t leaves = 0;
+  size_t count() const { return x.size(); }
+  openvdb::Points points() const { return {x.data(), y.data(), z.data(), value.data(), count()}; }
+};
+
+/// The elements within 3 of a sphere's surface, with their distance from it, leaf by leaf.
+Band narrow_band(int radius, int centre) {
+  Band band;
+  const int first = (centre - radius - 4) / leaf, last = (centre + radius + 4) / leaf;
+  auto distance = [&](int i, int j, int k) {
+    const double x = i - centre, y = j - centre, z = k - centre;
+    return float(std::sqrt(x * x + y * y + z * z) - radius);
+  };
+  for (int a = first; a <= last; a++)
+    for (int b = first; b <= last; b++)
+      for (int c = first; c <= last; c++) {
+        if (std::abs(distance(a * leaf + 4, b * leaf + 4, c * leaf + 4)) > 3 + leaf) continue;
+        const size_t before = band.count();
+        for (int e = 0; e < leaf_size; e++) {
+          const int i = a * leaf + e / 64, j = b * leaf + e / 8 % 8, k = c * leaf + e % 8;
+          const float d = distance(i, j, k);
+          if (std::abs(d) > 3) continue;
+          band.x.push_back(i);
+          band.y.push_back(j);
+          band.z.push_back(k);
+          band.value.push_back(d);
+        }
+        band.leaves += band.count() > before;
+      }
+  return band;
+}
+
+Band shuffled(const Band& band) {
+  std::vector<size_t> order(band.count());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937(1));
+  Band out;
+  out.leaves = band.leaves;
+  for (size_t k : order) {
+    out.x.push_back(band.x[k]);
+    out.y.push_back(band.y[k]);
+    out.z.push_back(band.z[k]);
+    out.value.push_back(band.value[k]);
+  }
+  return out;
+}
+
+struct OnDevice {
+  Numbers x, y, z;
+  Values value;
+  OnDevice(const qn::Device& device, const Band& band)
+      : x(device, {band.count()}),
+        y(device, {band.count()}),
+        z(device, {band.count()}),
+        value(device, {band.count()}) {
+    x.copy_from(band.x);
+    y.copy_from(band.y);
+    z.copy_from(band.z);
+    value.copy_from(band.value);
+  }
+};
+
+qn::Tree<3> make_tree(const qn::Device& device, int64_t cells = 0) {
+  return {device, {qn::pointer(16), qn::pointer(16), qn::bitmasked(leaf)}, {.cells = cells}};
+}
+
+qn::Kernel<void(Scalars, Scalars)> laplacian() {
+  return [](Scalars u, Scalars out) {
+    for (auto [i, j, k] : out)
+      out(i, j, k) = u(i - 1, j, k) + u(i + 1, j, k) + u(i, j - 1, k) + u(i, j + 1, k) +
+                     u(i, j, k - 1) + u(i, j, k + 1) - 6.0f * u(i, j, k);
+  };
+}
+
+qn::Kernel<void(Numbers, Numbers, Numbers, Values, Scalars)> insertion() {
+  return [](Numbers x, Numbers y, Numbers z, Values value, Scalars u) {
+    for (auto n : x) u(x[n], y[n], z[n]) = value[n];
+  };
+}
+
+qn::Kernel<void(Numbers, Numbers, Numbers, Values, Scalars)> reading() {
+  return [](Numbers x, Numbers y, Numbers z, Values out, Scalars u) {
+    for (auto n : x) out[n] = u(x[n], y[n], z[n]);
+  };
+}
+
+std::string millions(size_t n) {
+  std::string text = std::to_string((n + 5000) / 10000);
+  return text.insert(text.size() - 2, ".") + " M";
+}
+
+void expect_equal(const char* what, const std::vector<float>& mine, const Array<float>& theirs) {
+  for (size_t k = 0; k < mine.size(); k++)
+    if (!(std::abs(mine[k] - theirs[k]) <= 1e-5f))
+      throw qn::Error(std::string(what) + " differs at element " + std::to_string(k));
+}
+
+/// The stencil on the band, on a dense field of about as many elements as its leaves have, and in
+/// OpenVDB.
+void stencil(Report& report, const Band& band, const Scalars& u, const Scalars& out,
+             openvdb::Tree& theirs, openvdb::Tree& theirs_out) {
+  const size_t slots = band.leaves * leaf_size;
+  const int64_t n = 128, m = int64_t((slots + n * n / 2) / (n * n));
+  Scalars dense_u{report.device(), {m + 2, n + 2, n + 2}, qn::offset(-1, -1, -1)};
+  Scalars dense_out{report.device(), {m, n, n}};
+  dense_u.fill(1.0f);
+  qn::Kernel step = laplacian();
+  auto on_tree = [&] {
+    step(u, out);
+    report.complete();
+  };
+  const double bytes = 8.0 * double(slots), elements = double(m * n * n);
+  const Row dense = report.run({"stencil7, dense",
+                                millions(size_t(elements)),
+                                8 * elements,
+                                0,
+                                [&] {
+                                  step(dense_u, dense_out);
+                                  report.complete();
+                                },
+                                {},
+                                report.bandwidth(bytes),
+                                elements});
+  const Row beside = report.run({"stencil7 : dense", millions(band.count()), bytes, 0, on_tree,
+                                 [&] {
+                                   step(dense_u, dense_out);
+                                   report.complete();
+                                 },
+                                 report.bandwidth(bytes), double(band.count())});
+  if (openvdb::is_present())
+    report.run({"stencil7 : OpenVDB", millions(band.count()), bytes, 0, on_tree,
+                [&] { theirs.stencil(theirs_out); }, report.bandwidth(bytes),
+                double(band.count())});
+  if (beside.seconds > 0)
+    std::printf("  %.2f ns an active element, %.2f a slot; dense %.2f an element: %.2f a slot\n",
+                beside.seconds * 1e9 / double(band.count()), beside.seconds * 1e9 / double(slots),
+                dense.seconds * 1e9 / elements,
+                beside.seconds / double(slots) / (beside.reference_seconds / elements));
+}
+
+/// Into an empty tree with room for so many cells; 0: as much as a tree has by itself.
+void inserting(Report& report, const char* name, const Band& band, size_t cells = 0) {
+  const OnDevice points(report.device(), band);
+  qn::Kernel insert = insertion();
+  report.run({name, millions(band.count()), 16.0 * double(band.count()), 0,
+              [&] {
+                qn::Tree<3> tree = make_tree(report.device(), int64_t(cells));
+                insert(points.x, points.y, points.z, points.value, tree.field<float>(background));
+                report.complete();
+              },
+              [&] {
+                if (!openvdb::is_present()) return;
+                openvdb::Tree tree(background);
+                tree.insert(band.points());
+              },
+              0, double(band.count())});
+}
+
+void reads(Report& report, const Band& band, const Scalars& u, const openvdb::Tree& theirs) {
+  const OnDevice points(report.device(), band);
+  Values out{report.device(), {band.count()}};
+  Array<float> result(band.count());
+  qn::Kernel read = reading();
+  auto mine = [&] {
+    read(points.x, points.y, points.z, out, u);
+    report.complete();
+  };
+  const double bytes = 20.0 * double(band.count());
+  report.run({"random read : tree", millions(band.count()), bytes, 0, mine,
+              [&] { theirs.read_by_tree(band.points(), result.data()); }, 0, double(band.count())});
+  report.run({"random read : accessor", millions(band.count()), bytes, 0, mine,
+              [&] { theirs.read_by_accessor(band.points(), result.data()); }, 0,
+              double(band.count())});
+  mine();
+  expect_equal("random read", qn::to_vector(out), band.value);
+}
+
+/// A loop over so many full leaves.
+void loop(Report& report, int leaves) {
+  qn::Tree<3> tree = make_tree(report.device());
+  Scalars u = tree.field<float>();
+  openvdb::Tree theirs(0);
+  const int64_t count = int64_t(leaves) * leaf_size;
+  qn::Kernel fill = [&] {
+    for (auto n : range(leaves * leaf_size)) {
+      auto cell = n / leaf_size;
+      u(cell % 32 * 8 + n / 64 % 8, cell / 32 % 32 * 8 + n / 8 % 8, cell / 1024 * 8 + n % 8) = 1.0f;
+    }
+  };
+  fill();
+  Array<int> x, y, z;
+  for (int64_t n = 0; n < count; n++) {
+    const int cell = int(n / leaf_size);
+    x.push_back(cell % 32 * 8 + int(n / 64 % 8));
+    y.push_back(cell / 32 % 32 * 8 + int(n / 8 % 8));
+    z.push_back(cell / 1024 * 8 + int(n % 8));
+  }
+  const Array<float> ones(size_t(count), 1.0f);
+  theirs.insert({x.data(), y.data(), z.data(), ones.data(), size_t(count)});
+  qn::Kernel step = [&] {
+    for (auto [i, j, k] : u) u(i, j, k) = u(i, j, k) * 1.0001f;
+  };
+  const double bytes = 8.0 * double(count);
+  const Row row =
+      report.run({"loop", std::to_string(leaves) + " leaves", bytes, 0,
+                  [&] {
+                    step();
+                    report.complete();
+                  },
+                  [&] { theirs.scale(1.0001f); }, report.bandwidth(bytes), double(count)});
+  if (row.seconds > 0) std::printf("  %.3f ns an element\n", row.seconds * 1e9 / double(count));
+}
+
+}  // namespace
+
+void sparse(Report& report) {
+  const Band band = narrow_band(200, 1024), random = shuffled(band);
+  qn::Tree<3> tree = make_tree(report.device());
+  Scalars u = tree.field<float>(background), out = tree.field<float>();
+  openvdb::Tree theirs(background), theirs_out(0);
+  const OnDevice points(report.device(), band);
+  insertion()(points.x, points.y, points.z, points.value, u);
+  theirs.insert(band.points());
+  theirs_out.insert(band.points());
+  stencil(report, band, u, out, theirs, theirs_out);
+  if (openvdb::is_present()) {
+    Array<float> expected(band.count());
+    Values got{report.device(), {band.count()}};
+    theirs_out.read_by_accessor(band.points(), expected.data());
+    reading()(points.x, points.y, points.z, got, out);
+    expect_equal("stencil7", qn::to_vector(got), expected);
+  }
+  inserting(report, "insert, coherent", band);
+  inserting(report, "insert, with room", band, band.leaves);
+  inserting(report, "insert, random", random);
+  reads(report, random, u, theirs);
+  for (int leaves : {164, 1640, 4096, 8192, 16384}) loop(report, leaves);
+}
+
+}  // namespace bench
