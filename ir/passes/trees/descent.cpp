@@ -147,6 +147,12 @@ Descent::Element Descent::claim(const Path& path) {
   return out;
 }
 
+Value* Descent::is_found(Value* number) {
+  if (pools_.back().direct) return nullptr;
+  const int64_t first = int64_t(tree::first_slot) * pools_.back().children;
+  return b_.binary(Op::ge, number, b_.integer(Type::i64, first));
+}
+
 /// The list has the element's place, and cells for all up to it.
 void Descent::lengthen(const Element& element) {
   const uint32_t lengths = parts_.mask(field_);

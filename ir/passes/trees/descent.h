@@ -36,6 +36,8 @@ class Descent : TreeCode {
   /// The element, which is active then. Where no cell is left for it a check fails, unless the tree's
   /// state is to tell of that alone.
   Element claim(const Path& path);
+  /// Is the claimed element one of a cell that was to be had? Null: always.
+  Value* is_found(Value* number);
   struct Appended {
     Value* place = nullptr;   ///< in the list, u32
     Value* number = nullptr;  ///< of the element, i64

@@ -314,8 +314,8 @@ class Expander {
     if (inst->is(Op::is_active))
       return replace(inst, own ? b_.boolean(true) : descent.is_active(path, racing));
     if (inst->is(Op::deactivate)) {
-      deactivate(descent, own ? nullptr : descent.is_active(path, true),
-                 [&] { return own ? own_->element : descent.find(path, true); });
+      where(own ? nullptr : descent.is_active(path, true),
+            [&] { descent.end(own ? own_->element : descent.find(path, true)); });
       return inst->erase();
     }
     Value* number = own            ? own_->element.number
@@ -327,7 +327,9 @@ class Expander {
     if (inst->is(Op::load)) {
       return replace(inst, b_.load(elements, inst->component(), inst->elem, {&number, 1}));
     } else if (inst->is(Op::store)) {
-      b_.store(elements, inst->component(), {&number, 1}, values[0]);
+      // Of the elements of the lost cell any iteration may write any.
+      Value* found = repeats_ && !own ? descent.is_found(number) : nullptr;
+      where(found, [&] { b_.store(elements, inst->component(), {&number, 1}, values[0]); });
     } else if (inst->is(Op::atomic)) {
       Inst* made =
           b_.atomic(inst->atomic(), elements, inst->component(), inst->elem, {&number, 1}, values);
@@ -359,14 +361,14 @@ class Expander {
     return b_.select(full, b_.sub(first, integer(1)), index);
   }
 
-  /// Where `active` holds, or is null.
+  /// Runs what `emit` emits where the condition holds, or is null.
   template <class F>
-  void deactivate(Descent& descent, Value* active, F&& element) {
-    if (!active) return descent.end(element());
+  void where(Value* condition, F&& emit) {
+    if (!condition) return emit();
     Inst* point = b_.point();
-    Inst* branch = b_.if_(active);
+    Inst* branch = b_.if_(condition);
     b_.at_end(branch->region(0));
-    descent.end(element());
+    emit();
     b_.yield();
     b_.at_end(branch->region(1)).yield();
     b_.before(point);
