@@ -13,7 +13,7 @@ namespace {
 
 constexpr char magic[8] = {'Q', 'U', 'E', 'R', 'N', 'I', 'M', 'G'};
 /// Of the format below. What launches and code agree on has a version of its own, abi::version.
-constexpr uint32_t format_version = 5;
+constexpr uint32_t format_version = 6;
 constexpr size_t head_bytes = sizeof magic + 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
 /// Cells are numbered in 16 bits.
 constexpr uint32_t most_frame_bytes = 8 << 16;
@@ -235,6 +235,7 @@ void archive(Archive& a, Placement& p) {
     a(pool.chunks);
     for (uint8_t& words : pool.key) a(words);
   });
+  for (uint32_t& n : p.cell) a(n);
   a(p.cut);
   a(p.wide);
   a(p.step);

@@ -1,4 +1,5 @@
 // Fields on trees.
+#include <algorithm>
 #include <utility>
 
 #include "quern/ir/trees.h"
@@ -20,6 +21,7 @@ std::shared_ptr<Storage> Storage::on_tree(std::shared_ptr<Tree> tree,
   for (size_t k = 0; k < shape.size(); k++)
     s->axes_.push_back({.extent = shape[k], .first = firsts[k]});
   s->facts_.layout.pools = layout.pools;
+  std::ranges::copy(layout.cell, s->facts_.layout.cell);
   s->facts_.layout.cut = layout.cut;
   s->facts_.layout.wide = layout.wide;
   s->settle();
@@ -30,6 +32,7 @@ std::shared_ptr<Storage> Storage::on_tree(std::shared_ptr<Tree> tree,
 void Storage::settle_on_tree() {
   const ir::Placement own = std::exchange(facts_.layout, elements_->facts_.layout);
   facts_.layout.pools = own.pools;
+  std::ranges::copy(own.cell, facts_.layout.cell);
   facts_.layout.cut = own.cut;
   facts_.layout.wide = own.wide;
   facts_.contiguous = elements_->facts_.contiguous;

@@ -58,9 +58,30 @@ void reset_lists(const TreeData& tree, const std::shared_ptr<Storage>& component
      chunks.count, chunks.size, loc);
 }
 
+/// Of a component of a field: what was in cells that are gone becomes the background.
+template <class T>
+void reset_cells(const TreeData& tree, const TreeData::Elements& field,
+                 const std::shared_ptr<Storage>& component, T background, Loc loc) {
+  const TreeData::Parts &own = tree.parts[field.pool], &parent = tree.parts[field.pool - 1];
+  kernel_of([](bool) {
+    return Kernel{[](Field<T> elements, Words table, Field<int64_t> owners, Words state, Words list,
+                     Val<T> none, I32 count, I32 children) {
+                    for (auto [c, e] : grid(length_of_list(state, count, list), children)) {
+                      I64 slot = cast<int64_t>(list[c]);
+                      If(table[owners[slot]] != list[c]) { elements[slot * children + e] = none; }
+                    }
+                  },
+                  modes("resetting elements")};
+  })(field_of<T>(component), words_of(parent.table), field_of<int64_t>(own.owners),
+     words_of(tree.state), words_of(own.list), background, place_of(field.pool, words::count),
+     int(field.children), loc);
+}
+
 /// Of a component of a field: what ends becomes the background.
 template <class T>
-void reset(const TreeData& tree, const std::shared_ptr<Storage>& component, T background, Loc loc) {
+void reset(const TreeData& tree, const TreeData::Elements& field,
+           const std::shared_ptr<Storage>& component, T background, Loc loc) {
+  if (field.ends_with_cells) return reset_cells<T>(tree, field, component, background, loc);
   if (tree.pools.back().has_lists()) return reset_lists<T>(tree, component, background, loc);
   const TreeData::Parts& leaf = tree.parts.back();
   kernel_of([](bool) {
@@ -73,8 +94,7 @@ void reset(const TreeData& tree, const std::shared_ptr<Storage>& component, T ba
                   },
                   modes("resetting elements")};
   })(field_of<T>(component), words_of(tree.ending), words_of(tree.state), words_of(leaf.list),
-     background, place_of(tree.last(), words::count), int(tree.pools.back().children),
-     int(tree.pools.back().unit), loc);
+     background, place_of(tree.last(), words::count), int(field.children), int(field.unit), loc);
 }
 
 template <class T>
@@ -92,7 +112,7 @@ void reset(const TreeData& tree, const TreeData::Elements& field, Loc loc) {
     const uint32_t bytes = ir::byte_size(ir::storage_type(type));
     const auto one = elements->part(c, {bytes, {0}}, loc);
     const std::byte* none = field.background.data() + field.offsets[c];
-    for_type(type, [&]<class T>(T) { reset<T>(tree, one, value_at<T>(none), loc); });
+    for_type(type, [&]<class T>(T) { reset<T>(tree, field, one, value_at<T>(none), loc); });
   }
 }
 
@@ -194,10 +214,13 @@ void TreeData::collect(Loc at) {
   const runtime::LaunchCall call(runtime::LaunchCall::upkeep);
   std::lock_guard lock(mutex);
   begin_algorithm("deactivating elements of a tree", words_of(state).object(), at);
-  for (const Elements& field : fields) reset(*this, field, at);
+  for (const Elements& field : fields)
+    if (!field.ends_with_cells) reset(*this, field, at);
   if (pools.back().has_mask()) clear_mask(*this, at);
   if (pools.back().has_lists()) cut_lists(*this, at);
   for (size_t p = pools.size(); p-- > 1;) free_cells(*this, p, at);
+  for (const Elements& field : fields)
+    if (field.ends_with_cells && field.pool > 0) reset(*this, field, at);
   const uint32_t none = 0;
   ending->fill(&none, at);
   may_have_changed = true;

@@ -17,29 +17,39 @@ using namespace lang;
 /// whole.
 class HostTables {
  public:
-  HostTables(const TreeData& tree, int64_t elements) : tree_(tree) {
+  HostTables(const TreeData& tree, const Storage& field, int64_t elements)
+      : tree_(tree), pools_(field.facts().layout.pools) {
     if (elements <= few) return;
-    for (size_t p = 0; p < tree.last(); p++) read_whole(tree.parts[p].table);
+    for (size_t p = 0; p + 1 < pools_.size(); p++) read_whole(tree.parts[p].table);
     if (tree.keys) read_whole(tree.keys);
   }
 
   /// The number of the element at a position on the tree.
   int64_t find(std::vector<int64_t> position) const {
-    std::vector<int64_t> children(tree_.pools.size(), 0);
-    for (size_t p = tree_.pools.size(); p-- > 0;)
-      for (size_t k = tree_.pools[p].levels.size(); k-- > 0;)
+    std::vector<int64_t> children(pools_.size(), 0);
+    for (size_t p = pools_.size(); p-- > 0;)
+      for (size_t k = pools_[p].levels.size(); k-- > 0;)
         for (size_t axis = 0; axis < position.size(); axis++) {
-          const ir::Placement::Level& level = tree_.pools[p].levels[k];
+          const ir::Placement::Level& level = pools_[p].levels[k];
           children[p] += position[axis] % level.extent[axis] * level.stride[axis];
           position[axis] /= level.extent[axis];
         }
     int64_t slot = 0, number = 0;
-    for (size_t p = 0; p < tree_.pools.size(); p++) {
-      number = slot * tree_.pools[p].children + children[p];
-      if (tree_.pools[p].is_hashed()) number = entry_of(key_of(tree_, position));
-      if (p < tree_.last()) slot = word(tree_.parts[p].table, number);
+    for (size_t p = 0; p < pools_.size(); p++) {
+      number = slot * pools_[p].children + children[p];
+      if (pools_[p].is_hashed()) number = entry_of(key_of(tree_, position));
+      if (p + 1 < pools_.size()) slot = word(tree_.parts[p].table, number);
     }
     return number;
+  }
+
+  /// Is the element of this number there? Of a field of cells.
+  bool is_there(int64_t number) const {
+    const ir::Placement::Pool& own = pools_.back();
+    if (pools_.size() > 1 && number < int64_t(ir::tree::first_slot) * own.children) return false;
+    if (!own.has_mask()) return true;
+    const int64_t bit = number / own.unit;
+    return (word(tree_.mask, bit / 32) >> (bit % 32) & 1) != 0;
   }
 
  private:
@@ -65,6 +75,7 @@ class HostTables {
   }
 
   const TreeData& tree_;
+  const std::vector<ir::Placement::Pool> pools_;
   std::map<const Storage*, std::vector<uint32_t>> whole_;
 };
 
@@ -73,7 +84,7 @@ class HostTables {
 template <class F>
 void for_each_run(const TreeData& tree, const Storage& field, std::vector<int64_t> first,
                   int64_t count, F&& visit) {
-  const HostTables tables(tree, count);
+  const HostTables tables(tree, field, count);
   const std::vector<int64_t>& shape = field.shape();
   int64_t start = 0, from = 0, length = 0;
   for (int64_t k = 0; k < count; k++) {
@@ -90,6 +101,26 @@ void for_each_run(const TreeData& tree, const Storage& field, std::vector<int64_
     start = number, from = k, length = 1;
   }
   if (length > 0) visit(start, from, length);
+}
+
+/// Throws Error where an element of a field of cells is not there.
+void expect_cells(const TreeData& tree, const Storage& field, const std::vector<int64_t>& first,
+                  int64_t count, Loc loc) {
+  const HostTables tables(tree, field, count);
+  for_each_run(tree, field, first, count, [&](int64_t number, int64_t from, int64_t length) {
+    for (int64_t k = 0; k < length; k++) {
+      if (tables.is_there(number + k)) continue;
+      std::vector<int64_t> index = first;
+      int64_t rest = from + k;
+      for (size_t axis = index.size(); axis-- > 0;) {
+        const int64_t sum = index[axis] + rest;
+        index[axis] = sum % field.shape()[axis] + field.first(uint32_t(axis));
+        rest = sum / field.shape()[axis];
+      }
+      throw Error(loc, "a field of a level's cells is written at " + runtime::shape_text(index) +
+                           ", where its tree has no cell");
+    }
+  });
 }
 
 template <int N>
@@ -151,7 +182,9 @@ void TreeData::read(const std::shared_ptr<Storage>& field, void* elements,
 
 void TreeData::write(const std::shared_ptr<Storage>& field, const void* elements,
                      std::vector<int64_t> first, int64_t count, Loc at) {
-  {
+  if (field->facts().layout.is_of_cells()) {
+    expect_cells(*this, *field, first, count, at);
+  } else {
     const runtime::LaunchCall call(runtime::LaunchCall::upkeep);
     switch (rank) {
       case 1: activate_all<1>(field, first, count, at); break;

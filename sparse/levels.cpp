@@ -105,13 +105,19 @@ Placement::Level digits_of(const TreeLevel& level, uint32_t& children) {
   return out;
 }
 
-/// A pool for what lies between one level of cells and the next.
-std::vector<Placement::Pool> pools_of(const std::vector<TreeLevel>& levels, Loc loc) {
+/// What lies between one level of cells and the next, level by level; a hash has no extents.
+std::vector<std::vector<TreeLevel>> groups_of(std::span<const TreeLevel> levels) {
   std::vector<std::vector<TreeLevel>> groups(1);
   for (const TreeLevel& level : levels) {
     if (level.kind != TreeLevel::hash) groups.back().push_back(level);
     if (level.kind == TreeLevel::pointer || level.kind == TreeLevel::hash) groups.emplace_back();
   }
+  return groups;
+}
+
+/// A pool for each.
+std::vector<Placement::Pool> pools_of(const std::vector<TreeLevel>& levels, Loc loc) {
+  const std::vector<std::vector<TreeLevel>> groups = groups_of(levels);
   std::vector<Placement::Pool> pools(groups.size());
   for (size_t p = 0; p < groups.size(); p++) {
     bool has_mask = p + 1 < groups.size();  // of a pool but the last the table says what exists
@@ -206,6 +212,44 @@ void set_levels(TreeData& tree, std::span<const TreeLevel> levels) {
     tree.pools.back().chunks = uint32_t(chunks_of(tree.levels.back(), tree.rank));
   tree.pools[0].direct = true;  // the root is its own slot
   measure(tree);
+}
+
+TreeData::Elementwise cells_of_level(const TreeData& tree, int level, Loc loc) {
+  const int count = int(tree.levels.size());
+  if (level < 1 || level >= count)
+    throw Error(loc, "level " + std::to_string(level) + " of a tree of " + std::to_string(count) +
+                         (count == 1 ? " level: its cells are its elements"
+                                     : " levels: those with cells inside of the tree are 1 to " +
+                                           std::to_string(count - 1)));
+  const std::vector<TreeLevel> levels = in_cells(tree.levels, tree.rank);
+  const auto groups = groups_of(std::span(levels).first(size_t(level)));
+  const size_t pool = groups.size() - 1, kept = groups.back().size();
+  TreeData::Elementwise out = tree.elements();
+  out.layout.pools.resize(pool + 1);
+  Placement::Pool& own = out.layout.pools.back();
+  const uint32_t unit = own.unit;
+  const bool has_mask = own.has_mask();
+  for (size_t k = kept; k < own.levels.size(); k++)
+    for (uint32_t n : std::span(own.levels[k].extent, size_t(tree.rank))) own.children /= n;
+  const uint32_t inside = tree.pools[pool].children / own.children;
+  own.levels.resize(kept);
+  for (Placement::Level& digits : own.levels)
+    for (uint32_t& stride : digits.stride) stride /= inside;
+  own.unit = has_mask && kept > 0 ? unit / inside : own.children;
+  if (kept > 0 && (pool != tree.last() || (has_mask && inside > unit)))
+    throw Error(loc, "nothing says which cells of level " + std::to_string(level) +
+                         " have active elements: all children of the " +
+                         name_of(tree.levels[size_t(level) - 1].kind) +
+                         " level around them are there with it; make that one pointer");
+  for (size_t axis = 0; axis < size_t(tree.rank); axis++) {
+    int64_t size = 1;
+    for (size_t k = size_t(level); k < levels.size(); k++) size *= levels[k].n[axis];
+    const int64_t first = out.firsts[axis];
+    out.layout.cell[axis] = uint32_t(size);
+    out.shape[axis] = out.shape[axis] / size + (out.shape[axis] % size != 0);
+    out.firsts[axis] = first / size - (first % size < 0);
+  }
+  return out;
 }
 
 }  // namespace quern::detail

@@ -150,10 +150,10 @@ void grow(TreeData& tree, size_t pool, int64_t cells, Loc loc) {
   parts.owners->grow(cells, none, loc);
   parts.list->grow(cells, none, loc);
   parts.places->grow(cells, none, loc);
-  if (pool == tree.last())
-    for (const TreeData::Elements& field : tree.fields)
-      if (const std::shared_ptr<Storage> elements = field.storage.lock())
-        if (!elements->released()) elements->grow(children, field.background.data(), loc);
+  for (const TreeData::Elements& field : tree.fields)
+    if (const std::shared_ptr<Storage> elements = field.storage.lock())
+      if (field.pool == pool && !elements->released())
+        elements->grow(cells * int64_t(field.children), field.background.data(), loc);
 
   // The ring: what was free, and the new slots.
   std::vector<uint32_t> state = read_state(tree);

@@ -94,25 +94,25 @@ void make_parts(TreeData& tree, int64_t wanted) {
 
 std::shared_ptr<Storage> TreeData::part(const std::string& name) const {
   if (name == words::state) return state;
-  if (name == words::list) return parts.back().list;
   if (name == words::keys) return keys;
   if (name == words::mask) return mask;
   if (name == words::listed) return listed;
   if (name == words::ending) return ending;
-  if (name == words::places) return parts.back().places;
   for (size_t p = 0; p < pools.size(); p++) {
     if (name == words::table(p)) return parts[p].table;
     if (name == words::ring(p)) return parts[p].ring;
     if (name == words::owners(p)) return parts[p].owners;
+    if (name == words::list(p)) return parts[p].list;
+    if (name == words::places(p)) return parts[p].places;
   }
   return nullptr;
 }
 
-ir::Placement TreeData::layout() const {
-  ir::Placement out;
-  out.pools = pools;
-  out.cut = cut;
-  out.wide = wide;
+TreeData::Elementwise TreeData::elements() const {
+  Elementwise out{{}, shape, firsts};
+  out.layout.pools = pools;
+  out.layout.cut = cut;
+  out.layout.wide = wide;
   return out;
 }
 
@@ -146,8 +146,10 @@ std::shared_ptr<TreeData> make_tree(DeviceObject* device, int rank, const TreeLe
                    numbers(options.offset, "first indices", rank, loc), options.cells, loc);
 }
 
-FieldObject* make_tree_field(const std::shared_ptr<TreeData>& tree, FieldType type,
-                             const Layout& layout, const void* background, Loc loc) {
+namespace {
+
+FieldObject* make_field_of(const std::shared_ptr<TreeData>& tree, const TreeData::Elementwise& of,
+                           FieldType type, const Layout& layout, const void* background, Loc loc) {
   expect_no_recording("making a field on a tree", loc);
   if (layout.level_count != 0 || layout.axes.count != 0 || layout.firsts.count != 0)
     throw Error(loc,
@@ -158,28 +160,54 @@ FieldObject* make_tree_field(const std::shared_ptr<TreeData>& tree, FieldType ty
   field->type = type;
   field->loc = loc;
   field->storage =
-      make_storage(tree, stored(type),
+      make_storage(tree, of, stored(type),
                    {uint32_t(e.bytes), std::vector<uint32_t>(e.offsets, e.offsets + e.count)},
                    layout, background, loc);
   return field.release();
 }
 
+}  // namespace
+
+FieldObject* make_tree_field(const std::shared_ptr<TreeData>& tree, FieldType type,
+                             const Layout& layout, const void* background, Loc loc) {
+  return make_field_of(tree, tree->elements(), type, layout, background, loc);
+}
+
+FieldObject* make_level_field(const std::shared_ptr<TreeData>& tree, int level, FieldType type,
+                              const Layout& layout, const void* background, Loc loc) {
+  return make_field_of(tree, cells_of_level(*tree, level, loc), type, layout, background, loc);
+}
+
+void expect_level(const TreeData& tree, int level, int64_t* extents, Loc loc) {
+  const ir::Placement layout = cells_of_level(tree, level, loc).layout;
+  for (int axis = 0; axis < tree.rank; axis++) extents[axis] = layout.cell[axis];
+}
+
 std::shared_ptr<Storage> make_storage(const std::shared_ptr<TreeData>& tree,
+                                      const TreeData::Elementwise& of,
                                       std::vector<ir::Storage> components,
                                       const runtime::Element& element, const Layout& layout,
                                       const void* background, Loc loc) {
-  const int64_t size = tree->parts.back().cells * int64_t(tree->pools.back().children);
+  const size_t pool = of.layout.pools.size() - 1;
+  const Placement::Pool& own = of.layout.pools.back();
+  // Growing would miss a field that it does not know yet.
+  std::lock_guard lock(tree->mutex);
+  const int64_t size = tree->parts[pool].cells * int64_t(own.children);
   auto elements = std::make_shared<Storage>(tree->device, std::move(components),
                                             std::vector<int64_t>{size}, loc, layout, element);
   elements->fill(background, loc);
-  {
-    std::lock_guard lock(tree->mutex);
-    std::erase_if(tree->fields, [](const auto& f) { return f.storage.expired(); });
-    const auto* bytes = static_cast<const std::byte*>(background);
-    tree->fields.push_back({elements, {bytes, bytes + element.bytes}, element.offsets});
-  }
-  return Storage::on_tree(tree, std::move(elements), tree->layout(), tree->shape, tree->firsts,
-                          loc);
+  std::erase_if(tree->fields, [](const auto& f) { return f.storage.expired(); });
+  const auto* bytes = static_cast<const std::byte*>(background);
+  const bool ends_with_cells =
+      pool < tree->last() || (tree->pools.back().has_mask() && !own.has_mask());
+  tree->fields.push_back({elements,
+                          {bytes, bytes + element.bytes},
+                          element.offsets,
+                          pool,
+                          own.children,
+                          own.unit,
+                          ends_with_cells});
+  return Storage::on_tree(tree, std::move(elements), of.layout, of.shape, of.firsts, loc);
 }
 
 }  // namespace quern::detail

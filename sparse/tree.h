@@ -28,8 +28,12 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   void begin_change() override { may_have_changed = true; }
 
   size_t last() const { return pools.size() - 1; }
-  /// What it says of its fields' placement.
-  ir::Placement layout() const;
+  /// Where its fields' elements lie.
+  struct Elementwise {
+    ir::Placement layout;
+    std::vector<int64_t> shape, firsts;
+  };
+  Elementwise elements() const;
 
   std::shared_ptr<runtime::Device> device;
   int rank = 0;
@@ -53,6 +57,10 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
     std::weak_ptr<Storage> storage;
     std::vector<std::byte> background;
     std::vector<uint32_t> offsets;  ///< of its components on the host
+    size_t pool = 0;                ///< whose cells hold them, so many each
+    uint32_t children = 1;
+    uint32_t unit = 1;             ///< that are active together
+    bool ends_with_cells = false;  ///< they are active where their cell is, whatever else in it is
   };
   std::mutex mutex;  ///< guards what follows, and growing
   std::vector<Elements> fields;
@@ -64,8 +72,10 @@ std::shared_ptr<TreeData> make_tree(std::shared_ptr<runtime::Device> device, int
                                     std::span<const TreeLevel> levels, std::vector<int64_t> shape,
                                     std::vector<int64_t> firsts, int64_t cells, Loc loc);
 
-/// A field on the tree, whose elements are `background`, as on the host, where they are not active.
+/// A field on the tree, whose elements are `background`, as on the host, where they are not active:
+/// `of` is the tree's elements, or a level's cells.
 std::shared_ptr<Storage> make_storage(const std::shared_ptr<TreeData>& tree,
+                                      const TreeData::Elementwise& of,
                                       std::vector<ir::Storage> components,
                                       const runtime::Element& element, const Layout& layout,
                                       const void* background, Loc loc);
@@ -84,6 +94,8 @@ const char* name_of(TreeLevel::Kind kind);
 /// Levels and pools of the tree, and its shape and first indices where none are set. Throws Error for
 /// what does not fit.
 void set_levels(TreeData& tree, std::span<const TreeLevel> levels);
+/// The cells of a level as elements. Throws Error where nothing says which of them are there.
+TreeData::Elementwise cells_of_level(const TreeData& tree, int level, Loc loc);
 
 /// How long a mask of so many bits is.
 inline int64_t mask_words(int64_t bits) { return (bits + 31) / 32; }

@@ -253,20 +253,24 @@ class Parser {
       pool.unit = attribute<uint32_t>("a number of children");
       pool.direct = accept("direct");
       if (accept("chunks")) pool.chunks = attribute<uint32_t>("a number of children");
-      if (accept("hashed")) key(pool, rank);
+      if (accept("hashed"))
+        per_axis(rank, [&](uint8_t k) { pool.key[k] = integer<uint8_t>("a number of words"); });
       pool.levels = blocks(rank);
       l.pools.push_back(std::move(pool));
     }
+    if (accept("cells"))
+      per_axis(rank, [&](uint8_t k) { l.cell[k] = integer<uint32_t>("a number of elements"); });
     l.cut = accept("cut");
     l.wide = accept("wide");
     return l;
   }
 
-  void key(Placement::Pool& pool, uint8_t rank) {
+  template <class F>
+  void per_axis(uint8_t rank, F&& read) {
     expect("(");
     for (uint8_t k = 0; k < rank; k++) {
       if (k) expect(",");
-      pool.key[k] = integer<uint8_t>("a number of words");
+      read(k);
     }
     expect(")");
   }

@@ -249,6 +249,11 @@ class Printer {
       }
       blocks(pool.levels, rank);
     }
+    if (l.is_of_cells()) {
+      out_ += " cells(";
+      for (uint8_t k = 0; k < rank; k++) out_ += number(k ? ", " : "", l.cell[k]);
+      out_ += ")";
+    }
     if (l.cut) out_ += " cut";
     if (l.wide) out_ += " wide";
   }

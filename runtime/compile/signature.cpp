@@ -61,7 +61,7 @@ void write(Text& t, const std::vector<Placement::Level>& levels) {
 }
 
 void write(Text& t, const Placement& placement) {
-  const auto& [levels, pools, cut, wide, step, group, group_bytes, offsets, shifted, fast] =
+  const auto& [levels, pools, cell, cut, wide, step, group, group_bytes, offsets, shifted, fast] =
       placement;
   write(t, levels);
   for (const Placement::Pool& pool : pools) {
@@ -74,6 +74,8 @@ void write(Text& t, const Placement& placement) {
       if (pool.is_hashed()) t.number("key", words);
     write(t, digits);
   }
+  if (placement.is_of_cells())
+    for (uint32_t n : cell) t.number("cell", n);
   t.flag("cut", cut);
   t.flag("wide", wide);
   if (step) t.number("step", step);

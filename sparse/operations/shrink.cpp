@@ -100,7 +100,11 @@ struct Smaller {
   int64_t cells = 0;
   std::shared_ptr<Storage> moved;  ///< new slots, by the old ones
   std::shared_ptr<Storage> table, ring, owners, list, places, mask, listed, ending;
-  std::vector<std::pair<std::shared_ptr<Storage>, std::shared_ptr<Storage>>> fields;  ///< old, new
+  struct Moved {
+    std::shared_ptr<Storage> old, now;
+    int64_t children = 1;  ///< elements of a cell
+  };
+  std::vector<Moved> fields;
 };
 
 class Shrinking {
@@ -157,10 +161,11 @@ class Shrinking {
       s.listed = zeros(*tree_.listed, length);
       s.ending = zeros(*tree_.ending, length);
     }
-    if (pool != tree_.last()) return s;
     for (const TreeData::Elements& field : tree_.fields)
-      if (auto elements = field.storage.lock(); elements && !elements->released())
-        s.fields.emplace_back(elements, elements->resized(children, loc_));
+      if (auto elements = field.storage.lock();
+          field.pool == pool && elements && !elements->released())
+        s.fields.push_back({elements, elements->resized(s.cells * int64_t(field.children), loc_),
+                            int64_t(field.children)});
     return s;
   }
   std::shared_ptr<Storage> zeros(const Storage& like, int64_t size) const {
@@ -188,16 +193,16 @@ class Shrinking {
     else if (s.mask)
       move_bits(words_of(tree_.mask), words_of(s.mask), list, s.cells,
                 children / int64_t(tree_.pools[pool].unit), loc_);
-    for (const auto& field : s.fields) move_elements(*field.first, *field.second, list, pool);
+    for (const Smaller::Moved& field : s.fields) move_elements(field, list, s.cells);
   }
 
-  void move_elements(const Storage& from, const Storage& to, const Words& list, size_t pool) const {
-    for (uint32_t c = 0; c < from.components().size(); c++) {
-      const ir::Type type = from.components()[c].type;
+  void move_elements(const Smaller::Moved& field, const Words& list, int64_t cells) const {
+    for (uint32_t c = 0; c < field.old->components().size(); c++) {
+      const ir::Type type = field.old->components()[c].type;
       const runtime::Element one{ir::byte_size(ir::storage_type(type)), {0}};
       for_type(type, [&]<class T>(T) {
-        move_cells<T>(from.part(c, one, loc_), to.part(c, one, loc_), list, live(pool),
-                      tree_.pools[pool].children, loc_);
+        move_cells<T>(field.old->part(c, one, loc_), field.now->part(c, one, loc_), list, cells,
+                      field.children, loc_);
       });
     }
   }
@@ -208,7 +213,7 @@ class Shrinking {
     p.free = 0;
     p.table = s.table, p.ring = s.ring, p.owners = s.owners, p.list = s.list, p.places = s.places;
     if (s.mask) tree_.mask = s.mask, tree_.listed = s.listed, tree_.ending = s.ending;
-    for (const auto& [from, to] : s.fields) from->exchange(*to);
+    for (const Smaller::Moved& field : s.fields) field.old->exchange(*field.now);
     uint32_t* words_of_it = state_.data() + pool * words::words_of_pool;
     words_of_it[words::cells] = uint32_t(s.cells);
     words_of_it[words::taken] = words_of_it[words::given] = words_of_it[words::limit] = 0;

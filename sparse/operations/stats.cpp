@@ -36,16 +36,17 @@ int64_t bytes_of(std::initializer_list<const Storage*> parts) {
   return bytes;
 }
 
-/// Of a pool: its tables and lists, and of the last one what the elements take.
+/// Of a pool: its tables and lists, and what the elements of fields take that are in its cells.
 int64_t bytes_of(const TreeData& tree, size_t pool) {
   const TreeData::Parts& p = tree.parts[pool];
   int64_t bytes =
       bytes_of({p.table.get(), p.ring.get(), p.owners.get(), p.list.get(), p.places.get()});
   if (pool == 0) bytes += bytes_of({tree.keys.get()});
-  if (pool != tree.last()) return bytes;
-  bytes += bytes_of({tree.mask.get(), tree.listed.get(), tree.ending.get()});
+  if (pool == tree.last())
+    bytes += bytes_of({tree.mask.get(), tree.listed.get(), tree.ending.get()});
   for (const TreeData::Elements& field : tree.fields)
-    if (const auto elements = field.storage.lock(); elements && !elements->released())
+    if (const auto elements = field.storage.lock();
+        field.pool == pool && elements && !elements->released())
       bytes += int64_t(elements->bytes());
   return bytes;
 }

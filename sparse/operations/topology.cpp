@@ -18,8 +18,9 @@ std::shared_ptr<Storage> topology_of(TreeData& tree) {
   auto none =
       std::make_shared<Storage>(tree.device, std::vector<ir::Storage>{{ir::Type::u8, ir::Type::u8}},
                                 std::vector<int64_t>{0}, tree.loc);
-  return Storage::on_tree(tree.shared_from_this(), std::move(none), tree.layout(), tree.shape,
-                          tree.firsts, tree.loc);
+  const TreeData::Elementwise elements = tree.elements();
+  return Storage::on_tree(tree.shared_from_this(), std::move(none), elements.layout, elements.shape,
+                          elements.firsts, tree.loc);
 }
 
 FieldObject* topology_beside(TreeData& tree, FieldObject* field, Loc loc) {
@@ -69,6 +70,14 @@ void expect_on_tree(const char* name, const TreeData& tree, FieldObject* field, 
   if (field->storage) field->storage->expect_alive(loc);
   if (tree_of(field).get() != &tree)
     throw Error(loc, std::string(name) + " is given a field that is not on this tree");
+  expect_not_of_cells(name, field, loc);
+}
+
+void expect_not_of_cells(const char* name, FieldObject* field, Loc loc) {
+  if (!field->storage->facts().layout.is_of_cells()) return;
+  throw Error(loc, std::string(name) +
+                       " is given a field whose elements are the cells of one of its tree's "
+                       "levels; it takes those of the tree itself");
 }
 
 void expect_same_device(const char* name, const TreeData& tree, FieldObject* field, Loc loc) {

@@ -49,6 +49,10 @@ void answer_activity(Kernel& kernel) {
       return;
     const Binding& binding = kernel.bindings[inst->binding()];
     const bool is_sparse = binding.layout.is_sparse();
+    if (binding.layout.is_of_cells() && !inst->is(Op::is_active))
+      throw Error(inst->loc, "the elements of " + binding.name +
+                                 " are cells of a level of its tree: which there are, the tree's "
+                                 "own elements say; activate or deactivate those");
     if (is_of_list && is_sparse && !binding.layout.pools.back().has_lists())
       throw Error(inst->loc,
                   "the elements of " + binding.name +

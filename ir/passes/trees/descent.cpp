@@ -153,6 +153,18 @@ Value* Descent::is_found(Value* number) {
   return b_.binary(Op::ge, number, b_.integer(Type::i64, first));
 }
 
+void Descent::expect_cell(Value* there, std::span<Value* const> indices) {
+  std::string at;
+  std::vector<Value*> told;
+  for (Value* index : indices) {
+    at += at.empty() ? "{}" : ", {}";
+    told.push_back(b_.convert(index, Type::i64));
+  }
+  check(there,
+        kernel_.bindings[field_].name + " is written at (" + at + "), where its tree has no cell",
+        told);
+}
+
 /// The list has the element's place, and cells for all up to it.
 void Descent::lengthen(const Element& element) {
   const uint32_t lengths = parts_.mask(field_);

@@ -46,6 +46,8 @@ class Descent : TreeCode {
   /// where the list has `end` elements, and it stays as it is: tree::no_place, an element that nobody
   /// reads.
   Appended append(const Path& path, Value* end);
+  /// A check that the element of a field of cells, at these indices, is there.
+  void expect_cell(Value* there, std::span<Value* const> indices);
   /// How many elements the list has that the path leads into, u32.
   Value* length(const Path& path, bool racing);
   /// Has the element, which is active, end with the task.

@@ -4,8 +4,10 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "ir/analysis/effects.h"
+#include "ir/analysis/facts.h"
 #include "ir/math/expr.h"
 #include "ir/passes/checks/guarded_access.h"
 #include "ir/passes/trees/activation_slice.h"
@@ -18,8 +20,8 @@ namespace quern::ir {
 
 namespace {
 
-/// Operations that make an element active unless it is.
-bool claims(const Inst* inst) {
+/// Operations that make an element active unless it is, of most fields.
+bool may_claim(const Inst* inst) {
   return inst->is(Op::store) || inst->is(Op::activate) || inst->is(Op::append) ||
          (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
 }
@@ -37,6 +39,7 @@ class Expander {
       repeats_ = false;
       appended_by_.clear();
       numbers_.clear();
+      known_.clear();
       own_.reset();
       std::optional<TreeLoop> made;
       if (const std::optional<uint32_t> field = walked(k))
@@ -52,6 +55,10 @@ class Expander {
   bool is_sparse(const Inst* inst) const {
     return accesses_element(inst->op) && is_sparse(inst->binding());
   }
+  bool is_of_cells(const Inst* inst) const {
+    return kernel_.bindings[inst->binding()].layout.is_of_cells();
+  }
+  bool claims(const Inst* inst) const { return may_claim(inst) && !is_of_cells(inst); }
   uint32_t tree_of(uint32_t field) const { return kernel_.bindings[field].tree; }
 
   // ---- loops
@@ -108,7 +115,7 @@ class Expander {
     bool found = false;
     walk(body, [&](Inst* inst) {
       found |= is_sparse(inst) && claims(inst) && !is_own(inst) &&
-               tree_of(inst->binding()) == tree_of(field);
+               tree_of(inst->binding()) == tree_of(field) && !is_known(inst);
     });
     return found;
   }
@@ -137,6 +144,7 @@ class Expander {
     std::vector<Inst*> all;
     std::map<uint32_t, std::vector<Inst*>> claimed;  // by the tree, what may make elements active
     std::map<uint32_t, uint32_t> ended;  // by the tree, a field that elements are deactivated by
+    bool writes_cells = false;
     walk(kernel_.tasks[number].body, [&](Inst* inst) {
       if (inst->is(Op::iteration) && own_) return replace(inst, iteration(inst));
       if (!is_sparse(inst)) return;
@@ -145,7 +153,9 @@ class Expander {
       if (from && from->site == no_site && names_alike(inst, from->binding()))
         appended_by_[inst] = from;
       if (inst->is(Op::deactivate)) ended.insert({tree_of(inst->binding()), inst->binding()});
-      if (claims(inst) && !is_own(inst)) {
+      if (is_known(inst)) known_.insert(inst);
+      writes_cells |= may_claim(inst) && is_of_cells(inst);
+      if (claims(inst) && !is_own(inst) && !known_.contains(inst)) {
         auto& wanted = claimed[tree_of(inst->binding())];
         if (!appended(inst, true)) wanted.push_back(inst);
       }
@@ -157,7 +167,7 @@ class Expander {
       std::iota(axes.begin(), axes.end(), 0u);
       guard_indices(b_, kernel_, inst, axes, nullptr);
     }
-    repeats_ = claimed.size() == 1 && can_repeat(kernel_, kernel_.tasks[number]);
+    repeats_ = claimed.size() == 1 && !writes_cells && can_repeat(kernel_, kernel_.tasks[number]);
     for (const auto& [tree, insts] : claimed) {
       reserve(insts, number);
       if (!repeats_) before_.push_back(tasks_.allow_taking(insts[0]->binding(), number));
@@ -206,11 +216,43 @@ class Expander {
   /// Do indices of the access's field name the same elements of the tree as those of the other?
   bool names_alike(const Inst* inst, uint32_t field) const {
     const Binding &mine = kernel_.bindings[inst->binding()], &other = kernel_.bindings[field];
-    return inst->binding() == field || (!mine.layout.shifted && !other.layout.shifted);
+    if (inst->binding() == field) return true;
+    return share_elements(mine, other) && !mine.layout.shifted && !other.layout.shifted;
+  }
+
+  /// Does the access stand where an `is_active` has said that its element is?
+  bool is_known(const Inst* inst) const {
+    if (!may_claim(inst) || inst->is(Op::append)) return false;
+    const Region* inside = inst->parent;
+    for (const Inst* around = inside->parent; around; around = inside->parent) {
+      if (around->is(Op::if_) && inside == around->region(0) &&
+          tells_activity(around->operand(0)->inst, inst))
+        return true;
+      inside = around->parent;
+    }
+    return false;
+  }
+  bool tells_activity(const Inst* condition, const Inst* of) const {
+    if (!condition) return false;
+    if (condition->is(Op::bit_and))
+      return tells_activity(condition->operand(0)->inst, of) ||
+             tells_activity(condition->operand(1)->inst, of);
+    // What stands for a && b, and for a check of indices around the question.
+    if (condition->is(Op::if_) && condition->results.size() == 1) {
+      const Inst* otherwise = constant_of(condition->region(1)->last->operand(0));
+      return otherwise && otherwise->imm == 0 &&
+             (tells_activity(condition->operand(0)->inst, of) ||
+              tells_activity(condition->region(0)->last->operand(0)->inst, of));
+    }
+    if (!condition->is(Op::is_active) || !names_alike(of, condition->binding())) return false;
+    for (size_t k = 0; k < condition->operand_count(); k++)
+      if (condition->operand(k) != of->operand(k)) return false;
+    return true;
   }
 
   bool is_own(const Inst* inst) const {
-    if (!own_ || tree_of(inst->binding()) != tree_of(own_->field)) return false;
+    if (!own_ || !share_elements(kernel_.bindings[inst->binding()], kernel_.bindings[own_->field]))
+      return false;
     if (inst->is(Op::length) || inst->is(Op::append)) return false;
     if (!names_alike(inst, own_->field)) return false;
     for (size_t k = 0; k < own_->indices.size(); k++)
@@ -318,24 +360,43 @@ class Expander {
             [&] { descent.end(own ? own_->element : descent.find(path, true)); });
       return inst->erase();
     }
-    Value* number = own            ? own_->element.number
-                    : appended     ? appended
-                    : claims(inst) ? descent.claim(path).number
-                                   : descent.find(path, racing).number;
+    const bool is_there = own || appended || known_.contains(inst);
+    const bool takes = !is_there && claims(inst);
+    Value* there = nullptr;  // where the element is one that may be written; null: everywhere
+    if (!is_there && may_claim(inst) && !takes) there = cell_of(descent, path, indices, racing);
+    Value* number = own        ? own_->element.number
+                    : appended ? appended
+                    : takes    ? descent.claim(path).number
+                               : descent.find(path, racing).number;
+    // Of the elements of the lost cell any iteration may write any.
+    if (takes && repeats_) there = descent.is_found(number);
     const uint32_t elements = parts_.elements(field);
     b_.before(inst);
+    const auto load = [&] {
+      return b_.load(elements, inst->component(), inst->elem, {&number, 1});
+    };
     if (inst->is(Op::load)) {
-      return replace(inst, b_.load(elements, inst->component(), inst->elem, {&number, 1}));
+      return replace(inst, load());
     } else if (inst->is(Op::store)) {
-      // Of the elements of the lost cell any iteration may write any.
-      Value* found = repeats_ && !own ? descent.is_found(number) : nullptr;
-      where(found, [&] { b_.store(elements, inst->component(), {&number, 1}, values[0]); });
+      where(there, [&] { b_.store(elements, inst->component(), {&number, 1}, values[0]); });
     } else if (inst->is(Op::atomic)) {
-      Inst* made =
-          b_.atomic(inst->atomic(), elements, inst->component(), inst->elem, {&number, 1}, values);
-      return replace(inst, made->result());
+      const auto update = [&] {
+        return b_
+            .atomic(inst->atomic(), elements, inst->component(), inst->elem, {&number, 1}, values)
+            ->result();
+      };
+      return replace(inst, there ? either(there, inst->elem, update, load) : update());
     }
     inst->erase();
+  }
+
+  /// Is there a cell that the element of a field of cells is? In checked mode a check tells where there
+  /// is none, and it is written.
+  Value* cell_of(Descent& descent, const Descent::Path& path, std::span<Value* const> indices,
+                 bool racing) {
+    Value* there = descent.is_active(path, racing);
+    if (kernel_.modes.checked) descent.expect_cell(there, indices);
+    return there;
   }
 
   /// The answer of an `append` or a `length`, in indices of the field, which may be a view of a part
@@ -374,6 +435,22 @@ class Expander {
     b_.before(point);
   }
 
+  /// What one of both yields.
+  template <class F, class G>
+  Value* either(Value* condition, Type type, F&& then, G&& otherwise) {
+    Inst* point = b_.point();
+    const Type types[] = {type};
+    Inst* branch = b_.if_(condition, types);
+    b_.at_end(branch->region(0));
+    Value* first = then();
+    b_.yield({first});
+    b_.at_end(branch->region(1));
+    Value* second = otherwise();
+    b_.yield({second});
+    b_.before(point);
+    return branch->result();
+  }
+
   // ---- the schedule
 
   bool surround(std::vector<Step>& steps, uint32_t task) {
@@ -400,6 +477,7 @@ class Expander {
   bool repeats_ = false;                            ///< it is launched by a reserve step
   std::map<const Inst*, const Inst*> appended_by_;  ///< accesses of the elements that `append` made
   std::map<const Inst*, Value*> numbers_;           ///< of those elements
+  std::set<const Inst*> known_;                     ///< writes to what is active already
 };
 
 void expand(Kernel& kernel, bool by_cells) {

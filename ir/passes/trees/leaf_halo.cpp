@@ -45,7 +45,7 @@ void LeafHalo::collect(const Region* body) {
   walk(const_cast<Region*>(body), [&](Inst* inst) {
     if (!inst->is(Op::load) || inst->site != no_site) return;
     const Binding& binding = kernel_.bindings[inst->binding()];
-    if (!binding.layout.is_sparse() || binding.tree != loop.tree) return;
+    if (!share_elements(binding, loop)) return;
     if (inst->binding() != field_ && (binding.layout.shifted || loop.layout.shifted)) return;
     Read read{inst};
     if (!offset_of(forms, inst, body, read.offset)) return;

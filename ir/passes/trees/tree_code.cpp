@@ -23,7 +23,7 @@ void TreeCode::mark(uint32_t part, Value* at, Value* bits) {
 
 void TreeCode::mark_changed() { mark(parts_.state(field_), word(0, tree::changed), u32(1)); }
 
-void TreeCode::check(Value* ok, const std::string& text, std::initializer_list<Value*> told) {
+void TreeCode::check(Value* ok, const std::string& text, const std::vector<Value*>& told) {
   Site s;
   s.kind = Site::other;
   s.loc = b_.loc();

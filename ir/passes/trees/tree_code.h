@@ -28,7 +28,7 @@ class TreeCode {
   /// The lists of cells are to be made anew.
   void mark_changed();
   /// A check of which nobody is told where there is no room, but the tree's state.
-  void check(Value* ok, const std::string& text, std::initializer_list<Value*> told);
+  void check(Value* ok, const std::string& text, const std::vector<Value*>& told);
 
   template <class F>
   void inside(Region* region, F&& emit) {

@@ -23,9 +23,14 @@ void TreeLoop::load_cell(Value* cell) {
   slot_ = b_.load(parts_.list(field_), 0, Type::u32, {&cell, 1});
   first_ = b_.mul(b_.convert(slot_, Type::i64), b_.integer(Type::i64, leaf_.children));
   const uint32_t rank = kernel_.bindings[field_].rank;
-  const Type type = tree::place_type(kernel_.bindings[field_].layout);
-  for (uint32_t axis = 0; axis < rank; axis++)
-    places_.push_back(b_.load(parts_.places(field_), axis, type, {&cell, 1}));
+  const Placement layout = kernel_.bindings[field_].layout;
+  const Type type = tree::place_type(layout);
+  for (uint32_t axis = 0; axis < rank; axis++) {
+    Value* place = b_.load(parts_.places(field_), axis, type, {&cell, 1});
+    if (layout.is_of_cells())
+      place = b_.convert(divide(b_, b_.convert(place, Type::u64), layout.cell[axis]).first, type);
+    places_.push_back(place);
+  }
 }
 
 /// The body's arguments become the indices of the element at these positions. Comes back: whether
@@ -268,7 +273,7 @@ std::set<TreeLoop::OwnPart> TreeLoop::own_parts(Region* old) const {
   walk(old, [&](const Inst* inst) {
     if (!inst->is(Op::load) && !inst->is(Op::store)) return;
     const Binding& binding = kernel_.bindings[inst->binding()];
-    bool is_own = binding.layout.is_sparse() && binding.tree == loop.tree;
+    bool is_own = share_elements(binding, loop);
     for (uint32_t axis = 0; axis < loop.rank && is_own; axis++)
       is_own = inst->operand(axis) == old->arg(axis);
     if (is_own) parts.insert({inst->part, inst->elem});

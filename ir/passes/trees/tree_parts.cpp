@@ -1,8 +1,15 @@
 #include "ir/passes/trees/tree_parts.h"
 
+#include <algorithm>
+
 #include "quern/ir/trees.h"
 
 namespace quern::ir {
+
+bool share_elements(const Binding& a, const Binding& b) {
+  return a.layout.is_sparse() && b.layout.is_sparse() && a.tree == b.tree &&
+         a.layout.pools == b.layout.pools;
+}
 
 uint32_t TreeParts::part(uint32_t field, const std::string& name, Type type, size_t components) {
   const auto [at, is_new] =
@@ -35,10 +42,13 @@ uint32_t TreeParts::owners(uint32_t field, size_t pool) {
 }
 uint32_t TreeParts::ending(uint32_t field) { return part(field, tree::ending, Type::u32); }
 uint32_t TreeParts::state(uint32_t field) { return part(field, tree::state, Type::u32); }
-uint32_t TreeParts::list(uint32_t field) { return part(field, tree::list, Type::u32); }
+uint32_t TreeParts::list(uint32_t field) {
+  return part(field, tree::list(kernel_.bindings[field].layout.pools.size() - 1), Type::u32);
+}
 uint32_t TreeParts::places(uint32_t field) {
   const Binding& binding = kernel_.bindings[field];
-  return part(field, tree::places, tree::place_type(binding.layout), binding.rank);
+  return part(field, tree::places(binding.layout.pools.size() - 1),
+              tree::place_type(binding.layout), binding.rank);
 }
 
 uint32_t TreeParts::elements(uint32_t field) {
@@ -50,6 +60,7 @@ uint32_t TreeParts::elements(uint32_t field) {
   b.companion = tree::elements;
   b.zero_based = true;
   b.layout.pools.clear();
+  std::fill_n(b.layout.cell, Placement::max_axes, 0u);
   b.layout.cut = b.layout.wide = b.layout.shifted = false;
   kernel_.bindings.push_back(std::move(b));
   return at->second;

@@ -6,11 +6,15 @@
 
 namespace quern::ir {
 
+/// Do indices of both fields name elements of one tree, and the same numbers of them?
+bool share_elements(const Binding& a, const Binding& b);
+
 class TreeParts {
  public:
   explicit TreeParts(Kernel& kernel) : kernel_(kernel) {}
 
-  // ---- of the tree that the field is on; see quern/ir/trees.h
+  // ---- of the tree that the field is on; list and places of the field's last pool; see
+  // quern/ir/trees.h
   uint32_t table(uint32_t field, size_t pool);
   uint32_t keys(uint32_t field);
   uint32_t mask(uint32_t field);

@@ -1,12 +1,14 @@
 #pragma once
 // Fields on trees: storage that is there only where something was written. What kernels do with such
 // a field is written as for any other; quern.h has the operations on what is active.
+#include <array>
 #include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "quern/sparse/fields.h"
+#include "quern/sparse/level_sets.h"
 
 namespace quern {
 
@@ -59,6 +61,35 @@ std::shared_ptr<TreeData> make_tree(DeviceObject* device, int rank, const TreeLe
                                     size_t count, const TreeOptions& options, Loc loc);
 }  // namespace detail
 
+/// The cells of one of a tree's levels, as elements of fields: such an element is active where one of
+/// the tree's is in its cell. So a loop over such a field goes through cells. Kernels may write to
+/// what is there, and make no cells by that; a write where there is none does nothing, and in checked
+/// mode it is an Error. A handle, as trees are.
+template <int N>
+class Level {
+ public:
+  /// A field whose elements are `background` where there is no cell, and where one is new.
+  template <class T>
+  Field<T, N> field(T background = T{}, const Layout& layout = {}, Loc l = Loc::here()) const {
+    return Field<T, N>(detail::Ref<detail::FieldObject>(
+        detail::make_level_field(data_, number_, Field<T, N>::type(), layout, &background, l)));
+  }
+  /// How many elements a cell has along each axis, n. The element at i is in the cell at ⌊i / n⌋, where
+  /// the tree's first index is a multiple of n; else cells begin at that first index f, and the first
+  /// one's index is ⌊f / n⌋.
+  const std::array<int64_t, size_t(N)>& extents() const { return extents_; }
+
+  Level(std::shared_ptr<detail::TreeData> data, int number, Loc l)
+      : data_(std::move(data)), number_(number) {
+    detail::expect_level(*data_, number, extents_.data(), l);
+  }
+
+ private:
+  std::shared_ptr<detail::TreeData> data_;
+  int number_ = 0;
+  std::array<int64_t, size_t(N)> extents_{};
+};
+
 /// What fields share that lie on one tree: which elements are active. A handle: copies name the same
 /// tree, and fields keep it alive.
 template <int N>
@@ -80,6 +111,11 @@ class Tree {
     return Field<T, N>(detail::Ref<detail::FieldObject>(
         detail::make_tree_field(data_, Field<T, N>::type(), layout, &background, l)));
   }
+
+  /// The cells of the level declared at this place, from 1 on, which are children of the one before.
+  /// Throws Error where nothing says which of them have active elements: below a dense level, but among
+  /// elements that are active together, and below a bitmasked one that is not the innermost.
+  Level<N> level(int number, Loc l = Loc::here()) const { return Level<N>(data_, number, l); }
 
   // ---- by the host; quern/sparse/operations.h says more. Throw Error inside a recording.
   /// How many elements are active. Waits.
@@ -139,6 +175,15 @@ class Tree {
              std::type_identity_t<detail::scalar_t<T>> tolerance = detail::scalar_t<T>(),
              Loc l = Loc::here()) const {
     detail::prune_near(*data_, u, tolerance, l);
+  }
+  /// Of a level set, whose band is active around its zero and closed: what the band encloses, between
+  /// elements below 0 along the last axis, becomes active and minus the background, which is how far
+  /// the band goes. (A tree has one background; elements inside have to be there to be below it.)
+  /// Waits. Throws Error, and changes nothing, where the band is not closed, and for a background that
+  /// is not above 0.
+  template <std::floating_point T>
+  void signed_flood_fill(const Field<T, N>& u, Loc l = Loc::here()) const {
+    detail::signed_flood_fill(*data_, u, l);
   }
   /// Another tree of the same levels, shape and first indices, with the same active elements and no
   /// fields.

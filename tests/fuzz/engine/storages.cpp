@@ -69,7 +69,8 @@ class Placer {
       return dense;
     }
     const auto tree = tree_for(input.shape);
-    const auto made = detail::make_storage(tree, stored, element, {}, elements.data(), {});
+    const auto made =
+        detail::make_storage(tree, tree->elements(), stored, element, {}, elements.data(), {});
     if (is_walked || random_.chance(50))
       made->write(elements.data(), 0, count);
     else

@@ -65,6 +65,9 @@ struct Placement {
   /// Of a field on a tree, from its root on, which is one cell (quern/ir/trees.h): the last one's
   /// children are the elements, in one array for all cells, of which the members beside tell.
   std::vector<Pool> pools;
+  /// Of a field whose elements are cells of one of the tree's levels: so many elements of the tree
+  /// each has along an axis. 0: its elements are the tree's.
+  uint32_t cell[max_axes] = {};
   bool cut = false;          ///< of a field on a tree: its indices may be fewer than the tree's
   bool wide = false;         ///< of a field on a tree: positions on it take 64 bits
   uint32_t step = 0;         ///< bytes between neighbouring elements; 0: the component's width
@@ -104,6 +107,7 @@ struct Placement {
   /// Is a component one array: no level but the outermost one, and no groups?
   bool is_dense() const { return levels.empty() && !group && pools.empty(); }
   bool is_sparse() const { return !pools.empty(); }
+  bool is_of_cells() const { return cell[0] != 0; }
   /// The axis that loops walk innermost, of a field with so many.
   uint32_t fast_axis(uint32_t rank) const { return rank - 1u - fast; }
   /// Axis k is what axis axes[k] was; others are no more.

@@ -27,6 +27,10 @@
 // Where the last pool holds *lists*, elements are active up to their list's length. List n is in the
 // cells of the children n · chunks … n · chunks + chunks - 1 of the pool above.
 //
+// Cells of a level may be elements of fields, too: of such a field the pools (Placement::pools) are
+// those above, the last one with the levels alone that number them, one child where the level has a
+// pool of its own. What writes to it makes no cells.
+//
 // These parts are fields of one axis, which a binding names by `Binding::of`, any field of the tree,
 // and `Binding::companion`, the part's name.
 #include <cstdint>
@@ -57,10 +61,10 @@ inline const std::string listed = "listed";
 inline const std::string ending = "ending";
 /// u32, words of each pool, see Word.
 inline const std::string state = "state";
-/// Live cells in order: u32, the slot; of the last pool.
-inline const std::string list = "list";
+/// Live cells of a pool in order: u32, the slot.
+inline std::string list(size_t pool) { return "list " + std::to_string(pool); }
 /// The same cells' first elements: for each axis the position along it.
-inline const std::string places = "places";
+inline std::string places(size_t pool) { return "places " + std::to_string(pool); }
 inline Type place_type(const Placement& layout) { return layout.wide ? Type::i64 : Type::i32; }
 /// The field's own elements.
 inline const std::string elements = "elements";

@@ -85,6 +85,10 @@ std::shared_ptr<TreeData> fine_tree(TreeData& tree, Loc loc);
 FieldObject* dense_beside(FieldObject* field, FieldType type, const Layout& layout, Loc loc);
 std::shared_ptr<TreeData> copy_tree(TreeData& tree, Loc loc);
 
+FieldObject* make_level_field(const std::shared_ptr<TreeData>& tree, int level, FieldType type,
+                              const Layout& layout, const void* background, Loc loc);
+/// Throws Error for a level that fields cannot have cells of; `extents`: of its cells, in elements.
+void expect_level(const TreeData& tree, int level, int64_t* extents, Loc loc);
 FieldObject* make_tree_field(const std::shared_ptr<TreeData>& tree, FieldType type,
                              const Layout& layout, const void* background, Loc loc);
 /// A tree of the same levels in which nothing is active.
@@ -96,7 +100,9 @@ void end_unmarked(TreeData& tree, TreeData& marks, FieldObject* field, Loc loc);
 
 /// Null: the field is on none.
 std::shared_ptr<TreeData> tree_of(FieldObject* field);
-/// Throws Error where the field was released or is not on this tree.
+/// Throws Error where the field's elements are the cells of a level.
+void expect_not_of_cells(const char* name, FieldObject* field, Loc loc);
+/// Throws Error where the field was released or is not on this tree, or is one of cells.
 void expect_on_tree(const char* name, const TreeData& tree, FieldObject* field, Loc loc);
 void expect_same_device(const char* name, const TreeData& tree, FieldObject* field, Loc loc);
 /// Throws Error where the tree's innermost level is dynamic: what is said of elements one by one has no
