@@ -162,6 +162,7 @@ void archive(Archive& a, Image::TreePart& p) {
   a(p.of);
   a(p.name);
   archive(a, p.components);
+  a(p.writes);
 }
 
 template <class Archive>

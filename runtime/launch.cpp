@@ -77,7 +77,7 @@ TreeArguments::TreeArguments(const Image& image, std::span<const Argument> argum
     : arguments_(arguments), loc_(loc) {
   for (const Image::TreePart& part : image.tree_parts) {
     const Tree* tree = arguments[part.of].storage->tree();
-    bool writes = false;
+    bool writes = part.writes;
     for (size_t k = 0; k < arguments.size(); k++)
       writes |= image.parameters[k].writes && arguments[k].storage &&
                 arguments[k].storage->tree() == tree;

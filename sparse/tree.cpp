@@ -95,6 +95,7 @@ void make_parts(TreeData& tree, int64_t wanted) {
 std::shared_ptr<Storage> TreeData::part(const std::string& name) const {
   if (name == words::state) return state;
   if (name == words::keys) return keys;
+  if (name == words::neighbours) return neighbours();
   if (name == words::mask) return mask;
   if (name == words::listed) return listed;
   if (name == words::ending) return ending;
@@ -106,6 +107,15 @@ std::shared_ptr<Storage> TreeData::part(const std::string& name) const {
     if (name == words::places(p)) return parts[p].places;
   }
   return nullptr;
+}
+
+/// Made when a kernel first asks for it, and anew where there are more cells since. Nobody keeps what it
+/// held: a task fills it before each that reads it.
+std::shared_ptr<Storage> TreeData::neighbours() const {
+  int64_t size = parts.back().cells;
+  for (int axis = 0; axis < rank; axis++) size *= 3;
+  if (!made_neighbours || made_neighbours->size() != size) made_neighbours = array(*this, size);
+  return made_neighbours;
 }
 
 TreeData::Elementwise TreeData::elements() const {

@@ -27,6 +27,7 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   void make_room(uint64_t takes, Loc loc) override;
   void begin_change() override { may_have_changed = true; }
 
+  std::shared_ptr<Storage> neighbours() const;
   size_t last() const { return pools.size() - 1; }
   /// Where its fields' elements lie.
   struct Elementwise {
@@ -52,6 +53,7 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   };
   std::vector<Parts> parts;
   std::shared_ptr<Storage> state, counts, keys, mask, listed, ending;
+  mutable std::shared_ptr<Storage> made_neighbours;  ///< what kernels have asked for
   /// The elements of a field on the tree, and what they are where there are none.
   struct Elements {
     std::weak_ptr<Storage> storage;

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "quern/ir/text.h"
+#include "quern/ir/trees.h"
 #include "quern/runtime/compiler.h"
 
 namespace quern::runtime {
@@ -106,7 +107,8 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
     if (b.kind == Binding::buffer)
       image.buffers.push_back(buffer_of(kernel, k));
     else if (b.is_derived() && kernel.bindings[b.of].layout.is_sparse())
-      image.tree_parts.push_back({k, b.of, b.companion, b.components});
+      image.tree_parts.push_back(  // others are written where a field on the tree is
+          {k, b.of, b.companion, b.components, b.companion == tree::neighbours});
     else if (b.kind != Binding::frame)
       image.parameters.push_back({.is_field = b.kind == Binding::field,
                                   .rank = b.rank,

@@ -43,7 +43,8 @@ int64_t bytes_of(const TreeData& tree, size_t pool) {
       bytes_of({p.table.get(), p.ring.get(), p.owners.get(), p.list.get(), p.places.get()});
   if (pool == 0) bytes += bytes_of({tree.keys.get()});
   if (pool == tree.last())
-    bytes += bytes_of({tree.mask.get(), tree.listed.get(), tree.ending.get()});
+    bytes += bytes_of(
+        {tree.mask.get(), tree.listed.get(), tree.ending.get(), tree.made_neighbours.get()});
   for (const TreeData::Elements& field : tree.fields)
     if (const auto elements = field.storage.lock();
         field.pool == pool && elements && !elements->released())

@@ -89,23 +89,56 @@ class Expander {
     b_.at_end(task.domain).at(task.loc);
     b_.yield(bounds());
     Region* old = parallel ? parallel->region(0) : task.body;
-    if (!parallel) {
-      task.body = made.of_elements(old);
-      own_ = made.own();
-      return;
+    const bool racing = makes_cells(old, field);
+    if (parallel) {
+      b_.before(parallel).at(task.loc);
+      b_.set_operands(parallel, bounds());
     }
-    b_.before(parallel).at(task.loc);
-    b_.set_operands(parallel, bounds());
-    Region* body = nullptr;
-    if (by_cells) {
-      body = made.of_cells(old, task, parallel, makes_cells(old, field));
-    } else {
-      body = made.of_elements(old);
-    }
+    Region* body =
+        by_cells ? made.of_cells(old, task, parallel, racing) : made.of_elements(old, racing);
     own_ = made.own();
-    parallel->kind = task.rank;
-    parallel->options.over = no_binding;
-    b_.set_regions(parallel, {body});
+    if (parallel) {
+      parallel->kind = task.rank;
+      parallel->options.over = no_binding;
+      b_.set_regions(parallel, {body});
+    } else {
+      task.body = body;
+    }
+    if (!by_cells) before_elements(made, number, bounds);
+  }
+
+  /// A task over cells, in front of the one over elements.
+  template <class F>
+  void before_elements(TreeLoop& made, uint32_t number, F&& bounds) {
+    const Task& task = kernel_.tasks[number];
+    Task own;
+    own.kind = Task::range;
+    own.walk = task.walk;
+    own.rank = 1;
+    own.loc = task.loc;
+    own.options.ordinal = task.options.ordinal;
+    b_.at(task.loc);
+    Region* body = made.before_elements();
+    if (!body) return;
+    own.domain = b_.make_region();
+    const auto range = [&] {
+      std::vector<Value*> all = bounds();
+      all.resize(2);
+      return all;
+    };
+    b_.at_end(own.domain);
+    b_.yield(range());
+    own.body = body;
+    if (opened(task)) {
+      own.body = b_.make_region();
+      b_.at_end(own.body);
+      Inst* loop = b_.make(Op::parallel, {}, range());
+      loop->kind = own.rank;
+      loop->options = own.options;
+      b_.set_regions(loop, {body});
+      b_.yield();
+    }
+    before_.push_back(add_task(kernel_, std::move(own)));
   }
 
   /// May the loop's iterations make cells of the field's tree?

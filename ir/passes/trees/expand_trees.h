@@ -13,7 +13,8 @@
 // into a frame cell.
 // Elements that are not active run nothing. An iteration of the task is an element, or, in chunked
 // tasks of a target that walks in chunks, a cell where that is possible: then reads around the own
-// element become reads of arrays that are filled once a cell (tree_loop.h, leaf_halo.h). What is
+// element become reads of arrays that are filled once a cell (tree_loop.h, leaf_halo.h); else a task
+// over cells, in front, says which lie beside each (leaf_neighbours.h). What is
 // deactivated is marked, and a step behind the task collects it. The `iteration` of such a loop is the
 // element's place in row-major order, as on a field without a tree.
 // Parts are bindings behind the frame's. What is_active, activate and deactivate mean for other fields

@@ -18,60 +18,24 @@ constexpr uint64_t most_around = 8, most_bytes = 128 << 10, most_cells = 27;
 
 LeafHalo::LeafHalo(Kernel& kernel, TreeParts& parts, Builder& b, uint32_t field, const Region* body,
                    bool racing)
-    : kernel_(kernel),
-      parts_(parts),
-      b_(b),
-      field_(field),
-      racing_(racing),
-      rank_(kernel.bindings[field].rank),
-      leaf_(kernel.bindings[field].layout.pools.back()) {
-  extent_.fill(1);
-  whole_.fill(1);
-  for (const Placement::Pool& pool : kernel.bindings[field].layout.pools)
-    for (const Placement::Level& level : pool.levels)
-      for (uint32_t axis = 0; axis < rank_; axis++) whole_[axis] *= level.extent[axis];
-  for (const Placement::Level& level : leaf_.levels)
-    for (uint32_t axis = 0; axis < rank_; axis++) extent_[axis] *= level.extent[axis];
-  is_endless_ = kernel.bindings[field].layout.pools[0].is_hashed();
+    : kernel_(kernel), parts_(parts), b_(b), racing_(racing), reads_(kernel, parts, b, field) {
   collect(body);
 }
 
 // ---- which reads
 
 void LeafHalo::collect(const Region* body) {
-  AffineForms forms(AffineForms::through_conversions);
-  const Binding& loop = kernel_.bindings[field_];
   std::map<Part, Array> found;
-  walk(const_cast<Region*>(body), [&](Inst* inst) {
-    if (!inst->is(Op::load) || inst->site != no_site) return;
-    const Binding& binding = kernel_.bindings[inst->binding()];
-    if (!share_elements(binding, loop)) return;
-    if (inst->binding() != field_ && (binding.layout.shifted || loop.layout.shifted)) return;
-    Read read{inst};
-    if (!offset_of(forms, inst, body, read.offset)) return;
-    Array& array = found[inst->part];
-    array.part = inst->part;
-    array.elem = inst->elem;
+  for (const Read& read : reads_.around(body)) {
+    Array& array = found[read.inst->part];
+    array.part = read.inst->part;
+    array.elem = read.inst->elem;
     add(array, read);
-  });
+  }
   std::vector<Array> possible;
   for (auto& [part, array] : found)
     if (measure(array) && !is_written(body, part)) possible.push_back(std::move(array));
   choose(std::move(possible));
-}
-
-/// Reads at the own index alone need no array.
-bool LeafHalo::offset_of(AffineForms& forms, const Inst* load, const Region* body,
-                         Along& offset) const {
-  bool is_own = true;
-  for (uint32_t axis = 0; axis < rank_; axis++) {
-    const Affine& form = forms.of(load->operand(axis));
-    if (form.base() != &body->args[axis]) return false;
-    offset[axis] = form.constant;
-    if (std::abs(form.constant) > extent_[axis]) return false;
-    is_own &= form.constant == 0;
-  }
-  return !is_own;
 }
 
 bool LeafHalo::is_written(const Region* body, Part part) const {
@@ -88,28 +52,20 @@ bool LeafHalo::is_written(const Region* body, Part part) const {
 
 void LeafHalo::add(Array& array, const Read& read) const {
   array.reads.push_back(read);
-  std::vector<Direction> cells = {{}};
-  for (uint32_t axis = 0; axis < rank_; axis++) {
-    const int64_t offset = read.offset[axis];
-    if (offset == 0) continue;
-    array.before[axis] = std::max(array.before[axis], -offset);
-    array.behind[axis] = std::max(array.behind[axis], offset);
-    const bool stays = std::abs(offset) < extent_[axis];
-    for (size_t k = cells.size(); k-- > 0;) {
-      if (stays) cells.push_back(cells[k]);
-      cells[k][axis] = offset < 0 ? -1 : 1;
-    }
+  for (uint32_t axis = 0; axis < reads_.rank; axis++) {
+    array.before[axis] = std::max(array.before[axis], -read.offset[axis]);
+    array.behind[axis] = std::max(array.behind[axis], read.offset[axis]);
   }
-  array.cells.insert(cells.begin(), cells.end());
+  array.cells.merge(reads_.cells_of(read.offset));
 }
 
 bool LeafHalo::measure(Array& array) const {
   array.size = 1;
-  for (uint32_t axis = rank_; axis-- > 0;) {
+  for (uint32_t axis = reads_.rank; axis-- > 0;) {
     array.stride[axis] = int64_t(array.size);
-    array.size *= uint64_t(array.before[axis] + extent_[axis] + array.behind[axis]);
+    array.size *= uint64_t(array.before[axis] + reads_.extent[axis] + array.behind[axis]);
   }
-  return array.size <= most_around * leaf_.children;
+  return array.size <= most_around * reads_.leaf.children;
 }
 
 void LeafHalo::choose(std::vector<Array> found) {
@@ -143,33 +99,12 @@ void LeafHalo::fill(Value* slot, std::span<Value* const> places) {
   for (const Array& array : arrays_)
     for (const Direction& cell : array.cells) {
       Value*& found = slots[cell];
-      if (!found) found = slot_of(cell, places);
+      if (!found) found = reads_.slot_of(cell, places, racing_);
     }
-  Value* size = b_.integer(Type::i64, leaf_.children);
+  Value* size = b_.integer(Type::i64, reads_.leaf.children);
   for (const Array& array : arrays_)
     for (const Direction& cell : array.cells)
       copy(array, cell, b_.mul(b_.convert(slots[cell], Type::i64), size));
-}
-
-/// The cell that lies there; that of the background where there is none, as outside of the tree.
-Value* LeafHalo::slot_of(const Direction& cell, std::span<Value* const> places) {
-  Value* inside = nullptr;
-  std::vector<Value*> positions(places.begin(), places.end());
-  for (uint32_t axis = 0; axis < rank_; axis++) {
-    if (cell[axis] == 0) continue;
-    const Type type = places[axis]->type;
-    const int64_t distance = cell[axis] * extent_[axis];
-    Value* there = b_.add(places[axis], b_.integer(type, distance));
-    positions[axis] = there;
-    if (cell[axis] > 0 && is_endless_) continue;  // nothing is behind the end, and nothing found
-    Value* bound = b_.integer(type, cell[axis] < 0 ? extent_[axis] : whole_[axis] - distance);
-    Value* is_there = b_.binary(cell[axis] < 0 ? Op::ge : Op::lt, places[axis], bound);
-    positions[axis] = b_.select(is_there, there, places[axis]);
-    inside = inside ? b_.binary(Op::bit_and, inside, is_there) : is_there;
-  }
-  Descent descent(kernel_, parts_, field_, b_);
-  Value* found = descent.cell(descent.path_at(positions), racing_);
-  return inside ? b_.select(inside, found, b_.integer(Type::u32, tree::no_cell)) : found;
 }
 
 /// What the array has of the cell, whose elements begin at number `first`.
@@ -180,15 +115,15 @@ void LeafHalo::copy(const Array& array, const Direction& cell, Value* first) {
 
 void LeafHalo::copy_row(const Array& array, const Direction& cell, Value* first, uint32_t axis,
                         std::vector<Value*>& from, Value* to) {
-  if (axis == rank_) {
-    Value* number = b_.add(first, child_at(from));
+  if (axis == reads_.rank) {
+    Value* number = b_.add(first, reads_.child_at(from));
     Value* v = b_.load(parts_.elements(array.part.binding), array.part.component, array.elem,
                        {&number, 1});
     b_.put(array.slot, to, v);
     return;
   }
   const auto integer = [&](int64_t v) { return b_.integer(Type::i64, v); };
-  const int64_t extent = extent_[axis], before = array.before[axis];
+  const int64_t extent = reads_.extent[axis], before = array.before[axis];
   const int64_t begin = cell[axis] < 0 ? extent - before : 0;
   const int64_t count = cell[axis] == 0 ? extent : cell[axis] < 0 ? before : array.behind[axis];
   const int64_t start = cell[axis] == 0 ? before : cell[axis] < 0 ? 0 : before + extent;
@@ -202,31 +137,9 @@ void LeafHalo::copy_row(const Array& array, const Direction& cell, Value* first,
   if (count == 1) return next(nullptr);
   Inst* loop = b_.loop(integer(0), integer(count), integer(1));
   // Neighbours in the cell are neighbours in the array.
-  if (axis + 1 == rank_ && leaf_.levels.back().stride[axis] == 1) loop->kind = parallel_walk;
+  if (axis + 1 == reads_.rank && reads_.leaf.levels.back().stride[axis] == 1)
+    loop->kind = parallel_walk;
   fill_loop(b_, loop, next);
-}
-
-/// The number, in a cell, of the child that lies so far along each axis.
-Value* LeafHalo::child_at(std::span<Value* const> from) {
-  Value* total = nullptr;
-  for (uint32_t axis = 0; axis < rank_; axis++) {
-    if (extent_[axis] == 1) continue;
-    int64_t left = extent_[axis];
-    Value* rest = from[axis];
-    for (size_t k = leaf_.levels.size(); k-- > 0;) {
-      const Placement::Level& level = leaf_.levels[k];
-      if (level.extent[axis] == 1) continue;
-      left /= level.extent[axis];
-      Value* digit = rest;
-      if (left > 1) {
-        std::tie(rest, digit) = divide(b_, b_.convert(rest, Type::u64), level.extent[axis]);
-        digit = b_.convert(digit, Type::i64);
-      }
-      Value* part = b_.mul(b_.convert(digit, Type::i64), b_.integer(Type::i64, level.stride[axis]));
-      total = total ? b_.add(total, part) : part;
-    }
-  }
-  return total ? total : b_.integer(Type::i64, 0);
 }
 
 void LeafHalo::replace(std::span<Value* const> along) {
@@ -235,7 +148,7 @@ void LeafHalo::replace(std::span<Value* const> along) {
       b_.before(read.inst).at(read.inst->loc);
       Value* at = nullptr;
       int64_t constant = 0;
-      for (uint32_t axis = 0; axis < rank_; axis++) {
+      for (uint32_t axis = 0; axis < reads_.rank; axis++) {
         const int64_t stride = array.stride[axis];
         constant += (array.before[axis] + read.offset[axis]) * stride;
         if (!along[axis]) continue;

@@ -1,23 +1,18 @@
 #pragma once
 // The elements that a loop over a tree reads around its own one, cell by cell in arrays: leaf staging
 // with a halo.
-#include <array>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "ir/analysis/affine.h"
-#include "ir/passes/trees/descent.h"
+#include "ir/passes/trees/leaf_reads.h"
 
 namespace quern::ir {
 
 class LeafHalo {
  public:
-  using Along = std::array<int64_t, Placement::max_axes>;
-
-  /// Of the reads in the body of a loop over `field`, whose indices are the body's arguments, those
-  /// are taken that name a field of the same tree at own indices and constants up to a cell's extents,
-  /// unless something in the body writes what they read, or the arrays would be too large.
+  /// Of the reads around the own element in the body of a loop over `field` all are taken, unless
+  /// something in the body writes what they read, or the arrays would be too large.
   LeafHalo(Kernel& kernel, TreeParts& parts, Builder& b, uint32_t field, const Region* body,
            bool racing);
 
@@ -31,12 +26,9 @@ class LeafHalo {
   void replace(std::span<Value* const> along);
 
  private:
-  using Direction =
-      std::array<int8_t, Placement::max_axes>;  ///< of a cell: -1, 0 or 1 along an axis
-  struct Read {
-    Inst* inst;
-    Along offset = {};
-  };
+  using Along = LeafReads::Along;
+  using Direction = LeafReads::Direction;
+  using Read = LeafReads::Read;
   /// A component's elements in the cell and around it, row-major.
   struct Array {
     Part part;
@@ -51,25 +43,18 @@ class LeafHalo {
 
   void collect(const Region* body);
   bool is_written(const Region* body, Part part) const;
-  bool offset_of(AffineForms& forms, const Inst* load, const Region* body, Along& offset) const;
   void add(Array& array, const Read& read) const;
   bool measure(Array& array) const;
   void choose(std::vector<Array> found);
-  Value* slot_of(const Direction& cell, std::span<Value* const> places);
   void copy(const Array& array, const Direction& cell, Value* first);
   void copy_row(const Array& array, const Direction& cell, Value* first, uint32_t axis,
                 std::vector<Value*>& from, Value* to);
-  Value* child_at(std::span<Value* const> from);
 
   Kernel& kernel_;
   TreeParts& parts_;
   Builder& b_;
-  const uint32_t field_;
   const bool racing_;
-  const uint32_t rank_;
-  const Placement::Pool leaf_;
-  bool is_endless_ = false;
-  Along extent_ = {}, whole_ = {};  ///< of a cell, of the tree
+  const LeafReads reads_;
   std::vector<Array> arrays_;
 };
 

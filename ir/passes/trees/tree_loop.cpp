@@ -21,8 +21,10 @@ constexpr int64_t line_bytes = 64, most_lines = 160;  ///< of memory, of the nex
 
 void TreeLoop::load_cell(Value* cell) {
   slot_ = b_.load(parts_.list(field_), 0, Type::u32, {&cell, 1});
-  first_ = b_.mul(b_.convert(slot_, Type::i64), b_.integer(Type::i64, leaf_.children));
+  Value* size = b_.integer(Type::i64, leaf_.children);
+  first_ = b_.mul(b_.convert(slot_, Type::i64), size);
   const uint32_t rank = kernel_.bindings[field_].rank;
+  places_.clear();
   const Placement layout = kernel_.bindings[field_].layout;
   const Type type = tree::place_type(layout);
   for (uint32_t axis = 0; axis < rank; axis++) {
@@ -70,22 +72,35 @@ void TreeLoop::run_where(Value* active, Region* old) {
 
 // ---- element by element
 
-Region* TreeLoop::of_elements(Region* old) {
+Region* TreeLoop::of_elements(Region* old, bool racing) {
+  if (!racing) neighbours_.emplace(kernel_, parts_, b_, field_, old);
   Region* region = b_.make_region({Type::i32, Type::i32});
   const Loc loc = b_.loc();
   b_.at_end(region).at(loc);
-  Value* child = region->arg(1);
-  load_cell(b_.convert(region->arg(0), Type::i64));
+  Value *cell = b_.convert(region->arg(0), Type::i64), *child = region->arg(1);
+  load_cell(cell);
   own_.field = field_;
   Descent descent(kernel_, parts_, field_, b_);
   own_.element = descent.child(slot_, child);
   Value* active = descent.is_listed(own_.element);
-  std::vector<Value*> positions;
+  std::vector<Value*> along, positions;
   for (uint32_t axis = 0; axis < places_.size(); axis++) {
-    Value* from_first = b_.convert(offset_of(child, axis), places_[axis]->type);
-    positions.push_back(b_.add(places_[axis], from_first));
+    along.push_back(offset_of(child, axis));
+    positions.push_back(b_.add(places_[axis], b_.convert(along[axis], places_[axis]->type)));
   }
   run_where(take_indices(old, positions, active), old);
+  if (neighbours_) neighbours_->replace(cell, along);
+  return region;
+}
+
+Region* TreeLoop::before_elements() {
+  if (!neighbours_ || !neighbours_->is_needed()) return nullptr;
+  Region* region = b_.make_region({Type::i32});
+  b_.at_end(region);
+  Value* cell = b_.convert(region->arg(0), Type::i64);
+  load_cell(cell);
+  neighbours_->fill(cell, slot_, places_);
+  b_.yield();
   return region;
 }
 
@@ -202,7 +217,8 @@ class TreeLoop::Nest {
     if (word_bits % count == 0 && leaf.children % count == 0)
       return {nullptr, b_.binary(Op::shr, low, b_.convert(bit, Type::u32))};
     Value* high = word_of(b_.add(first, integer(count - 1))).first;
-    high = b_.binary(Op::shl, b_.convert(high, Type::u64), b_.integer(Type::u64, word_bits));
+    Value* width = b_.integer(Type::u64, word_bits);
+    high = b_.binary(Op::shl, b_.convert(high, Type::u64), width);
     Value* both = b_.binary(Op::bit_or, high, b_.convert(low, Type::u64));
     return {nullptr, b_.binary(Op::shr, both, bit)};
   }
@@ -292,7 +308,8 @@ void TreeLoop::look_ahead() {
   Value* next = b_.add(cell, b_.integer(Type::i32, 1));
   next = b_.convert(b_.select(b_.lt(next, cells), next, cell), Type::i64);
   Value* slot = b_.load(parts_.list(field_), 0, Type::u32, {&next, 1});
-  Value* first = b_.mul(b_.convert(slot, Type::i64), b_.integer(Type::i64, leaf_.children));
+  Value* size = b_.integer(Type::i64, leaf_.children);
+  Value* first = b_.mul(b_.convert(slot, Type::i64), size);
   int64_t left = most_lines;
   for (const OwnPart& touched : touched_) {
     const Part part = touched.first;
@@ -352,7 +369,8 @@ Region* TreeLoop::of_cells(Region* old, Task& task, Inst* loop, bool racing) {
   b_.yield();
   for (Inst* inst : numbers) {
     b_.before(inst);
-    Value* before = b_.mul(b_.builtin(Builtin::iteration), b_.integer(Type::i64, leaf_.children));
+    Value* size = b_.integer(Type::i64, leaf_.children);
+    Value* before = b_.mul(b_.builtin(Builtin::iteration), size);
     inst->result()->replace_with(nest.child ? b_.add(before, nest.child) : before);
     inst->erase();
   }

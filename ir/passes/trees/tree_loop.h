@@ -1,8 +1,9 @@
 #pragma once
 // A loop over a field on a tree as one over cells of its last pool.
+#include <optional>
 #include <set>
 
-#include "ir/passes/trees/descent.h"
+#include "ir/passes/trees/leaf_neighbours.h"
 
 namespace quern::ir {
 
@@ -22,8 +23,11 @@ class TreeLoop {
         field_(field),
         leaf_(kernel.bindings[field].layout.pools.back()) {}
 
-  /// The body of a loop over cells and the numbers of their children, one element a time.
-  Region* of_elements(Region* old);
+  /// The body of a loop over cells and the numbers of their children, one element a time. `racing`:
+  /// iterations make cells of the tree.
+  Region* of_elements(Region* old, bool racing);
+  /// The body of a loop over cells that is to run before that of elements. Null: there is none.
+  Region* before_elements();
 
   /// May an iteration take a cell? Not where cells hold chunks of lists, or are so large that few threads would have work, nor
   /// where reductions have an order of 1,024 iterations that no number of cells makes.
@@ -70,6 +74,7 @@ class TreeLoop {
   std::set<OwnPart> touched_;                 ///< in each cell
   Inst* filled_ = nullptr;  ///< behind it all is there that a cell's elements want
   Own own_;
+  std::optional<LeafNeighbours> neighbours_;
 };
 
 }  // namespace quern::ir

@@ -45,6 +45,7 @@ uint32_t TreeParts::state(uint32_t field) { return part(field, tree::state, Type
 uint32_t TreeParts::list(uint32_t field) {
   return part(field, tree::list(kernel_.bindings[field].layout.pools.size() - 1), Type::u32);
 }
+uint32_t TreeParts::neighbours(uint32_t field) { return part(field, tree::neighbours, Type::u32); }
 uint32_t TreeParts::places(uint32_t field) {
   const Binding& binding = kernel_.bindings[field];
   return part(field, tree::places(binding.layout.pools.size() - 1),

@@ -25,6 +25,7 @@ class TreeParts {
   uint32_t state(uint32_t field);
   uint32_t list(uint32_t field);
   uint32_t places(uint32_t field);
+  uint32_t neighbours(uint32_t field);
   /// The field's own.
   uint32_t elements(uint32_t field);
 

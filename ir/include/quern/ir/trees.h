@@ -65,6 +65,10 @@ inline const std::string state = "state";
 inline std::string list(size_t pool) { return "list " + std::to_string(pool); }
 /// The same cells' first elements: for each axis the position along it.
 inline std::string places(size_t pool) { return "places " + std::to_string(pool); }
+/// u32, by the place in the last pool's list: the slots of the cells beside each, 3 to the power of axes
+/// of them; Σ (d_k + 1) · 3^k is the place of the one that lies d_k cells, -1, 0 or 1, along axis k. A
+/// task fills what the next one reads of it.
+inline const std::string neighbours = "neighbours";
 inline Type place_type(const Placement& layout) { return layout.wide ? Type::i64 : Type::i32; }
 /// The field's own elements.
 inline const std::string elements = "elements";

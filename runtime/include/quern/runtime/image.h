@@ -72,6 +72,7 @@ struct Image {
     uint32_t of = 0;       ///< the parameter
     std::string name;
     std::vector<ir::Component> components;
+    bool writes = false;
   };
 
   /// Memory of the kernel's own that a launch makes, see ir::BufferSize.
