@@ -57,14 +57,13 @@ qn::Kernel<void(Grey, Grey)> sobel() {
   };
 }
 
-Canny::Canny(const qn::Device& device, int64_t height, int64_t width, Parameters parameters,
-             qn::Loc loc)
-    : rows_{device, {height, width}},
-      smooth_{device, {height, width}},
-      length_{device, {height, width}},
-      sector_{device, {height, width}},
-      mark_{device, {height, width}},
-      grown_{device, {height, width}},
+Canny::Canny(const Grid<2>& pixels, Parameters parameters, qn::Loc loc)
+    : rows_(pixels.field<float>()),
+      smooth_(pixels.field<float>()),
+      length_(pixels.field<float>()),
+      sector_(pixels.field<uint8_t>()),
+      mark_(pixels.field<uint8_t>()),
+      grown_(pixels.field<uint8_t>()),
       detect_{[&](Grey picture, Grey edges) {
         const auto [sigma, low, high] = parameters;
         if (!(sigma > 0 && low >= 0 && high >= low))

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "examples/grids.h"
+
 namespace examples {
 
 using Grey = quern::Field<uint8_t, 2>;  ///< {height, width}, rows from the top
@@ -20,9 +22,8 @@ class Canny {
     float sigma = 1.4f;          ///< of the Gaussian, in pixels
     float low = 40, high = 100;  ///< lengths of the gradient, in the units of sobel()
   };
-  /// For pictures of this size. Throws quern::Error unless sigma > 0 and 0 <= low <= high.
-  Canny(const quern::Device& device, int64_t height, int64_t width, Parameters parameters,
-        quern::Loc loc = quern::Loc::here());
+  /// For pictures of the grid's shape. Throws quern::Error unless sigma > 0 and 0 <= low <= high.
+  Canny(const Grid<2>& pixels, Parameters parameters, quern::Loc loc = quern::Loc::here());
 
   /// Edges become 255, everything else 0; a picture's outermost pixels are none. Yields the rounds
   /// in which weak edges grew.

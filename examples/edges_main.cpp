@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
     examples::Grey result{device, {grey.shape(0), grey.shape(1)}};
     examples::sobel()(grey, result);
     quern::write_image(command.picture("sobel.png"), result);
-    int rounds = examples::Canny(device, grey.shape(0), grey.shape(1), parameters)(grey, result);
+    int rounds =
+        examples::Canny({device, {grey.shape(0), grey.shape(1)}}, parameters)(grey, result);
     quern::write_image(command.picture("canny.png"), result);
     command.say("%lld x %lld pixels on device %s: %s and %s written (%d rounds of hysteresis)",
                 static_cast<long long>(grey.shape(1)), static_cast<long long>(grey.shape(0)),

@@ -71,17 +71,17 @@ Vec2 origin(const Torus& torus, const qn::Field<vec2, 2>& velocity, float cells,
 
 }  // namespace
 
-Fluids::Fluids(const qn::Device& device, int n_grid, const Setup& setup, qn::Loc loc)
-    : velocity{device, {n_grid, n_grid}},
-      dye{device, {n_grid, n_grid}},
-      n_(n_grid),
+Fluids::Fluids(const Grid<2>& plane, const Setup& setup, qn::Loc loc)
+    : velocity(plane.field<vec2>()),
+      dye(plane.field<float>()),
+      n_(plane.side(loc)),
       setup_(setup),
-      next_velocity_{device, {n_grid, n_grid}},
-      old_velocity_{device, {n_grid, n_grid}},
-      next_dye_{device, {n_grid, n_grid}},
-      pressure_{device, {n_grid, n_grid}},
-      next_pressure_{device, {n_grid, n_grid}},
-      divergence_{device, {n_grid, n_grid}},
+      next_velocity_(plane.field<vec2>()),
+      old_velocity_(plane.field<vec2>()),
+      next_dye_(plane.field<float>()),
+      pressure_(plane.field<float>()),
+      next_pressure_(plane.field<float>()),
+      divergence_(plane.field<float>()),
       carry_velocity_{[this] {
         const Torus torus{n_};
         const float cells = setup_.dt * float(n_);  // a step at speed 1

@@ -2,6 +2,8 @@
 // Stable fluids: incompressible flow in a periodic square.
 #include <quern/quern.h>
 
+#include "examples/grids.h"
+
 namespace examples {
 
 /// Stam, "Stable Fluids", SIGGRAPH 1999: semi-Lagrangian advection (paths by the midpoint rule,
@@ -16,9 +18,8 @@ class Fluids {
     int projection = 60;  ///< Jacobi's iterations, an even number
     int diffusion = 20;   ///< likewise
   };
-  /// n_grid² cells at rest without dye. Throws quern::Error for an odd number of iterations.
-  Fluids(const quern::Device& device, int n_grid, const Setup& setup,
-         quern::Loc loc = quern::Loc::here());
+  /// A square of cells at rest without dye. Throws quern::Error for an odd number of iterations.
+  Fluids(const Grid<2>& plane, const Setup& setup, quern::Loc loc = quern::Loc::here());
 
   /// Carries velocity and dye along, diffuses, projects: `count` steps; asynchronous.
   void advance(int count);

@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   return command.run(argc, argv, [&](const quern::Device& device) {
     examples::Fluids::Setup setup;
     setup.viscosity = viscosity;
-    examples::Fluids fluids(device, n, setup);
+    examples::Fluids fluids({device, {n, n}}, setup);
     // Brown & Minion, "Performance of Under-Resolved Two-Dimensional Incompressible Flow
     // Simulations", J. Comput. Phys. 122 (1995).
     quern::Kernel start = [&] {

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   command.options.add_option("--im", im, "imaginary part of c")->capture_default_str();
   return command.run(argc, argv, [&](const quern::Device& device) {
     quern::Field<int, 2> rounds{device, {n, n}};
-    rounds.copy_from(examples::julia(device, n, re, im, limit));
+    rounds.copy_from(examples::julia({device, {n, n}}, re, im, limit));
     quern::Field<quern::Vec<float, 3>, 2> picture{device, {n, n}};
     quern::Kernel colour = [&] {
       for (auto I : picture) {

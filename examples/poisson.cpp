@@ -5,13 +5,13 @@ namespace examples {
 namespace qn = quern;
 using namespace qn::lang;
 
-Poisson::Poisson(const qn::Device& device, int n)
-    : u{device, {n, n}},
-      f{device, {n, n}},
-      n_(n),
-      r_{device, {n, n}},
-      p_{device, {n, n}},
-      q_{device, {n, n}},
+Poisson::Poisson(const Grid<2>& nodes)
+    : u(nodes.field<double>()),
+      f(nodes.field<double>()),
+      n_(nodes.side()),
+      r_(nodes.field<double>()),
+      p_(nodes.field<double>()),
+      q_(nodes.field<double>()),
       solve_{[this](F64 tolerance, I32 limit) {
         const double h = 1.0 / (n_ - 1), scale = 1 / (h * h);
         auto minus_laplacian = [&](const qn::Field<double, 2>& v, I32 i, I32 j) {

@@ -2,14 +2,16 @@
 // Poisson's equation on the unit square by conjugate gradients.
 #include <quern/quern.h>
 
+#include "examples/grids.h"
+
 namespace examples {
 
-/// -Δu = f with u given on the boundary, by the five-point stencil on n × n nodes, spacing
+/// -Δu = f with u given on the boundary, by the five-point stencil on a square of n × n nodes, spacing
 /// h = 1 / (n - 1). Conjugate gradients (Hestenes & Stiefel 1952); the whole iteration is one
 /// kernel.
 class Poisson {
  public:
-  explicit Poisson(const quern::Device& device, int n);
+  explicit Poisson(const Grid<2>& nodes);
 
   /// Node (i, j) lies at y = i h, x = j h. `u` holds the boundary's values and the first guess,
   /// then the solution; of `f` the inner nodes count.

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(1e-15, 0.1));
   return command.run(argc, argv, [&](const quern::Device& device) {
-    examples::Poisson poisson(device, n);
+    examples::Poisson poisson({device, {n, n}});
     const double pi = 3.14159265358979324, h = 1.0 / (n - 1);
     auto exact = [&](I32 i, I32 j) {  // u = e^x sin(pi y), so -Δu = (pi² - 1) u
       return exp(h * cast<double>(j)) * sin(pi * h * cast<double>(i));

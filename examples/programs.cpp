@@ -28,8 +28,9 @@ double saxpy(const qn::Device& device, int n, float a) {
   return sum();
 }
 
-std::vector<int> julia(const qn::Device& device, int n, float cr, float ci, int limit) {
-  qn::Field<int, 2> count{device, {n, n}};
+std::vector<int> julia(const Grid<2>& raster, float cr, float ci, int limit) {
+  const int n = raster.side();
+  auto count = raster.field<int>();
   qn::Kernel draw = [&](F32 c_real, F32 c_imaginary, I32 rounds) {
     for (auto [i, j] : count) {
       Var<float> re = -1.5f + 3.0f * (cast<float>(j) + 0.5f) / float(n);
@@ -49,8 +50,9 @@ std::vector<int> julia(const qn::Device& device, int n, float cr, float ci, int 
   return qn::to_vector(count);
 }
 
-std::vector<double> jacobi(const qn::Device& device, int n, double tolerance) {
-  qn::Field<double, 2> u{device, {n, n}}, v{device, {n, n}};
+std::vector<double> jacobi(const Grid<2>& nodes, double tolerance) {
+  const int n = nodes.side();
+  auto u = nodes.field<double>(), v = nodes.field<double>();
   qn::Kernel boundary = [&] {
     for (auto [i, j] : u) {
       auto x = cast<double>(j) / double(n - 1), y = cast<double>(i) / double(n - 1);
@@ -81,8 +83,9 @@ std::vector<double> jacobi(const qn::Device& device, int n, double tolerance) {
   return qn::to_vector(u);
 }
 
-std::vector<int> life(const qn::Device& device, int n, std::vector<int> board, int generations) {
-  qn::Field<int, 2> a{device, {n, n}}, b{device, {n, n}};
+std::vector<int> life(const Grid<2>& cells, std::vector<int> board, int generations) {
+  const int n = cells.side();
+  auto a = cells.field<int>(), b = cells.field<int>();
   qn::Kernel step = [&] {
     for (auto [i, j] : a) {
       Var<int> alive = 0;

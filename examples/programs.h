@@ -5,21 +5,23 @@
 #include <cstdint>
 #include <vector>
 
+#include "examples/grids.h"
+
 namespace examples {
 
 /// y = a·x + y over n elements of x = i, y = 1; the sum of y.
 double saxpy(const quern::Device& device, int n, float a);
 
-/// Rounds (0 … limit) after which z² + c leaves |z| ≤ 4, for an n × n raster of [-1.5, 1.5]².
-std::vector<int> julia(const quern::Device& device, int n, float cr, float ci, int limit);
+/// Rounds (0 … limit) after which z² + c leaves |z| ≤ 4, for a square raster of [-1.5, 1.5]².
+std::vector<int> julia(const Grid<2>& raster, float cr, float ci, int limit);
 
-/// Solves Laplace's equation on the n × n unit square by Jacobi sweeps until no value changes by
+/// Solves Laplace's equation on the nodes of a unit square by Jacobi sweeps until no value changes by
 /// more than `tolerance`; the boundary is u(x, y) = x² - y², which is harmonic. The solution,
 /// row-major.
-std::vector<double> jacobi(const quern::Device& device, int n, double tolerance);
+std::vector<double> jacobi(const Grid<2>& nodes, double tolerance);
 
-/// Conway's Game of Life on a torus: the board after `generations`.
-std::vector<int> life(const quern::Device& device, int n, std::vector<int> board, int generations);
+/// Conway's Game of Life on a square torus: the board after `generations`.
+std::vector<int> life(const Grid<2>& cells, std::vector<int> board, int generations);
 
 template <class W = quern::HostW>
 struct Body {

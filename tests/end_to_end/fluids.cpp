@@ -56,7 +56,7 @@ TEST_CASE("projection takes divergence away as Jacobi's iteration converges") {
       }
     Fluids::Setup setup;
     setup.projection = 60;
-    Fluids fluids(device, n, setup);
+    Fluids fluids({device, {n, n}}, setup);
 
     fluids.velocity.copy_from(free);
     fluids.project();
@@ -91,7 +91,7 @@ TEST_CASE("Taylor and Green's vortex keeps its shape and decays by viscosity") {
       Fluids::Setup setup;
       setup.dt = float(time / steps);
       setup.viscosity = viscosity;
-      Fluids fluids(device, n, setup);
+      Fluids fluids({device, {n, n}}, setup);
       fluids.velocity.copy_from(start);
       fluids.advance(steps);
       double left = 0;
@@ -128,7 +128,7 @@ TEST_CASE("a rotation carries dye back to where it was") {
     const double turn = fast ? 2 * M_PI : M_PI / 2, radius = fast ? 0.08 : 0.12;
     Fluids::Setup setup;
     setup.dt = float(1.0 / steps);
-    Fluids fluids(device, n, setup);
+    Fluids fluids({device, {n, n}}, setup);
     fluids.velocity.copy_from(faces(
         n, [=](double, double y) { return -turn * (y - 0.5); },
         [=](double x, double) { return turn * (x - 0.5); }));
@@ -162,7 +162,7 @@ TEST_CASE("stable fluids are stable with steps of many cells") {
     const int n = 16;
     Fluids::Setup setup;
     setup.dt = 0.5f;  // half the square, eight cells
-    Fluids fluids(device, n, setup);
+    Fluids fluids({device, {n, n}}, setup);
     fluids.velocity.copy_from(vortex(n, 2 * M_PI));
     fluids.dye.fill(0.25f);
     fluids.advance(device.name() == std::string("cpu") ? 50 : 4);
@@ -175,6 +175,6 @@ TEST_CASE("stable fluids refuse an odd number of iterations") {
   on_every_device([](qn::Device& device) {
     Fluids::Setup setup;
     setup.projection = 7;
-    CHECK_THROWS_AS(Fluids(device, 8, setup), qn::Error);
+    CHECK_THROWS_AS(Fluids({device, {8, 8}}, setup), qn::Error);
   });
 }

@@ -18,7 +18,7 @@ TEST_CASE("the Julia set equals a plain C++ loop") {
   on_every_device([](qn::Device& device) {
     const int n = 64, limit = 60;
     // c = 0 and c = -2 have known sets: the unit disc, and the segment [-2, 2].
-    std::vector<int> disc = examples::julia(device, n, 0, 0, limit);
+    std::vector<int> disc = examples::julia({device, {n, n}}, 0, 0, limit);
     int wrong = 0;
     for (int i = 0; i < n; i++)
       for (int j = 0; j < n; j++) {
@@ -27,7 +27,7 @@ TEST_CASE("the Julia set equals a plain C++ loop") {
         wrong += inside != (x * x + y * y < 1);
       }
     CHECK(wrong == 0);
-    std::vector<int> set = examples::julia(device, n, -0.75f, 0.125f, limit);
+    std::vector<int> set = examples::julia({device, {n, n}}, -0.75f, 0.125f, limit);
     int differ = 0;
     for (int i = 0; i < n; i++)
       for (int j = 0; j < n; j++) {
@@ -47,7 +47,7 @@ TEST_CASE("the Julia set equals a plain C++ loop") {
 TEST_CASE("Jacobi converges to the harmonic function") {
   on_every_device([](qn::Device& device) {
     const int n = device.name() == std::string("cpu") ? 49 : 17;
-    std::vector<double> u = examples::jacobi(device, n, 1e-11);
+    std::vector<double> u = examples::jacobi({device, {n, n}}, 1e-11);
     double worst = 0;
     for (int i = 0; i < n; i++)
       for (int j = 0; j < n; j++) {
@@ -69,8 +69,9 @@ TEST_CASE("Game of Life: a glider moves by (1, 1) in four generations") {
         b[size_t((i + di) % n * n + (j + dj) % n)] = 1;
       return b;
     };
-    CHECK(examples::life(device, n, board(3, 3), 4) == board(4, 4));
-    CHECK(examples::life(device, n, board(3, 3), 4 * n) == board(3, 3));  // once around the torus
+    CHECK(examples::life({device, {n, n}}, board(3, 3), 4) == board(4, 4));
+    CHECK(examples::life({device, {n, n}}, board(3, 3), 4 * n) ==
+          board(3, 3));  // once around the torus
   });
 }
 
@@ -82,7 +83,7 @@ TEST_CASE("Game of Life: the R-pentomino settles at 116 cells after 1103 generat
   std::vector<int> board(size_t(n) * n);
   for (auto [i, j] : {std::pair{0, 1}, {0, 2}, {1, 0}, {1, 1}, {2, 1}})
     board[size_t((512 + i) * n + 512 + j)] = 1;
-  std::vector<int> end = examples::life(qn::Device("cpu"), n, board, 1103);
+  std::vector<int> end = examples::life({qn::Device("cpu"), {n, n}}, board, 1103);
   CHECK(std::accumulate(end.begin(), end.end(), 0) == 116);
 }
 

@@ -83,7 +83,7 @@ TEST_CASE("Poisson by conjugate gradients: the error falls with h², iterations 
     double error[2];
     for (int k = 0; k < 2; k++) {
       const int n = (fast ? 64 : 16) * (k + 1) + 1;
-      examples::Poisson poisson(device, n);
+      examples::Poisson poisson({device, {n, n}});
       set_up(poisson);
       auto [iterations, residual] = poisson.solve(tolerance);
       error[k] = largest_error(poisson);
@@ -101,9 +101,9 @@ TEST_CASE("Poisson by conjugate gradients: the error falls with h², iterations 
 
 TEST_CASE("Poisson: nothing to do, and a limit that stops it") {
   on_every_device([](qn::Device& device) {
-    examples::Poisson rest(device, 9);
+    examples::Poisson rest({device, {9, 9}});
     CHECK(rest.solve(1e-9).iterations == 0);
-    examples::Poisson poisson(device, 17);
+    examples::Poisson poisson({device, {17, 17}});
     set_up(poisson);
     auto [iterations, residual] = poisson.solve(1e-12, 3);
     CHECK(iterations == 3);

@@ -145,7 +145,7 @@ TEST_CASE("Canny equals plain C++ that floods from the strong edges") {
     Bytes p = photograph(device, 48);
     Grey edges{device, {p.height, p.width}};
     int rounds =
-        examples::Canny(device, p.height, p.width, {.sigma = 1.4f, .low = 40, .high = 100})(
+        examples::Canny({device, {p.height, p.width}}, {.sigma = 1.4f, .low = 40, .high = 100})(
             field_of(device, p), edges);
     std::vector<uint8_t> found = qn::to_vector(edges);
     std::vector<uint8_t> expected = plain_canny(p, 1.4, 40, 100).v;
@@ -172,7 +172,7 @@ TEST_CASE("Canny finds the circle around a disc") {
         p.at(i, j) = uint8_t(std::lround(200 * std::clamp(0.5 - outside, 0.0, 1.0)) + 20);
       }
     Grey edges{device, {n, n}};
-    examples::Canny(device, n, n, {})(field_of(device, p), edges);
+    examples::Canny({device, {n, n}}, {})(field_of(device, p), edges);
     Bytes found(n, n);
     found.v = qn::to_vector(edges);
     double farthest = 0;
@@ -190,7 +190,7 @@ TEST_CASE("Canny finds the circle around a disc") {
 
 TEST_CASE("Canny refuses thresholds and sigmas that make no sense") {
   qn::Device device;
-  auto make = [&](examples::Canny::Parameters p) { examples::Canny(device, 8, 8, p); };
+  auto make = [&](examples::Canny::Parameters p) { examples::Canny({device, {8, 8}}, p); };
   CHECK_THROWS_AS(make({.sigma = 0}), qn::Error);
   CHECK_THROWS_AS(make({.low = 5, .high = 4}), qn::Error);
   CHECK_THROWS_AS(make({.low = -1, .high = 4}), qn::Error);
