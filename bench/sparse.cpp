@@ -245,6 +245,49 @@ void loop(Report& report, int leaves) {
   if (row.seconds > 0) std::printf("  %.3f ns an element\n", row.seconds * 1e9 / double(count));
 }
 
+/// Loops over a tree in which nothing changes, and in which each time a cell has come or gone: how
+/// often the tree has listed its cells for them.
+void relisting(Report& report) {
+  const qn::Tree<3> tree = make_tree(report.device());
+  Scalars u = tree.field<float>();
+  constexpr int leaves = 4096;
+  qn::Kernel fill = [&] {
+    for (auto n : range(leaves)) u(n / 256 * 8, n / 16 % 16 * 8, n % 16 * 8) = 1.0f;
+  };
+  fill();
+  qn::Kernel step = [&] {
+    for (auto [i, j, k] : u) u(i, j, k) = u(i, j, k) * 1.0001f;
+  };
+  qn::Kernel come = [&] { u(2000, 2000, 2000) = 1.0f; };
+  qn::Kernel go = [&] {
+    for (auto [i, j, k] : u) {
+      If(i == 2000) { deactivate(u, i, j, k); }
+    }
+  };
+  const auto row = [&](const char* name, bool changes) {
+    const int64_t before = tree.stats().lists_made;
+    int64_t loops = 0;
+    report.run({name,
+                std::to_string(leaves) + " leaves",
+                0,
+                0,
+                [&] {
+                  if (changes) loops % 2 ? go() : come();
+                  step();
+                  loops++;
+                  report.complete();
+                },
+                {},
+                0,
+                leaves});
+    if (const int64_t made = tree.stats().lists_made - before; loops > 0)
+      std::printf("  %lld loops, cells listed %lld times\n", static_cast<long long>(loops),
+                  static_cast<long long>(made));
+  };
+  row("loop, nothing changes", false);
+  row("loop, a cell comes or goes", true);
+}
+
 }  // namespace
 
 void sparse(Report& report) {
@@ -269,6 +312,7 @@ void sparse(Report& report) {
   inserting(report, "insert, random", random);
   reads(report, random, u, theirs);
   for (int leaves : {164, 1640, 4096, 8192, 16384}) loop(report, leaves);
+  relisting(report);
 }
 
 }  // namespace bench

@@ -183,9 +183,11 @@ void free_cells(const TreeData& tree, size_t p, const std::shared_ptr<Storage>& 
                   U32 end = atomic_add(state[given], 1u);
                   if (!is_direct)
                     ring[cast<int>(end & (cast<uint32_t>(ring.dim(0)) - 1u))] = list[c];
+                  If(atomic_load(state[int(words::changed)]) == 0u) {
+                    atomic_max(state[int(words::changed)], 1u);
+                  }
                 }
               }
-              state[int(words::changed)] = 1u;
             },
             modes("freeing cells")};
       },

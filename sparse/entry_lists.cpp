@@ -82,9 +82,11 @@ void list_entries(TreeData& tree, Loc loc) {
   if (!state[words::changed]) return;
   uint32_t* cells = state.data() + words::words_of_pool;
   cells[words::count] = live_cells(tree.pools[1], cells);
-  // Of the last list the kernels say themselves that it is made.
-  state[words::changed] = tree.last() > 1;
-  tree.state->write(&state[words::changed], words::changed, 1, loc);
+  if (tree.last() == 1) {  // of other last lists the kernels say themselves that they are made
+    state[words::changed] = 0;
+    state[words::made]++;
+    tree.state->write(&state[words::changed], words::changed, 2, loc);
+  }
   tree.state->write(&cells[words::count], words::words_of_pool + words::count, 1, loc);
   if (!cells[words::count]) return;
   const Words entries =

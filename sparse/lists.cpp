@@ -2,7 +2,7 @@
 // from the slots that they happen to have. A pool's list is made of its parent's: each parent's
 // children that exist, one parent after another, in Morton order where a level is a cube of a power
 // of two, else in row-major order. Counting, summing up and writing are kernels of a fixed number of
-// chunks, so that nobody waits for the number of cells.
+// chunks, so that nobody waits for the number of cells, and where no cell came or went they do nothing.
 #include <bit>
 #include <map>
 #include <mutex>
@@ -88,6 +88,18 @@ Entries entries_of(const Words& state, int parent, uint32_t children, const I32&
   return {min(chunk * size, all), min((chunk + 1) * size, all)};
 }
 
+/// The chunks' counts are added up in groups, whose sums stand behind them.
+constexpr int group_size = list_chunks / list_groups;
+
+/// How many cells the chunks before this one have.
+U32 cells_before(const Words& counts, const I32& chunk) {
+  Var<uint32_t> before = 0u;
+  I32 group = chunk / group_size;
+  for (auto g : range(group)) before += counts[list_chunks + g];
+  for (auto c : range(group * group_size, chunk)) before += counts[c];
+  return before;
+}
+
 /// The slot of child `index` of the cell in `slot`.
 U32 child_of(const Children& all, const Words& table, const U32& slot, const I64& index) {
   return table[cast<int64_t>(slot) * all.count + index];
@@ -118,15 +130,13 @@ struct ListKernels {
             },
             modes("counting cells")),
         sum(
-            [&](Words state, Words counts) {
-              If(state[int(words::changed)] != 0u) {
-                Var<uint32_t> total = 0u;
-                for (auto chunk : serial(range(list_chunks))) {
-                  U32 here = counts[chunk];
-                  counts[chunk] = total;
-                  total += here;
+            [](Words state, Words counts) {
+              for (auto group : range(list_groups)) {
+                If(state[int(words::changed)] != 0u) {
+                  Var<uint32_t> total = 0u;
+                  for (auto k : range(group_size)) total += counts[group * group_size + k];
+                  counts[list_chunks + group] = total;
                 }
-                state[pool * int(words::words_of_pool) + int(words::count)] = total;
               }
             },
             modes("numbering cells")),
@@ -136,7 +146,7 @@ struct ListKernels {
               for (auto chunk : range(list_chunks)) {
                 If(state[int(words::changed)] != 0u) {
                   auto [lo, hi] = entries_of(state, pool - 1, all.count, chunk);
-                  Var<uint32_t> at = counts[chunk];
+                  Var<uint32_t> at = cells_before(counts, chunk);
                   for (auto k : range(lo, hi)) {
                     Child<T, N> child(all, k % all.count);
                     U32 slot = child_of(all, table, parents[k / all.count], child.index);
@@ -152,9 +162,17 @@ struct ListKernels {
                       at += 1u;
                     }
                   }
+                  If(chunk == list_chunks - 1) {
+                    state[pool * int(words::words_of_pool) + int(words::count)] = at;
+                  }
                 }
               }
-              if (is_last) state[int(words::changed)] = 0u;
+              if (is_last) {
+                If(state[int(words::changed)] != 0u) {
+                  state[int(words::made)] = state[int(words::made)] + 1u;
+                  state[int(words::changed)] = 0u;
+                }
+              }
             },
             modes("listing cells")) {
     for (KernelObject* kernel : {count.object(), sum.object(), write.object()})

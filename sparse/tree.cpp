@@ -87,7 +87,7 @@ void make_parts(TreeData& tree, int64_t wanted) {
   state[words::count] = 1;  // the root
   state[words::changed] = 1;
   tree.state->write(state.data(), 0, int64_t(state.size()), tree.loc);
-  tree.counts = array(tree, list_chunks);
+  tree.counts = array(tree, list_chunks + list_groups);
 }
 
 }  // namespace

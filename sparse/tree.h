@@ -82,8 +82,8 @@ std::shared_ptr<Storage> make_storage(const std::shared_ptr<TreeData>& tree,
                                       const runtime::Element& element, const Layout& layout,
                                       const void* background, Loc loc);
 
-/// Kernels that list cells count them in so many chunks.
-inline constexpr int list_chunks = 1024;
+/// Kernels that list cells count them in so many chunks, and add these up in so many groups.
+inline constexpr int list_chunks = 1024, list_groups = 32;
 /// Slots are numbers of 31 bits.
 inline constexpr int64_t most_cells = int64_t(1) << 31;
 

@@ -75,6 +75,7 @@ TreeStats stats(TreeData& tree, Loc loc) {
   TreeStats out;
   out.active = active_count(tree, loc);
   const std::vector<uint32_t> state = read_state(tree);
+  out.lists_made = state[ir::tree::made];
   std::lock_guard lock(tree.mutex);
   out.bytes = bytes_of({tree.state.get(), tree.counts.get()});
   size_t level = 0;

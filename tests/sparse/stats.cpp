@@ -142,6 +142,53 @@ TEST_CASE("a shrunk tree has the cells that live, and their elements in the orde
   });
 }
 
+TEST_CASE("lists of cells are made anew once cells have come or gone, and not else") {
+  on_every_device([](const qn::Device& device) {
+    const auto check = [&](const qn::Tree<2>& tree, bool has_lists) {
+      auto u = tree.field<int>();
+      qn::Kernel write = [&](I32 i, I32 n) {
+        for (auto k : range(n)) u(i, k) = k;
+      };
+      qn::Kernel loop = [&] {
+        for (auto [i, k] : u) u(i, k) = u(i, k) + 1;
+      };
+      qn::Kernel drop = [&](I32 i, I32 from) {
+        for (auto [j, k] : u) {
+          If(i == j && k >= from) { deactivate(u, j, k); }
+        }
+      };
+      // How often in what is done, and a few loops behind it.
+      const auto made = [&](auto done) {
+        const int64_t before = tree.stats().lists_made;
+        done();
+        for (int k = 0; k < 5; k++) loop();
+        return tree.stats().lists_made - before;
+      };
+      CHECK(made([&] { write(3, 5); }) == 1);
+      CHECK(made([] {}) == 0);
+      CHECK(made([&] { write(3, 5); }) == 0);  // which are active already
+      CHECK(made([&] { write(3, 6); }) == 0);  // in a cell that is there
+      CHECK(made([&] { u.set(3, 2, 8); }) == 0);
+      CHECK(made([&] { drop(3, 100); }) == 0);
+      CHECK(made([&] { drop(3, 5); }) == 0);
+      CHECK(made([&] { write(0, 1); }) == 1);
+      CHECK(made([&] { write(9, 1); }) == 1);
+      CHECK(made([&] { drop(9, 0); }) == 1);
+      if (has_lists) {
+        qn::Kernel add = [&](I32 i) { append(u, i, 1); };
+        CHECK(made([&] { add(3); }) == 0);
+        CHECK(made([&] { add(7); }) == 1);
+      }
+      CHECK(made([&] { tree.clear(); }) == 1);
+      CHECK(tree.active_count() == 0);
+    };
+    check({device, {qn::pointer(4), qn::pointer(2), qn::bitmasked(2, 8)}}, false);
+    check({device, {qn::hash(), qn::bitmasked(2, 8)}}, false);
+    check({device, {qn::hash(), qn::pointer(2), qn::bitmasked(1, 8)}}, false);
+    check({device, {qn::pointer(16, 1), qn::dynamic(16, 8)}}, true);
+  });
+}
+
 TEST_CASE("trees without fields, without elements and without pointers are counted and cleared") {
   on_every_device([](const qn::Device& device) {
     qn::Tree<2> bare{device, {qn::pointer(4), qn::bitmasked(4)}};

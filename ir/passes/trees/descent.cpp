@@ -174,18 +174,12 @@ void Descent::lengthen(const Element& element) {
     return atomic(AtomicOp::max, lengths, element.list, {wanted});
   };
   if (!reports_) {  // a list that is long enough may lack cells that were not to be had before
-    where(missing, [&] {
-      extend();
-      mark_changed();
-    });
+    where(missing, extend);
     return claim_chunks(element, u32(0));
   }
   where(missing, [&] {
     Value* was = extend();
-    where(b_.binary(Op::le, was, element.place), [&] {
-      mark_changed();
-      claim_chunks(element, was);
-    });
+    where(b_.binary(Op::le, was, element.place), [&] { claim_chunks(element, was); });
   });
 }
 
@@ -221,7 +215,6 @@ Descent::Appended Descent::append(const Path& path, Value* end) {
           [&] { atomic(AtomicOp::add, lengths, e.list, {u32(0xffffffff)}); });
     check(has_place, "a list of " + kernel_.bindings[field_].name + " is full: it has {} elements",
           {end});
-    mark_changed();
     // Where the list is full, its first cell is there.
     Value* own = b_.select(has_place, was, u32(0));
     Value* first = b_.mul(e.list, b_.integer(Type::i64, leaf.chunks));
@@ -239,10 +232,7 @@ void Descent::unmask(Value* element) {
   const uint32_t mask = parts_.mask(field_);
   auto [at, own] = bit(element);
   Value* set = b_.binary(Op::bit_and, load(mask, at, true), own);
-  where(b_.binary(Op::eq, set, u32(0)), [&] {
-    atomic(AtomicOp::bit_or, mask, at, {own});
-    mark_changed();
-  });
+  where(b_.binary(Op::eq, set, u32(0)), [&] { atomic(AtomicOp::bit_or, mask, at, {own}); });
 }
 
 void Descent::end(const Element& element) {

@@ -82,9 +82,10 @@ enum Word : uint32_t {
   short_of,  ///< not 0: a cell was not to be had
   count,     ///< of the lists' entries
   cells,     ///< that the pool has, the first two included
-  changed,  ///< the root's: not 0 where something became active, or ended, since the lists were made
+  changed,   ///< the root's: not 0 where a cell was taken, or given back, since the lists were made
+  made,      ///< the root's: how often they were
 };
-inline constexpr uint32_t words_of_pool = 8;
+inline constexpr uint32_t words_of_pool = 9;
 
 inline constexpr uint32_t no_place = ~0u;  ///< of a list that is full
 inline constexpr uint32_t no_entry = 0, lost_entry = 1, first_entry = 2;

@@ -23,6 +23,9 @@ struct TreeStats {
   int64_t active = 0;         ///< elements
   std::vector<Level> levels;  ///< from the outside inwards; the root is one cell of the first
   int64_t bytes = 0;          ///< that the tree and its fields have of the device's memory
+  int64_t lists_made =
+      0;  ///< so often the lists of cells that loops go by were made anew, as cells had
+          ///< come or gone; modulo 2^32
 };
 
 /// Which elements are next to one another.
