@@ -120,6 +120,7 @@ void linear(Report& report);
 void checked(Report& report);
 void algorithms(Report& report);
 void sparse(Report& report);
+void trees(Report& report);
 void launch(Report& report);
 void compile(Report& report);
 void headers(Report& report);

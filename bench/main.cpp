@@ -21,10 +21,10 @@ int main(int argc, char** argv) {
   std::string group, json, device_name;
   std::string kernels, record, counts, record_counts;
   int pairs = 9;
-  app.add_option(
-      "group", group,
-      "stream, compute, math, linear, simulate, vision, algorithms, sparse, checked, launch, "
-      "compile or headers; all without it");
+  app.add_option("group", group,
+                 "stream, compute, math, linear, simulate, vision, algorithms, sparse, trees, "
+                 "checked, launch, "
+                 "compile or headers; all without it");
   app.add_option("--json", json, "also write the rows to this file");
   app.add_option("--device", device_name,
                  "cpu, vulkan, … (else QUERN_DEVICE, else the best present)");
@@ -42,10 +42,11 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   const std::map<std::string, void (*)(bench::Report&)> groups = {
-      {"stream", bench::stream}, {"compute", bench::compute},       {"math", bench::math},
-      {"linear", bench::linear}, {"checked", bench::checked},       {"simulate", bench::simulate},
-      {"vision", bench::vision}, {"algorithms", bench::algorithms}, {"sparse", bench::sparse},
-      {"launch", bench::launch}, {"compile", bench::compile},       {"headers", bench::headers}};
+      {"stream", bench::stream},  {"compute", bench::compute},       {"math", bench::math},
+      {"linear", bench::linear},  {"checked", bench::checked},       {"simulate", bench::simulate},
+      {"vision", bench::vision},  {"algorithms", bench::algorithms}, {"sparse", bench::sparse},
+      {"trees", bench::trees},    {"launch", bench::launch},         {"compile", bench::compile},
+      {"headers", bench::headers}};
   if (!group.empty() && !groups.count(group)) {
     std::fprintf(stderr, "quern_bench: there is no group '%s'; there are", group.c_str());
     for (const auto& [name, run] : groups) std::fprintf(stderr, " %s", name.c_str());
@@ -65,7 +66,7 @@ int main(int argc, char** argv) {
       std::vector<void (*)(bench::Report&)> chosen;
       std::string possible;
       for (const auto& [name, run] : groups) {
-        // the first two have no kernels, the third one works on too much for an interpreter
+        // the first two have no kernels, the third one works on too much: "trees" has its ways
         if (run == bench::compile || run == bench::headers || run == bench::sparse) continue;
         possible += " " + name;
         if (group.empty() || group == name) chosen.push_back(run);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "bench/compute.h"
 #include "bench/mpm3d.h"
@@ -110,6 +111,37 @@ TEST_CASE("Quern's kernels touch little more than hand-written CUDA") {
       CHECK(cuda.instructions[size_t(Class::shuffle)] == 80 * (8 * 5 + 5));
     }
   }
+}
+
+TEST_CASE("ways to a tree's elements take little more than those to a dense field's") {
+  setenv("QUERN_CUDA_LIBRARY", QUERN_PTX_CUDA, 1);
+  const std::vector<Counted> rows = bench::count({bench::trees});
+  const auto counts = [&](const std::string& name) {
+    auto row = std::ranges::find(rows, name, &Counted::name);
+    REQUIRE(row != rows.end());
+    return row->quern;
+  };
+  const auto instructions = [](const Counts& c) {
+    return double(
+        std::accumulate(std::begin(c.instructions), std::end(c.instructions), uint64_t(0)));
+  };
+  // Times the dense field's; neighbours go down the tables, each of them.
+  struct {
+    const char* name;
+    double instructions, sectors;
+  } const ways[] = {{"read", 1.35, 1},
+                    {"read, scattered", 1.35, 1.5},
+                    {"write", 1.6, 1},
+                    {"loop", 0.8, 1.2},
+                    {"stencil7", 2.8, 1.6}};
+  for (const auto& way : ways) {
+    INFO(way.name);
+    const Counts tree = counts(std::string(way.name) + ", tree");
+    const Counts dense = counts(std::string(way.name) + ", dense");
+    CHECK(instructions(tree) <= way.instructions * instructions(dense));
+    CHECK(double(tree.sectors) <= way.sectors * double(dense.sectors));
+  }
+  CHECK(counts("write, tree").atomics == 0);  // what is active needs none
 }
 
 TEST_CASE("a warp whose loops differ by thread stores once") {
