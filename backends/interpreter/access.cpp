@@ -149,6 +149,9 @@ Bits Thread::builtin(const Step& s) const {
 
 // ---- what reaches the host
 
+/// How many values a check tells.
+size_t Thread::told_by(const Step& s) const { return kernel_.sites[s.inst->site].values.size(); }
+
 void Thread::fail(const Step& s, std::span<const Bits> values) {
   const uint32_t claim =
       abi::claim(read_at<uint32_t>(launch_.args, abi::launch_number), launch_.task);
@@ -160,7 +163,8 @@ void Thread::fail(const Step& s, std::span<const Bits> values) {
       reinterpret_cast<abi::ErrorRecord*>(read_at<Bits>(launch_.args, abi::error_address));
   record->site = s.inst->site;
   record->task = launch_.task;
-  record->iteration = int64_t(iteration_);
+  const bool counted = s.op == Op::check && s.count > told_by(s) + 1;
+  record->iteration = int64_t(counted ? operand(s, s.count - 1) : iteration_);
   record->count = uint32_t(std::min<size_t>(values.size(), abi::reported_values));
   for (uint32_t k = 0; k < record->count; k++) record->values[k] = values[k];
   record->launch = read_at<uint32_t>(launch_.args, abi::launch_number);
@@ -169,7 +173,7 @@ void Thread::fail(const Step& s, std::span<const Bits> values) {
 void Thread::check(const Step& s) {
   if (operand(s, 0)) return;
   std::vector<Bits> values;
-  for (size_t k = 1; k < s.count; k++) values.push_back(operand(s, k));
+  for (size_t k = 1; k <= told_by(s); k++) values.push_back(operand(s, k));
   fail(s, values);
 }
 

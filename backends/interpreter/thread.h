@@ -126,6 +126,7 @@ class Thread {
   void print(const Step& s);
   ir::Bits random(const Step& s);
   ir::Bits launch_key() const;
+  size_t told_by(const Step& s) const;
   void fail(const Step& s, std::span<const ir::Bits> values);
   bool claims(const Step& s) const;
   void out_of_range(const Step& s, std::span<const ir::Bits> values, const std::string& what);

@@ -140,8 +140,11 @@ class Case {
     const bool fits = std::find(kinds.begin(), kinds.end(), s.kind) != kinds.end();
     return require(fits, "site ", inst_->site, " is of another kind") ? &s : nullptr;
   }
-  void reports(const Site& s, size_t from) const {
-    const std::span<Use> have = inst_->operands.subspan(from);
+  /// `more`: of one value that may come behind those.
+  void reports(const Site& s, size_t from, Type more = Type::none) const {
+    std::span<Use> have = inst_->operands.subspan(from);
+    if (have.size() == s.values.size() + 1 && have.back().value->type == more)
+      have = have.first(s.values.size());
     require(equal(have, s.values), "reports ", have, ", its site says ", list(s.values));
   }
 
@@ -525,7 +528,7 @@ void call(const Case& c) {
 void check(const Case& c) {
   if (const Site* s =
           c.site({Site::check, Site::bounds, Site::division, Site::conversion, Site::other}))
-    c.reports(*s, 1);
+    c.reports(*s, 1, Type::i64);
 }
 
 void print(const Case& c) {

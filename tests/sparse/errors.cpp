@@ -82,3 +82,33 @@ TEST_CASE("checked mode names field, index and line of an access outside of a tr
     CHECK(u.at(33, 3) == 1.0f);
   });
 }
+
+TEST_CASE("a check that fails in a loop over a tree names the element's number in the loop") {
+  on_every_device([](const qn::Device& device) {
+    // Of the second cell there is, each of 2 × 8 elements.
+    qn::Tree<2> tree{device, {qn::pointer(8), qn::bitmasked(2, 8)}};
+    auto u = tree.field<int>();
+    u.set(0, 3, 1);
+    u.set(5, 20, 1);
+    qn::Field<int> small{device, {22}};
+    int here = 0;
+    qn::Kernel fails = {[&] {
+                          for (auto [i, j] : u) {
+                            here = __LINE__ + 1;
+                            check(i + j < 25, "element {}, {}", i, j);
+                          }
+                        },
+                        {.checked = true}};
+    fails();
+    int line = 0;
+    const std::string text = error_of([&] { device.synchronize(); }, &line);
+    CHECK_THAT(text, Contains("element 5, 20 (iteration 28 of"));
+    CHECK(line == here);
+    qn::Kernel misses = {[&] {
+                           for (auto [i, j] : u) small[i + j - 3] = 1;
+                         },
+                         {.checked = true}};
+    misses();
+    CHECK_THAT(error_of([&] { device.synchronize(); }), Contains("(iteration 28 of"));
+  });
+}

@@ -117,13 +117,15 @@ class Lowering {
     Inst* branch = b_.if_(inst->operand(0));
     b_.at_end(branch->region(0)).yield();
     b_.at_end(branch->region(1));
+    const size_t told = kernel_.sites[inst->site].values.size();
+    const bool counted = inst->operand_count() > told + 1;
     Failure failure{record_.address(),
                     record_.claim(),
                     b_.integer(Type::u32, inst->site),
                     b_.integer(Type::u32, number_),
-                    iteration(inst),
+                    counted ? inst->operands.back().value : iteration(inst),
                     b_.arg(abi::launch_number, Type::u32),
-                    host_bits(b_, inst->operands.subspan(1))};
+                    host_bits(b_, inst->operands.subspan(1, told))};
     if (reports_) {
       b_.make(Op::call, std::span<const Type>(), Reports::arguments(failure),
               reports_->with(failure.values.size()));

@@ -45,7 +45,10 @@ class Expander {
       if (const std::optional<uint32_t> field = walked(k))
         loop(made.emplace(kernel_, parts_, b_, *field), k, *field);
       accesses(k);
-      if (made) made->look_ahead();
+      if (made) {
+        made->number_checks();
+        made->look_ahead();
+      }
       if (!before_.empty() || !after_.empty()) surround(kernel_.schedule, k);
     }
   }

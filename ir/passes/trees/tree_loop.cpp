@@ -159,9 +159,6 @@ class TreeLoop::Nest {
   Nest(TreeLoop& loop, LeafHalo& halo, Region* old)
       : loop_(loop), b_(loop.b_), halo_(halo), old_(old), rounds_(loop.rounds()) {}
 
-  /// The number of the child that the body is at, i64.
-  Value* child = nullptr;
-
   void make(size_t depth = 0) {
     if (depth + 1 == rounds_.size()) return walk();
     counted(b_, rounds_[depth].count, [&](Value* k) {
@@ -175,14 +172,14 @@ class TreeLoop::Nest {
   Value* sum(Value* a, Value* b) { return a ? b_.add(a, b) : b; }
 
   void enter(const Rounds& rounds, Value* k) {
-    child = sum(child, b_.mul(k, integer(rounds.stride)));
+    child_ = sum(child_, b_.mul(k, integer(rounds.stride)));
     Value*& along = along_[rounds.axis];
     along = sum(along, b_.mul(k, integer(rounds.step)));
   }
 
   void walk() {
     const Rounds& last = rounds_.back();
-    Value* first = sum(child, loop_.first_);
+    Value* first = sum(child_, loop_.first_);
     const Activity activity = activity_from(first, last.count);
     if (!activity.shared) return inner(last, first, activity);
     Inst* branch = b_.if_(activity.shared);
@@ -231,6 +228,8 @@ class TreeLoop::Nest {
     b_.at_end(loop->region(0));
     Value* k = loop->region(0)->arg(0);
     enter(last, k);
+    loop_.rounds_body_ = loop->region(0);
+    loop_.child_ = child_;
     loop_.own_.element = {b_.add(first, k)};
     Value* active = nullptr;
     if (activity.word) {
@@ -260,6 +259,7 @@ class TreeLoop::Nest {
   LeafHalo& halo_;
   Region* const old_;
   const std::vector<Rounds> rounds_;
+  Value* child_ = nullptr;  ///< the number of the child that the body is at, i64
   std::array<Value*, Placement::max_axes> along_ = {};  ///< from the cell's first element, i64
 };
 
@@ -329,6 +329,28 @@ void TreeLoop::look_ahead() {
   }
 }
 
+/// Of the element that the rounds of a cell are at, among those of all cells.
+Value* TreeLoop::element_number() {
+  Value* size = b_.integer(Type::i64, leaf_.children);
+  Value* before = b_.mul(b_.builtin(Builtin::iteration), size);
+  return child_ ? b_.add(before, child_) : before;
+}
+
+void TreeLoop::number_checks() {
+  if (!rounds_body_) return;
+  std::vector<Inst*> checks;
+  walk(rounds_body_, [&](Inst* inst) {
+    if (inst->is(Op::check)) checks.push_back(inst);
+  });
+  for (Inst* inst : checks) {
+    b_.before(inst).at(inst->loc);
+    std::vector<Value*> operands;
+    for (const Use& use : inst->operands) operands.push_back(use.value);
+    operands.push_back(element_number());
+    b_.set_operands(inst, operands);
+  }
+}
+
 /// Of an element's own, which lower_random would count through the cell.
 void TreeLoop::count_calls(Region* old, const std::vector<Inst*>& calls) {
   if (calls.empty()) return;
@@ -369,9 +391,7 @@ Region* TreeLoop::of_cells(Region* old, Task& task, Inst* loop, bool racing) {
   b_.yield();
   for (Inst* inst : numbers) {
     b_.before(inst);
-    Value* size = b_.integer(Type::i64, leaf_.children);
-    Value* before = b_.mul(b_.builtin(Builtin::iteration), size);
-    inst->result()->replace_with(nest.child ? b_.add(before, nest.child) : before);
+    inst->result()->replace_with(element_number());
     inst->erase();
   }
   return region;

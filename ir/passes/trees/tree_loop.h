@@ -40,6 +40,9 @@ class TreeLoop {
   /// `racing`: iterations make cells of the tree.
   Region* of_cells(Region* old, Task& task, Inst* loop, bool racing);
 
+  /// Failed checks tell the number of their element, as loops over elements do; where all else of the
+  /// task is done.
+  void number_checks();
   /// Has a loop over cells name the next cell's lines of memory; where all else of the task is done.
   void look_ahead();
 
@@ -61,6 +64,7 @@ class TreeLoop {
   void run_where(Value* active, Region* old);
   using OwnPart = std::pair<Part, Type>;
   std::set<OwnPart> own_parts(Region* old) const;
+  Value* element_number();
   void count_elements(Task& task, const Inst* loop);
   void count_calls(Region* old, const std::vector<Inst*>& calls);
 
@@ -72,6 +76,8 @@ class TreeLoop {
   Value *slot_ = nullptr, *first_ = nullptr;  ///< of the cell: its slot, its first element's number
   std::vector<Value*> places_;                ///< that one's position
   std::set<OwnPart> touched_;                 ///< in each cell
+  Region* rounds_body_ = nullptr;             ///< of the innermost loop over a cell
+  Value* child_ = nullptr;                    ///< that it is at; null: the only one
   Inst* filled_ = nullptr;  ///< behind it all is there that a cell's elements want
   Own own_;
   std::optional<LeafNeighbours> neighbours_;
