@@ -46,6 +46,23 @@ TEST_CASE("iterations that make the same cells at once lose none") {
   });
 }
 
+TEST_CASE("updates that change nothing make their elements active, however many meet") {
+  on_every_device([](const qn::Device& device) {
+    const int n = device.name() == std::string("cpu") ? 100'000 : 1'000;
+    qn::Tree<2> tree{device, {qn::pointer(2), qn::bitmasked(2)}};
+    auto u = tree.field<int>(), v = tree.field<int>(100);
+    qn::Kernel count = {[&] {
+                          for (auto k : range(n)) u(k % 4, 0) += 0;
+                          for (auto k : range(n)) atomic_min(v(k % 4, 1), INT32_MAX);
+                        },
+                        {.checked = false}};
+    count();
+    CHECK(count_of(device, u) == 8);
+    CHECK(u.at(2, 0) == 0);
+    CHECK(v.at(2, 1) == 100);
+  });
+}
+
 TEST_CASE("activate, is_active and the value of what was never written") {
   on_every_device([](const qn::Device& device) {
     qn::Tree<2> tree{device, {qn::pointer(4), qn::bitmasked(4)}};

@@ -61,9 +61,11 @@ class Privatiser {
 
   static uint64_t room(Type elem) { return std::min(most_elements, most_bytes / byte_size(elem)); }
 
+  /// Not on a tree: an update that changes nothing makes its element active.
   bool fits(const Inst* inst) {
     const uint64_t bytes = room(inst->elem) * byte_size(inst->elem);
-    if (kernel_.bindings[inst->binding()].rank == 0 || bytes_ + bytes > most_of_a_task)
+    const Binding& binding = kernel_.bindings[inst->binding()];
+    if (binding.rank == 0 || binding.layout.is_sparse() || bytes_ + bytes > most_of_a_task)
       return false;
     bytes_ += bytes;
     return true;

@@ -9,7 +9,8 @@
 // many iterations. If so they update an element of a slot array, neighbouring iterations in turns
 // one of four where there is room, so that updates of one bin do not wait for each other; at the
 // chunk's end each element that is not the identity goes to the field by one atomic. Else they are
-// what they were. Not in checked mode, which names the iteration that failed. Linear.
+// what they were. Not in checked mode, which names the iteration that failed, and not on trees, where an
+// update that changes nothing makes its element active. Linear.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {
