@@ -4,23 +4,34 @@ namespace quern::ir {
 
 // ---- numbers
 
-Descent::Path Descent::path(std::span<Value* const> indices) {
+Value* Descent::position(uint32_t axis, Value* index) {
   const Placement& layout = kernel_.bindings[field_].layout;
+  if (layout.wide) index = b_.convert(index, Type::i64);
+  return layout.shifted ? b_.add(index, b_.origin(field_, axis, index->type)) : index;
+}
+
+Descent::Path Descent::path(std::span<Value* const> indices) {
   std::vector<Value*> positions;
-  for (uint32_t axis = 0; axis < indices.size(); axis++) {
-    Value* at = layout.wide ? b_.convert(indices[axis], Type::i64) : indices[axis];
-    if (layout.shifted) at = b_.add(at, b_.origin(field_, axis, at->type));
-    positions.push_back(at);
-  }
+  for (uint32_t axis = 0; axis < indices.size(); axis++)
+    positions.push_back(position(axis, indices[axis]));
   return path_at(positions);
+}
+
+Value* Descent::digit(uint32_t axis, Value* index) {
+  uint32_t extent = 1;
+  for (const Placement::Level& level : pools_.back().levels) extent *= level.extent[axis];
+  return divide(b_, unsigned_position(position(axis, index)), extent).second;
+}
+
+/// A position is never negative. Divisions of 32 bits are several times faster.
+Value* Descent::unsigned_position(Value* position) {
+  return b_.convert(position, bit_width(position->type) <= 32 ? Type::u32 : Type::u64);
 }
 
 Descent::Path Descent::path_at(std::span<Value* const> positions) {
   std::vector<Value*> sums(pools_.size(), nullptr), left;
   for (uint32_t axis = 0; axis < positions.size(); axis++) {
-    Value* index = positions[axis];
-    // A position is never negative. Divisions of 32 bits are several times faster.
-    Value* rest = b_.convert(index, bit_width(index->type) <= 32 ? Type::u32 : Type::u64);
+    Value* rest = unsigned_position(positions[axis]);
     for (size_t p = pools_.size(); p-- > 0;)
       for (size_t k = pools_[p].levels.size(); k-- > 0;) {
         const uint32_t extent = pools_[p].levels[k].extent[axis];
@@ -135,16 +146,24 @@ Value* Descent::is_short(uint32_t lengths, const Element& element, bool racing) 
 
 // ---- what becomes active, and ends
 
-Descent::Element Descent::claim(const Path& path) {
+Descent::End Descent::descend_claiming(const Path& path) {
   const auto root = [&] {
     return pools_[0].is_hashed() ? entries_.claim(path.key) : path.children[0];
   };
-  const Element out = descend(path, root, [&](size_t p, const Element& e) {
-                        if (e.list) lengthen(e);
-                        return claim_cell(p, e.number);
-                      }).element;
-  if (pools_.back().has_mask()) unmask(out.number);
+  return descend(path, root, [&](size_t p, const Element& e) {
+    if (e.list) lengthen(e);
+    return claim_cell(p, e.number);
+  });
+}
+
+Descent::Element Descent::claim(const Path& path) {
+  const Element out = descend_claiming(path).element;
+  mark_active(out.number);
   return out;
+}
+
+void Descent::mark_active(Value* number) {
+  if (pools_.back().has_mask()) unmask(number);
 }
 
 Value* Descent::is_found(Value* number) {

@@ -22,6 +22,10 @@ class Descent : TreeCode {
 
   /// The slot of the last pool's cell, u32; no_cell where there is none.
   Value* cell(const Path& path, bool racing) { return descend(path, racing).slot; }
+  /// The same, of a cell that is there then, where one is to be had; not of trees with lists.
+  Value* claim_cell(const Path& path) { return descend_claiming(path).slot; }
+  /// Where in its cell of the last pool an index leads along an axis: from 0, unsigned.
+  Value* digit(uint32_t axis, Value* index);
 
   struct Element {
     Value* number = nullptr;  ///< i64
@@ -52,6 +56,8 @@ class Descent : TreeCode {
   Value* length(const Path& path, bool racing);
   /// Has the element, which is active, end with the task.
   void end(const Element& element);
+  /// The element, whose cell is there, is active then; not of trees with lists.
+  void mark_active(Value* number);
   /// A child of the last pool's cell in `slot`.
   Element child(Value* slot, Value* number);
   /// Was it active when the lists of cells were made, as far as it has not the activity of its cell?
@@ -66,6 +72,9 @@ class Descent : TreeCode {
   template <class Root, class Step>
   End descend(const Path& path, Root&& root, Step&& step);
   End descend(const Path& path, bool racing);
+  End descend_claiming(const Path& path);
+  Value* position(uint32_t axis, Value* index);
+  Value* unsigned_position(Value* position);
   Value* below(Value* slot, size_t pool, Value* child);
   void tell_list(Element& element, Value* chunk, Value* child);
   Value* claim_cell(size_t pool, Value* number);

@@ -12,6 +12,7 @@
 #include "ir/passes/checks/guarded_access.h"
 #include "ir/passes/trees/activation_slice.h"
 #include "ir/passes/trees/descent.h"
+#include "ir/passes/trees/neighbourhood.h"
 #include "ir/passes/trees/tree_loop.h"
 #include "ir/passes/trees/tree_tasks.h"
 #include "quern/ir/trees.h"
@@ -40,6 +41,8 @@ class Expander {
       appended_by_.clear();
       numbers_.clear();
       known_.clear();
+      near_.clear();
+      near_by_.clear();
       own_.reset();
       std::optional<TreeLoop> made;
       if (const std::optional<uint32_t> field = walked(k))
@@ -203,6 +206,7 @@ class Expander {
       std::iota(axes.begin(), axes.end(), 0u);
       guard_indices(b_, kernel_, inst, axes, nullptr);
     }
+    gather(all, claimed);
     repeats_ = claimed.size() == 1 && !writes_cells && can_repeat(kernel_, kernel_.tasks[number]);
     for (const auto& [tree, insts] : claimed) {
       reserve(insts, number);
@@ -215,6 +219,39 @@ class Expander {
       after_.push_back(collect);
     }
     for (Inst* inst : all) expand(inst, claimed.contains(tree_of(inst->binding())));
+  }
+
+  /// Finds the accesses that look for their cells together. What the others of a neighbourhood take, its
+  /// corners do: they stay in `claimed`.
+  void gather(const std::vector<Inst*>& all, std::map<uint32_t, std::vector<Inst*>>& claimed) {
+    std::set<uint32_t> asked;  // trees of which something must know when cells are made
+    for (const Inst* inst : all)
+      if (inst->is(Op::is_active) || inst->is(Op::deactivate) || inst->is(Op::length) ||
+          inst->is(Op::append))
+        asked.insert(tree_of(inst->binding()));
+    std::vector<Inst*> found, made;
+    for (Inst* inst : all) {
+      const Placement& layout = kernel_.bindings[inst->binding()].layout;
+      const uint32_t tree = tree_of(inst->binding());
+      if (layout.pools.size() < 2 || layout.pools.back().has_lists() || layout.is_of_cells() ||
+          is_own(inst))
+        continue;
+      if (claims(inst) && !asked.contains(tree)) made.push_back(inst);
+      if (!claims(inst) && !claimed.contains(tree) && !inst->is(Op::is_active) &&
+          !inst->is(Op::deactivate))
+        found.push_back(inst);
+    }
+    near_ = neighbourhoods(kernel_, parts_, b_, found, false);
+    for (Neighbourhood& one : neighbourhoods(kernel_, parts_, b_, made, true)) {
+      const std::vector<Inst*> corners = one.corners();
+      std::erase_if(claimed.at(tree_of(corners[0]->binding())), [&](Inst* inst) {
+        return std::ranges::count(one.members(), inst) > 0 &&
+               std::ranges::count(corners, inst) == 0;
+      });
+      near_.push_back(std::move(one));
+    }
+    for (Neighbourhood& one : near_)
+      for (const Inst* inst : one.members()) near_by_[inst] = &one;
   }
 
   /// The `append` of the same iteration that has made the element. `checked`: a check of its indices may
@@ -385,8 +422,10 @@ class Expander {
     for (size_t k = 0; k < inst->operand_count(); k++)
       (k < rank ? indices : values).push_back(inst->operand(k));
     Value* appended = appended_number(inst);
+    const auto near = near_by_.find(inst);
+    const bool is_near = near != near_by_.end();
     Descent::Path path;
-    if (!own && !appended) path = descent.path(indices);
+    if (!own && !appended && !is_near) path = descent.path(indices);
     if (inst->is(Op::length) || inst->is(Op::append))
       return replace(inst, of_list(inst, descent, path, racing));
     if (inst->is(Op::is_active))
@@ -402,6 +441,7 @@ class Expander {
     if (!is_there && may_claim(inst) && !takes) there = cell_of(descent, path, indices, racing);
     Value* number = own        ? own_->element.number
                     : appended ? appended
+                    : is_near  ? near->second->number(inst, !repeats_)
                     : takes    ? descent.claim(path).number
                                : descent.find(path, racing).number;
     // Of the elements of the lost cell any iteration may write any.
@@ -514,6 +554,8 @@ class Expander {
   std::map<const Inst*, const Inst*> appended_by_;  ///< accesses of the elements that `append` made
   std::map<const Inst*, Value*> numbers_;           ///< of those elements
   std::set<const Inst*> known_;                     ///< writes to what is active already
+  std::vector<Neighbourhood> near_;
+  std::map<const Inst*, Neighbourhood*> near_by_;  ///< accesses in them
 };
 
 void expand(Kernel& kernel, bool by_cells) {

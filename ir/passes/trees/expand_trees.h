@@ -8,9 +8,9 @@
 // makes its element active, but in a loop over the same tree at the loop's own indices, which is so
 // already; before a task that may do so a step sees to it that the tree has room for the cells that it
 // takes, and a serial task says how many there are. A task that may as well run twice is launched by
-// that step alone. A loop over a field runs over the cells of the last pool, as the tree's list has
-// them, and over a cell's elements; a step before it sees to the list, a serial task puts its length
-// into a frame cell.
+// that step alone. Accesses near one another look for their cells together (neighbourhood.h). A loop over
+// a field runs over the cells of the last pool, as the tree's list has them, and over a cell's elements;
+// a step before it sees to the list, a serial task puts its length into a frame cell.
 // Elements that are not active run nothing. An iteration of the task is an element, or, in chunked
 // tasks of a target that walks in chunks, a cell where that is possible: then reads around the own
 // element become reads of arrays that are filled once a cell (tree_loop.h, leaf_halo.h); else a task
