@@ -33,7 +33,14 @@ class Grid {
     if (tree_) tree_->build_from({quern::IndexBox<N>{{}, shape_}});
   }
 
+  /// Ends all elements of a tree; dense fields stay as they are.
+  void clear() const {
+    if (tree_) tree_->clear();
+  }
+
   const quern::Device& device() const { return device_; }
+  /// None: the fields are dense.
+  const std::optional<quern::Tree<N>>& tree() const { return tree_; }
   int64_t extent(int axis) const { return shape_[size_t(axis)]; }
   /// The extent along all axes. Throws Error where they differ.
   int side(quern::Loc loc = quern::Loc::here()) const {

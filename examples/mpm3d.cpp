@@ -34,12 +34,13 @@ struct Spline {
 
 }  // namespace
 
-std::vector<FluidParticle<>> Mpm3d::block(int n_grid) {
+std::vector<FluidParticle<>> Mpm3d::block(int n_grid, vec3 corner) {
   std::mt19937 generator(7);
-  auto coordinate = [&] { return 0.15f + 0.4f * float(generator() >> 8) / float(1 << 24); };
+  auto coordinate = [&] { return 0.4f * float(generator() >> 8) / float(1 << 24); };
   std::vector<FluidParticle<>> particles(size_t(n_grid) * size_t(n_grid) * size_t(n_grid) / 4);
   for (FluidParticle<>& p : particles) {
-    p.x = vec3(coordinate(), coordinate(), coordinate());
+    const float x = coordinate(), y = coordinate(), z = coordinate();
+    p.x = corner + vec3(x, y, z);
     p.J = 1;
   }
   return particles;
@@ -47,15 +48,20 @@ std::vector<FluidParticle<>> Mpm3d::block(int n_grid) {
 
 Mpm3d::Mpm3d(const qn::Device& device, const std::vector<FluidParticle<>>& start, int n_grid,
              const qn::Layout& layout)
-    : particles{device, {start.size()}, layout},
-      device_(device),
+    : Mpm3d(Grid<3>(device, {n_grid, n_grid, n_grid}), start, n_grid, layout) {}
+
+Mpm3d::Mpm3d(const Grid<3>& box, const std::vector<FluidParticle<>>& start, int n_grid,
+             const qn::Layout& layout)
+    : particles{box.device(), {start.size()}, layout},
+      grid_(box),
       n_grid_(n_grid),
       mass_of_one_(0.25f / float(n_grid * n_grid)),
-      nodes_{device, {n_grid, n_grid, n_grid}, qn::aos},
+      nodes_(box.field<FluidNode<>>(qn::aos)),
       substep_{[this] {
         const float dx = 1.0f / float(n_grid_), inv_dx = float(n_grid_);
         const float volume = mass_of_one_, mass = mass_of_one_;  // density 1
         const float stiffness = dt * 4 * young * volume * inv_dx * inv_dx;
+        const auto end = ivec3(int(grid_.extent(0)), int(grid_.extent(1)), int(grid_.extent(2)));
 
         for (auto I : nodes_) {
           nodes_[I].v = vec3(0, 0, 0);
@@ -73,7 +79,7 @@ Mpm3d::Mpm3d(const qn::Device& device, const std::vector<FluidParticle<>>& start
           If(nodes_[I].mass > 0) {
             auto v = nodes_[I].v / nodes_[I].mass - vec3(0, dt * gravity, 0);
             auto low = select(I < wall, max(v, 0.0f), v);
-            nodes_[I].v = select(I > n_grid_ - wall, min(low, 0.0f), low);
+            nodes_[I].v = select(I > end - wall, min(low, 0.0f), low);
           }
         }
         for (auto k : particles) {  // grid to particles
@@ -92,19 +98,20 @@ Mpm3d::Mpm3d(const qn::Device& device, const std::vector<FluidParticle<>>& start
           particles[k] = p;
         }
       }},
-      draw_{[this](qn::Field<int, 2> nearest, Picture picture) {
+      draw_{[this](qn::Field<int, 2> nearest, Picture picture, F32 side) {
         auto width = nearest.dim(0);
-        auto side = max(width / n_grid_, 1);  // of a particle's square
+        auto square = max(cast<int>(cast<float>(width) / (side * float(n_grid_))), 1);
         // A pixel holds 256 · (nearness in 4096 steps) + brightness in 256 steps of what lies
         // nearest.
         for (auto I : nearest) nearest[I] = -1;
         for (auto k : particles) {
           auto p = particles[k];
-          auto row = cast<int>((1 - p.x.y) * cast<float>(width)),
-               column = cast<int>(p.x.x * cast<float>(width));
+          auto x = p.x / side;
+          auto row = cast<int>((1 - x.y) * cast<float>(width)),
+               column = cast<int>(x.x * cast<float>(width));
           auto shade = cast<int>(min(60.0f * length(p.v), 255.0f));
-          auto value = cast<int>((1 - p.x.z) * 4096.0f) * 256 + shade;
-          for (auto [a, b] : grid(side, side))
+          auto value = cast<int>((1 - x.z) * 4096.0f) * 256 + shade;
+          for (auto [a, b] : grid(square, square))
             If(row + a >= 0 && column + b >= 0 && row + a < width && column + b < width) {
               atomic_max(nearest(row + a, column + b), value);
             }
@@ -121,7 +128,10 @@ Mpm3d::Mpm3d(const qn::Device& device, const std::vector<FluidParticle<>>& start
 }
 
 void Mpm3d::advance(int count) {
-  for (int k = 0; k < count; k++) substep_();
+  for (int k = 0; k < count; k++) {
+    grid_.clear();
+    substep_();
+  }
 }
 
 double Mpm3d::mass() {
@@ -133,9 +143,9 @@ double Mpm3d::mass() {
   return sum();
 }
 
-Mpm3d::Picture Mpm3d::draw(int width) const {
-  Picture picture{device_, {width, width}};
-  draw_(qn::Field<int, 2>{device_, {width, width}}, picture);
+Mpm3d::Picture Mpm3d::draw(int width, float side) const {
+  Picture picture{grid_.device(), {width, width}};
+  draw_(qn::Field<int, 2>{grid_.device(), {width, width}}, picture, side);
   return picture;
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "examples/grids.h"
+
 namespace examples {
 
 /// A particle of the fluid, on the host (FluidParticle<>) and on the device.
@@ -25,7 +27,8 @@ struct FluidNode {
 /// Hu et al., "A Moving Least Squares Material Point Method with Displacement Discontinuity and
 /// Two-Way Rigid Body Coupling", SIGGRAPH 2018, with quadratic B-splines, explicit steps and the
 /// pressure young · (1 - J). Lengths in sides of the cube, times in seconds, density 1; the walls
-/// are three cells thick and let the fluid slide and part.
+/// are three cells thick and let the fluid slide and part. On a tree the grid may be as large as one
+/// likes: it is made anew in each substep, and has memory where particles are. The kernel is the same.
 class Mpm3d {
  public:
   using Picture = quern::Field<quern::Vec<uint8_t, 3>, 2>;  ///< {height, width}, rows from the top
@@ -35,8 +38,12 @@ class Mpm3d {
   /// n_grid³ cells; the particles in the given layout.
   Mpm3d(const quern::Device& device, const std::vector<FluidParticle<>>& start, int n_grid,
         const quern::Layout& layout = {});
-  /// n_grid³ / 4 particles, at rest, at random in [0.15, 0.55)³.
-  static std::vector<FluidParticle<>> block(int n_grid);
+  /// n_grid cells to a length of 1, as many as the grid has along each axis.
+  Mpm3d(const Grid<3>& box, const std::vector<FluidParticle<>>& start, int n_grid,
+        const quern::Layout& layout = {});
+  /// n_grid³ / 4 particles, at rest, at random in `corner` + [0, 0.4)³.
+  static std::vector<FluidParticle<>> block(int n_grid,
+                                            quern::Vec<float, 3> corner = {0.15f, 0.15f, 0.15f});
 
   /// Advances by `count` substeps of dt; asynchronous.
   void advance(int count);
@@ -44,18 +51,18 @@ class Mpm3d {
   float particle_mass() const { return mass_of_one_; }
   /// The sum over the grid after the last scatter.
   double mass();
-  /// Seen along z into width² pixels, the nearest particle on top, the brighter the faster.
-  Picture draw(int width) const;
+  /// [0, side)³ seen along z into width² pixels, the nearest particle on top, the brighter the faster.
+  Picture draw(int width, float side = 1) const;
 
   quern::Field<FluidParticle<>> particles;
 
  private:
-  quern::Device device_;
+  Grid<3> grid_;
   int n_grid_;
   float mass_of_one_;
   quern::Field<FluidNode<>, 3> nodes_;  ///< each side by side: a scatter reaches 27 of them
   quern::Kernel<void()> substep_;
-  quern::Kernel<void(quern::Field<int, 2>, Picture)> draw_;
+  quern::Kernel<void(quern::Field<int, 2>, Picture, quern::lang::F32)> draw_;
 };
 
 }  // namespace examples

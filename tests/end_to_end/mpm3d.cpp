@@ -1,7 +1,9 @@
 // 3D MLS-MPM on every device: conservation laws, free fall, and the method in plain C++.
 #include "examples/mpm3d.h"
 
+#include <array>
 #include <cmath>
+#include <set>
 
 #include "tests/end_to_end/devices.h"
 
@@ -100,7 +102,38 @@ std::vector<FluidParticle<>> stirred(int n) {
 
 }  // namespace
 
-TEST_CASE("3D MLS-MPM is the method in plain C++, in every layout of the particles") {
+namespace {
+
+/// A grid of n cells along each axis, dense or on a tree.
+examples::Grid<3> grid_of(const qn::Device& device, int n, bool sparse) {
+  if (!sparse) return {device, {n, n, n}};
+  return {device, {n, n, n}, {qn::pointer((n + 15) / 16), qn::pointer(4), qn::dense(4)}};
+}
+
+/// Checks that the particles are where they are to be.
+void compare(const Mpm3d& mpm, const std::vector<State>& want) {
+  double x = 0, v = 0, C = 0, J = 0;
+  std::vector<FluidParticle<>> got = qn::to_vector(mpm.particles);
+  for (size_t k = 0; k < got.size(); k++) {
+    State s = state_of(got[k]);
+    for (int a = 0; a < 3; a++) {
+      x = std::max(x, std::fabs(s.x[a] - want[k].x[a]));
+      v = std::max(v, std::fabs(s.v[a] - want[k].v[a]));
+      for (int b = 0; b < 3; b++) C = std::max(C, std::fabs(s.C[a][b] - want[k].C[a][b]));
+    }
+    J = std::max(J, std::fabs(s.J - want[k].J));
+  }
+  // A few roundings of single precision at each value's size: 0.5, 1, 16 and 1.
+  CHECK(x < 5e-7);
+  CHECK(v < 1e-5);
+  CHECK(C < 2e-3);
+  CHECK(J < 1e-6);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "3D MLS-MPM is the method in plain C++, in every layout of the particles, on a tree too") {
   on_every_device([](qn::Device& device) {
     const int n = 16, steps = 4;  // at 16 cells the block touches the walls
     const std::vector<FluidParticle<>> start = stirred(n);
@@ -110,23 +143,11 @@ TEST_CASE("3D MLS-MPM is the method in plain C++, in every layout of the particl
     for (const qn::Layout& layout : {qn::Layout{}, qn::Layout(qn::aos)}) {
       Mpm3d mpm(device, start, n, layout);
       mpm.advance(steps);
-      double x = 0, v = 0, C = 0, J = 0;
-      std::vector<FluidParticle<>> got = qn::to_vector(mpm.particles);
-      for (size_t k = 0; k < got.size(); k++) {
-        State s = state_of(got[k]);
-        for (int a = 0; a < 3; a++) {
-          x = std::max(x, std::fabs(s.x[a] - want[k].x[a]));
-          v = std::max(v, std::fabs(s.v[a] - want[k].v[a]));
-          for (int b = 0; b < 3; b++) C = std::max(C, std::fabs(s.C[a][b] - want[k].C[a][b]));
-        }
-        J = std::max(J, std::fabs(s.J - want[k].J));
-      }
-      // A few roundings of single precision at each value's size: 0.5, 1, 16 and 1.
-      CHECK(x < 5e-7);
-      CHECK(v < 1e-5);
-      CHECK(C < 2e-3);
-      CHECK(J < 1e-6);
+      compare(mpm, want);
     }
+    Mpm3d mpm(grid_of(device, n, true), start, n);
+    mpm.advance(steps);
+    compare(mpm, want);
   });
 }
 
@@ -134,24 +155,66 @@ TEST_CASE("3D MLS-MPM keeps mass and falls freely before contact") {
   on_every_device([](qn::Device& device) {
     const bool fast = device.name() == std::string("cpu");
     const int n = fast ? 32 : 16, steps = fast ? 200 : 5;
-    std::vector<FluidParticle<>> start = Mpm3d::block(n);
-    for (FluidParticle<>& p : start) p.x.y += 0.2f;
-    Mpm3d mpm(device, start, n);
-    mpm.advance(steps);
-    const double count = double(start.size()), dt = double(Mpm3d::dt);
-    CHECK(mpm.mass() == Approx(count * double(mpm.particle_mass())).epsilon(1e-5));
-    double momentum[3] = {}, fall = 0;
-    std::vector<FluidParticle<>> got = qn::to_vector(mpm.particles);
-    for (size_t k = 0; k < got.size(); k++) {
-      for (int a = 0; a < 3; a++) momentum[a] += double(got[k].v[a]) / count;
-      fall += double(start[k].x.y - got[k].x.y) / count;
+    std::vector<FluidParticle<>> start = Mpm3d::block(n, {0.15f, 0.35f, 0.15f});
+    for (bool sparse : {false, true}) {
+      Mpm3d mpm(grid_of(device, n, sparse), start, n);
+      mpm.advance(steps);
+      const double count = double(start.size()), dt = double(Mpm3d::dt);
+      CHECK(mpm.mass() == Approx(count * double(mpm.particle_mass())).epsilon(1e-5));
+      double momentum[3] = {}, fall = 0;
+      std::vector<FluidParticle<>> got = qn::to_vector(mpm.particles);
+      for (size_t k = 0; k < got.size(); k++) {
+        for (int a = 0; a < 3; a++) momentum[a] += double(got[k].v[a]) / count;
+        fall += double(start[k].x.y - got[k].x.y) / count;
+      }
+      // The velocities are sums of `steps` roundings, each half a digit of 0.15 at most.
+      const double g = double(Mpm3d::gravity);
+      CHECK(momentum[1] == Approx(-g * dt * steps).epsilon(2e-5));
+      CHECK(std::fabs(momentum[0]) < 1e-6);
+      CHECK(std::fabs(momentum[2]) < 1e-6);
+      CHECK(fall == Approx(g * dt * dt * steps * (steps + 1) / 2).margin(2e-6));
     }
-    // The velocities are sums of `steps` roundings, each half a digit of 0.15 at most.
-    const double g = double(Mpm3d::gravity);
-    CHECK(momentum[1] == Approx(-g * dt * steps).epsilon(2e-5));
-    CHECK(std::fabs(momentum[0]) < 1e-6);
-    CHECK(std::fabs(momentum[2]) < 1e-6);
-    CHECK(fall == Approx(g * dt * dt * steps * (steps + 1) / 2).margin(2e-6));
+  });
+}
+
+TEST_CASE("3D MLS-MPM in a box that is mostly empty has nodes where the fluid is, made anew") {
+  on_every_device([](qn::Device& device) {
+    const int n = 16, size = 512;  // as many nodes as 2 GB hold
+    const int64_t leaf = 4;
+    const float far = float(size) / float(n) - 1;
+    // A block that flies through the middle, and one that falls in the furthest corner.
+    std::vector<FluidParticle<>> start = Mpm3d::block(n, {15.2f, 16.1f, 14.8f});
+    for (FluidParticle<>& p : start) p.v = {300, 200, -100};
+    const size_t flying = start.size();
+    for (const FluidParticle<>& p : Mpm3d::block(n, {far, far, far})) start.push_back(p);
+    const examples::Grid<3> grid(device, {size, size, size},
+                                 {qn::pointer(16), qn::pointer(8), qn::dense(leaf)});
+    Mpm3d mpm(grid, start, n);
+    const int steps = device.name() == std::string("cpu") ? 50 : 3;
+    std::vector<FluidParticle<>> before = start;
+    for (int step = 1; step <= steps; step++) {
+      mpm.advance(1);
+      // The cells of leaf³ nodes that splines of the particles reached, and no others.
+      std::set<std::array<int, 3>> leaves;
+      for (const FluidParticle<>& p : before)
+        for (int corner = 0; corner < 8; corner++) {
+          std::array<int, 3> at;
+          for (int a = 0; a < 3; a++)
+            at[size_t(a)] =
+                (int(std::floor(p.x[a] * float(n) - 0.5f)) + (corner >> a & 1) * 2) / leaf;
+          leaves.insert(at);
+        }
+      REQUIRE(grid.tree()->active_count() == int64_t(leaves.size()) * leaf * leaf * leaf);
+      before = qn::to_vector(mpm.particles);
+    }
+    CHECK(mpm.mass() == Approx(double(start.size()) * double(mpm.particle_mass())).epsilon(1e-5));
+    double momentum[3] = {};
+    for (size_t k = 0; k < flying; k++)
+      for (int a = 0; a < 3; a++) momentum[a] += double(before[k].v[a]) / double(flying);
+    CHECK(momentum[0] == Approx(300).epsilon(1e-5));
+    CHECK(momentum[1] ==
+          Approx(200 - double(Mpm3d::gravity) * double(Mpm3d::dt) * steps).epsilon(1e-5));
+    CHECK(momentum[2] == Approx(-100).epsilon(1e-5));
   });
 }
 
