@@ -1,6 +1,7 @@
-// Fields on trees: a stencil, insertion and reads in the narrow band of a sphere, and a loop over more and
+// Fields on trees: a stencil, insertion, reads and rays in the narrow band of a sphere, and a loop over more and
 // more leaves. Beside them the same kernel on dense fields, and OpenVDB where it was there to build with.
 #include <quern/host.h>
+#include <quern/rays.h>
 #include <quern/sparse.h>
 
 #include <algorithm>
@@ -209,6 +210,54 @@ void reads(Report& report, const Band& band, const Scalars& u, const openvdb::Tr
   expect_equal("random read", qn::to_vector(out), band.value);
 }
 
+/// Rays through the pixels of a square picture of the sphere, to the first active element.
+void rays(Report& report, const Scalars& u, const openvdb::Tree& theirs) {
+  constexpr int side = 512;
+  constexpr size_t count = size_t(side) * side;
+  Array<float> x(count), y(count), z(count), expected(count);
+  std::vector<vec3> directions;
+  for (int i = 0; i < side; i++)
+    for (int j = 0; j < side; j++) {
+      const size_t k = size_t(i * side + j);
+      const vec3 d =
+          normalize(vec3((float(i) + 0.5f) / side - 0.5f, (float(j) + 0.5f) / side - 0.5f, 1));
+      x[k] = d.x;
+      y[k] = d.y;
+      z[k] = d.z;
+      directions.push_back(d);
+    }
+  qn::Field<vec3> direction{report.device(), {count}};
+  direction.copy_from(directions);
+  Values t{report.device(), {count}};
+  const vec3 eye(1024.3f, 1024.4f, 424);
+  qn::Kernel march = [&] {
+    for (auto n : t) {
+      t[n] = -1.0f;
+      for (auto voxel : voxels_along_ray(u, eye, direction[n])) {
+        t[n] = voxel.t;
+        Break();
+      }
+    }
+  };
+  const openvdb::Rays all = {{eye.x, eye.y, eye.z}, x.data(), y.data(), z.data(), count};
+  const Row row = report.run({"rays", millions(count), 16.0 * double(count), 0,
+                              [&] {
+                                march();
+                                report.complete();
+                              },
+                              [&] { theirs.first_hits(all, expected.data()); }, 0, double(count)});
+  if (row.seconds > 0)
+    std::printf("  %.2f million rays a second\n", 1e-6 * double(count) / row.seconds);
+  if (!openvdb::is_present()) return;
+  march();
+  theirs.first_hits(all, expected.data());
+  const std::vector<float> found = qn::to_vector(t);
+  size_t unlike = 0;  // floats go past a corner on the other side than doubles now and then
+  for (size_t k = 0; k < count; k++) unlike += !(std::abs(found[k] - expected[k]) < 1e-2f);
+  if (unlike > count / 1000)
+    throw qn::Error("rays differ in " + std::to_string(unlike) + " places");
+}
+
 /// A loop over so many full leaves.
 void loop(Report& report, int leaves) {
   qn::Tree<3> tree = make_tree(report.device());
@@ -311,6 +360,7 @@ void sparse(Report& report) {
   inserting(report, "insert, with room", band, band.leaves);
   inserting(report, "insert, random", random);
   reads(report, random, u, theirs);
+  rays(report, u, theirs);
   for (int leaves : {164, 1640, 4096, 8192, 16384}) loop(report, leaves);
   relisting(report);
 }

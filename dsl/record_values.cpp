@@ -298,6 +298,17 @@ Id activity(Activity what, FieldObject* field, const Id* index, int rank, Loc lo
   return results ? r.add(inst->result()) : Id{};
 }
 
+void empty_box(FieldObject* field, const Id* index, int rank, Id* answers, Loc loc) {
+  Recording& r = recording(loc);
+  const std::optional<Place> at = place_of(r, field, index, rank, loc);
+  if (!at) return;
+  std::vector<ir::Type> types(1 + 2 * size_t(rank), ir::Type::i32);
+  types[0] = ir::Type::b1;
+  ir::Inst* inst = r.at(loc).make(ir::Op::empty_box, types, at->index);
+  inst->part = {at->binding, 0};
+  for (size_t k = 0; k < types.size(); k++) answers[k] = r.add(inst->result(k));
+}
+
 namespace {
 /// A value that the builder makes of a field's axis.
 template <class Make>

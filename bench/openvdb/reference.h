@@ -15,6 +15,13 @@ struct Points {
   std::size_t count;
 };
 
+/// From one point, in directions of length 1.
+struct Rays {
+  float eye[3];
+  const float *x, *y, *z;
+  std::size_t count;
+};
+
 /// Work on what is there uses all of OpenMP's threads, an accessor for each; inserting, which OpenVDB
 /// does on one thread at a time, one.
 class Tree {
@@ -30,6 +37,9 @@ class Tree {
   /// The sum of six neighbours less 6 times the element, into the same elements of `out`, a tree of
   /// the same topology.
   void stencil(Tree& out) const;
+  /// How far along it each ray meets an active element first, or -1: by the hierarchical DDA that
+  /// OpenVDB's intersectors of rays go by, in double precision.
+  void first_hits(const Rays& rays, float* t) const;
   /// Multiplies active elements.
   void scale(float by);
 

@@ -395,6 +395,12 @@ void load(const Case& c) {
   c.require(c.place().root != c.place().task->bound, "a bound reads no frame cell");
 }
 
+void empty_box(const Case& c) {
+  std::vector<Type> want(1 + 2 * size_t(c.binding()->rank), Type::i32);
+  want[0] = Type::b1;
+  c.gives(want);
+}
+
 void slot(const Case& c) {
   c.require(is_scalar(c.inst().elem), "holds ", c.inst().elem, ", expected a scalar");
 }
@@ -583,6 +589,7 @@ void (*rule_of(Op op))(const Case&) {
     case Op::constant: return constant;
     case Op::param: return param;
     case Op::load: return load;
+    case Op::empty_box: return empty_box;
     case Op::slot: return slot;
     case Op::get:
     case Op::put: return slot_access;

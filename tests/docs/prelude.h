@@ -7,6 +7,7 @@
 #include <quern/files.h>
 #include <quern/matrix.h>
 #include <quern/quaternion.h>
+#include <quern/rays.h>
 #include <quern/runtime/observer.h>
 #include <quern/sample.h>
 #include <quern/sparse.h>

@@ -13,18 +13,18 @@ Value* guard_access(Builder& b, Inst* inst, Value* ok, std::vector<Value*> value
   std::vector<Type> types;
   for (const Value& v : inst->results) types.push_back(v.type);
   Inst* branch = b.if_(ok, types);
-  if (!types.empty()) inst->result()->replace_with(branch->result());
+  std::vector<Value*> found, nothing;
+  for (size_t k = 0; k < types.size(); k++) {
+    inst->result(k)->replace_with(branch->result(k));
+    found.push_back(inst->result(k));
+  }
   b.at_end(branch->region(0));
   move(b, inst);
-  if (types.empty()) {
-    b.yield();
-    b.at_end(branch->region(1)).yield();
-    return nullptr;
-  }
-  b.yield({inst->result()});
+  b.yield(found);
   b.at_end(branch->region(1));
-  b.yield({b.constant(types[0], 0)});
-  return branch->result();
+  for (const Type type : types) nothing.push_back(b.constant(type, 0));
+  b.yield(nothing);
+  return types.empty() ? nullptr : branch->result();
 }
 
 void guard_indices(Builder& b, const Kernel& kernel, Inst* inst, std::span<const uint32_t> axes,

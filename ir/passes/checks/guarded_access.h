@@ -7,7 +7,7 @@
 namespace quern::ir {
 
 /// Puts before `inst` a check of its site, told `values`, and lets it happen only where `ok` holds.
-/// Its result, or 0 where it did not happen, comes back and has taken over all uses.
+/// Its results, or 0 where it did not happen, have taken over all uses; the first comes back.
 Value* guard_access(Builder& b, Inst* inst, Value* ok, std::vector<Value*> values);
 /// The same for an access of a field's element: its indices along these axes are to be in range, of
 /// which the first that is not is told, or `known` is to hold, where that is not null.

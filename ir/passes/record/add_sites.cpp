@@ -60,6 +60,7 @@ void add_sites(Kernel& kernel) {
       case Op::store:
       case Op::atomic:
       case Op::is_active:
+      case Op::empty_box:
       case Op::activate:
       case Op::deactivate:
       case Op::length:

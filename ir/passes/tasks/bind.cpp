@@ -44,8 +44,8 @@ void make_domain(Kernel& kernel, Task& task) {
 void answer_activity(Kernel& kernel) {
   walk(kernel, [&](Inst* inst) {
     const bool is_of_list = inst->is(Op::length) || inst->is(Op::append);
-    if (!is_of_list && !inst->is(Op::is_active) && !inst->is(Op::activate) &&
-        !inst->is(Op::deactivate))
+    if (!is_of_list && !inst->is(Op::is_active) && !inst->is(Op::empty_box) &&
+        !inst->is(Op::activate) && !inst->is(Op::deactivate))
       return;
     const Binding& binding = kernel.bindings[inst->binding()];
     const bool is_sparse = binding.layout.is_sparse();
@@ -69,6 +69,9 @@ void answer_activity(Kernel& kernel) {
       throw Error(inst->loc, "an element is appended to " + binding.name +
                                  ", and the field is on no tree with a dynamic level");
     if (inst->is(Op::is_active)) inst->result()->replace_with(b.boolean(true));
+    if (inst->is(Op::empty_box))
+      for (Value& result : inst->results)
+        result.replace_with(result.type == Type::b1 ? b.boolean(true) : b.integer(result.type, 0));
     if (inst->is(Op::length))
       inst->result()->replace_with(b.extent(inst->binding(), binding.rank - 1u, Type::i64));
     inst->erase();

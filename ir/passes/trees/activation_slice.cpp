@@ -73,7 +73,8 @@ class OwnReads {
 /// be done without.
 bool is_obstacle(const Inst* inst, Effects& effects, const Places& changed) {
   if (inst->is(Op::activate)) return false;
-  if (acts(inst) || inst->is(Op::is_active) || inst->is(Op::call)) return true;
+  if (acts(inst) || inst->is(Op::is_active) || inst->is(Op::empty_box) || inst->is(Op::call))
+    return true;
   if (inst->is(Op::reduce) || !inst->regions.empty() || is_pure(inst->op)) return false;
   Places reads = effects.of(inst).reads;
   reads.slots.clear();
@@ -146,8 +147,8 @@ bool can_repeat(const Kernel& kernel, const Task& task) {
   walk(task.body, [&](const Inst* inst) {
     const bool is_atomic = inst->is(Op::atomic) && inst->atomic() != AtomicOp::load;
     if (is_atomic || inst->is(Op::check) || inst->is(Op::print) || inst->is(Op::call) ||
-        inst->is(Op::reduce) || inst->is(Op::is_active) || inst->is(Op::deactivate) ||
-        inst->is(Op::length) || inst->is(Op::append))
+        inst->is(Op::reduce) || inst->is(Op::is_active) || inst->is(Op::empty_box) ||
+        inst->is(Op::deactivate) || inst->is(Op::length) || inst->is(Op::append))
       repeats = false;
     if (inst->is(Op::store)) written.insert(inst->binding());
     if (inst->is(Op::load) || inst->is(Op::atomic)) read.insert(inst->binding());

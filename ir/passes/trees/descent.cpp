@@ -1,5 +1,7 @@
 #include "ir/passes/trees/descent.h"
 
+#include <algorithm>
+
 namespace quern::ir {
 
 // ---- numbers
@@ -10,11 +12,11 @@ Value* Descent::position(uint32_t axis, Value* index) {
   return layout.shifted ? b_.add(index, b_.origin(field_, axis, index->type)) : index;
 }
 
-Descent::Path Descent::path(std::span<Value* const> indices) {
-  std::vector<Value*> positions;
+std::vector<Value*> Descent::positions(std::span<Value* const> indices) {
+  std::vector<Value*> out;
   for (uint32_t axis = 0; axis < indices.size(); axis++)
-    positions.push_back(position(axis, indices[axis]));
-  return path_at(positions);
+    out.push_back(position(axis, indices[axis]));
+  return out;
 }
 
 Value* Descent::digit(uint32_t axis, Value* index) {
@@ -73,11 +75,16 @@ Descent::End Descent::descend(const Path& path, Root&& root, Step&& step) {
   return out;
 }
 
-Descent::End Descent::descend(const Path& path, bool racing) {
+/// `slots`: to which those of all its cells but the root are added.
+Descent::End Descent::descend(const Path& path, bool racing, std::vector<Value*>* slots) {
   return descend(
       path,
       [&] { return pools_[0].is_hashed() ? entries_.find(path.key, racing) : path.children[0]; },
-      [&](size_t p, const Element& e) { return load(parts_.table(field_, p), e.number, racing); });
+      [&](size_t p, const Element& e) {
+        Value* slot = load(parts_.table(field_, p), e.number, racing);
+        if (slots) slots->push_back(slot);
+        return slot;
+      });
 }
 
 /// Of a child of the cell that is child `chunk` of the last pool but one.
@@ -96,13 +103,66 @@ Descent::Element Descent::find(const Path& path, bool racing) {
 }
 
 Value* Descent::is_active(const Path& path, bool racing) {
-  const auto [element, slot] = descend(path, racing);
+  return is_active(descend(path, racing), racing);
+}
+
+Value* Descent::is_active(const End& end, bool racing) {
+  const auto& [element, slot] = end;
   Value* active = nullptr;
   if (pools_.back().has_lists()) active = is_short(parts_.mask(field_), element, racing);
   if (pools_.back().has_mask()) active = is_set(parts_.mask(field_), element.number, racing);
   if (!slot) return active ? active : b_.boolean(true);
   Value* exists = b_.binary(Op::ge, slot, u32(tree::first_slot));
   return active ? b_.binary(Op::bit_and, active, exists) : exists;
+}
+
+/// Of what is active or not as a whole, from the outside inwards: the cells that are children of each
+/// pool, and the last one's units; along an axis, in elements. An extent of more than 2^30 is that of
+/// what lies within.
+std::vector<int64_t> Descent::extents(uint32_t axis) const {
+  constexpr int64_t most = int64_t(1) << 30;
+  const Placement::Pool& leaf = pools_.back();
+  const uint32_t unit = leaf.has_lists() ? 1 : leaf.unit;
+  int64_t size = 1;
+  uint32_t elements = 1;
+  for (size_t k = leaf.levels.size(); k-- > 0 && elements < unit;) {
+    size *= leaf.levels[k].extent[axis];
+    for (const uint32_t extent : leaf.levels[k].extent) elements *= extent;
+  }
+  std::vector<int64_t> out = {size};
+  size = 1;
+  for (size_t p = pools_.size(); p-- > 1;) {
+    for (const Placement::Level& level : pools_[p].levels) size *= level.extent[axis];
+    out.push_back(size <= most ? size : out.back());
+    size = std::min(size, most + 1);
+  }
+  std::ranges::reverse(out);
+  return out;
+}
+
+Descent::Box Descent::empty_box(std::span<Value* const> indices, bool racing) {
+  const std::vector<Value*> places = positions(indices);
+  std::vector<Value*> known;  // from the outside inwards: is it there?
+  const End end = descend(path_at(places), racing, &known);
+  for (Value*& slot : known) slot = b_.binary(Op::ge, slot, u32(tree::first_slot));
+  Box box{is_active(end, racing), {}};
+  known.push_back(box.active);
+  const auto integer = [&](int64_t v) { return b_.integer(Type::i32, v); };
+  for (uint32_t axis = 0; axis < places.size(); axis++) {
+    const Type type = bit_width(places[axis]->type) <= 32 ? Type::u32 : Type::u64;
+    Value* place = b_.convert(places[axis], type);
+    const std::vector<int64_t> sizes = extents(axis);
+    Value *before = integer(0), *last = integer(0);
+    for (size_t k = known.size(); k-- > 0;) {
+      Value* within = integer(0);
+      if (sizes[k] > 1)
+        within = b_.convert(divide(b_, place, uint32_t(sizes[k])).second, Type::i32);
+      before = b_.select(known[k], before, within);
+      last = b_.select(known[k], last, integer(sizes[k] - 1));
+    }
+    box.axes.push_back({before, b_.sub(last, before)});
+  }
+  return box;
 }
 
 Value* Descent::length(const Path& path, bool racing) {

@@ -16,7 +16,7 @@ class Descent : TreeCode {
     std::vector<Value*> key;       ///< of a hashed root's child
     std::vector<Value*> children;  ///< of each other pool's: its number within its cell, i64
   };
-  Path path(std::span<Value* const> indices);
+  Path path(std::span<Value* const> indices) { return path_at(positions(indices)); }
   /// The same for positions along the axes, which are indices of a field that is not shifted.
   Path path_at(std::span<Value* const> positions);
 
@@ -37,6 +37,16 @@ class Descent : TreeCode {
   Element find(const Path& path, bool racing);
   /// Is there one? b1.
   Value* is_active(const Path& path, bool racing);
+  /// A box with indices in it in which nothing is active: one element where its cell is there, else all
+  /// of the largest cell that is not.
+  struct Box {
+    Value* active = nullptr;  ///< is the element at the indices? b1; the box is empty then
+    struct Axis {
+      Value *before = nullptr, *behind = nullptr;  ///< of the indices: elements of the box, i32
+    };
+    std::vector<Axis> axes;
+  };
+  Box empty_box(std::span<Value* const> indices, bool racing);
   /// The element, which is active then. Where no cell is left for it a check fails, unless the tree's
   /// state is to tell of that alone.
   Element claim(const Path& path);
@@ -69,12 +79,15 @@ class Descent : TreeCode {
     Element element;
     Value* slot = nullptr;  ///< of its cell; null: the root
   };
+  std::vector<Value*> positions(std::span<Value* const> indices);
   template <class Root, class Step>
   End descend(const Path& path, Root&& root, Step&& step);
-  End descend(const Path& path, bool racing);
+  End descend(const Path& path, bool racing, std::vector<Value*>* slots = nullptr);
   End descend_claiming(const Path& path);
   Value* position(uint32_t axis, Value* index);
   Value* unsigned_position(Value* position);
+  Value* is_active(const End& end, bool racing);
+  std::vector<int64_t> extents(uint32_t axis) const;
   Value* below(Value* slot, size_t pool, Value* child);
   void tell_list(Element& element, Value* chunk, Value* child);
   Value* claim_cell(size_t pool, Value* number);

@@ -227,7 +227,7 @@ class Expander {
     std::set<uint32_t> asked;  // trees of which something must know when cells are made
     for (const Inst* inst : all)
       if (inst->is(Op::is_active) || inst->is(Op::deactivate) || inst->is(Op::length) ||
-          inst->is(Op::append))
+          inst->is(Op::append) || inst->is(Op::empty_box))
         asked.insert(tree_of(inst->binding()));
     std::vector<Inst*> found, made;
     for (Inst* inst : all) {
@@ -237,9 +237,8 @@ class Expander {
           is_own(inst))
         continue;
       if (claims(inst) && !asked.contains(tree)) made.push_back(inst);
-      if (!claims(inst) && !claimed.contains(tree) && !inst->is(Op::is_active) &&
-          !inst->is(Op::deactivate))
-        found.push_back(inst);
+      const bool reads = inst->is(Op::load) || (inst->is(Op::atomic) && !may_claim(inst));
+      if (reads && !claimed.contains(tree)) found.push_back(inst);
     }
     near_ = neighbourhoods(kernel_, parts_, b_, found, false);
     for (Neighbourhood& one : neighbourhoods(kernel_, parts_, b_, made, true)) {
@@ -425,11 +424,12 @@ class Expander {
     const auto near = near_by_.find(inst);
     const bool is_near = near != near_by_.end();
     Descent::Path path;
-    if (!own && !appended && !is_near) path = descent.path(indices);
+    if (!own && !appended && !is_near && !inst->is(Op::empty_box)) path = descent.path(indices);
     if (inst->is(Op::length) || inst->is(Op::append))
       return replace(inst, of_list(inst, descent, path, racing));
     if (inst->is(Op::is_active))
       return replace(inst, own ? b_.boolean(true) : descent.is_active(path, racing));
+    if (inst->is(Op::empty_box)) return box(inst, descent, own, indices, racing);
     if (inst->is(Op::deactivate)) {
       where(own ? nullptr : descent.is_active(path, true),
             [&] { descent.end(own ? own_->element : descent.find(path, true)); });
@@ -496,6 +496,23 @@ class Expander {
     Value* full = b_.binary(Op::eq, place, b_.integer(Type::u32, tree::no_place));
     Value* index = b_.add(b_.sub(b_.convert(place, Type::i64), position), first);
     return b_.select(full, b_.sub(first, integer(1)), index);
+  }
+
+  /// The answers of an `empty_box`; `own`: of the loop's own element, which is active.
+  void box(Inst* inst, Descent& descent, bool own, std::span<Value* const> indices, bool racing) {
+    Descent::Box box;
+    if (own) {
+      Value* zero = b_.integer(Type::i32, 0);
+      box = {b_.boolean(true), std::vector<Descent::Box::Axis>(indices.size(), {zero, zero})};
+    } else {
+      box = descent.empty_box(indices, racing);
+    }
+    inst->result(0)->replace_with(box.active);
+    for (size_t axis = 0; axis < box.axes.size(); axis++) {
+      inst->result(1 + 2 * axis)->replace_with(box.axes[axis].before);
+      inst->result(2 + 2 * axis)->replace_with(box.axes[axis].behind);
+    }
+    inst->erase();
   }
 
   /// Runs what `emit` emits where the condition holds, or is null.

@@ -116,6 +116,9 @@ QUERN_RECORDS Id atomic(Atomic op, Id element, const Id* values, int count, Loc 
 enum class Activity : uint8_t { is_active, activate, deactivate, length, append };
 /// Yields b1 where something is asked, i64 for a length or a place in a list, else nothing.
 QUERN_RECORDS Id activity(Activity what, FieldObject* field, const Id* index, int rank, Loc loc);
+/// b1: is the element active? Then for each axis, i32: of a box around it in which nothing is, how many
+/// elements lie before it, how many behind it; into `answers`.
+QUERN_RECORDS void empty_box(FieldObject* field, const Id* index, int rank, Id* answers, Loc loc);
 QUERN_RECORDS Id extent(FieldObject* field, int axis, Scalar type, Loc loc);
 QUERN_RECORDS Id first_index(FieldObject* field, int axis, Scalar type, Loc loc);
 
