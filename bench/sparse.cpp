@@ -16,6 +16,7 @@
 #include "bench/harness.h"
 #include "bench/openvdb/reference.h"
 #include "bench/pages.h"
+#include "bench/sparse_programs.h"
 
 namespace bench {
 namespace qn = quern;
@@ -363,6 +364,8 @@ void sparse(Report& report) {
   rays(report, u, theirs);
   for (int leaves : {164, 1640, 4096, 8192, 16384}) loop(report, leaves);
   relisting(report);
+  sparse_mpm(report);
+  sparse_convolution(report);
 }
 
 }  // namespace bench
