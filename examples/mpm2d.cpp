@@ -75,21 +75,25 @@ Spline spline(Vec2 position) {
 }  // namespace
 
 Mpm2d::Mpm2d(const qn::Device& device, const Particles& start, int n_grid, float time_step)
-    : device_(device),
+    : Mpm2d(Grid<2>(device, {n_grid, n_grid}), start, n_grid, time_step) {}
+
+Mpm2d::Mpm2d(const Grid<2>& square, const Particles& start, int n_grid, float time_step)
+    : grid_(square),
       n_grid_(n_grid),
       count_(int(start.x.size())),
       dt_(time_step),
-      x_{device, {count_}},
-      v_{device, {count_}},
-      affine_{device, {count_}},
-      deformation_{device, {count_}},
-      plastic_volume_{device, {count_}},
-      material_{device, {count_}},
-      velocity_{device, {n_grid, n_grid}},
-      mass_{device, {n_grid, n_grid}},
+      x_{square.device(), {count_}},
+      v_{square.device(), {count_}},
+      affine_{square.device(), {count_}},
+      deformation_{square.device(), {count_}},
+      plastic_volume_{square.device(), {count_}},
+      material_{square.device(), {count_}},
+      velocity_(square.field<vec2>()),
+      mass_(square.field<float>()),
       substep_{[this] {
         const float dx = 1.0f / float(n_grid_), inv_dx = float(n_grid_), dt = dt_;
         const float volume = 0.25f * dx * dx, mass = volume;
+        const int right = int(grid_.extent(0)), top = int(grid_.extent(1));
         const float young = 5e3f, poisson = 0.2f;
         const float mu0 = young / (2 * (1 + poisson)),
                     lambda0 = young * poisson / ((1 + poisson) * (1 - 2 * poisson));
@@ -133,9 +137,9 @@ Mpm2d::Mpm2d(const qn::Device& device, const Particles& start, int n_grid, float
             Var<vec2> v = velocity_[I] / mass_[I];
             v.y -= dt * gravity;
             If(I.x < 3 && v.x < 0) v.x = 0;
-            If(I.x > n_grid_ - 3 && v.x > 0) v.x = 0;
+            If(I.x > right - 3 && v.x > 0) v.x = 0;
             If(I.y < 3 && v.y < 0) v.y = 0;
-            If(I.y > n_grid_ - 3 && v.y > 0) v.y = 0;
+            If(I.y > top - 3 && v.y > 0) v.y = 0;
             velocity_[I] = v;
           }
         }
@@ -187,7 +191,10 @@ Mpm2d::Mpm2d(const qn::Device& device, const Particles& start, int n_grid, float
 }
 
 void Mpm2d::advance(int steps) {
-  for (int k = 0; k < steps; k++) substep_();
+  for (int k = 0; k < steps; k++) {
+    grid_.clear();
+    substep_();
+  }
 }
 
 Particles Mpm2d::positions() const { return {qn::to_vector(x_), qn::to_vector(material_)}; }
@@ -211,8 +218,8 @@ Mpm2d::Totals Mpm2d::totals() {
 }
 
 Picture Mpm2d::draw(int width) const {
-  Picture picture{device_, {width, width}};
-  draw_(qn::Field<int, 2>{device_, {width, width}}, picture);
+  Picture picture{grid_.device(), {width, width}};
+  draw_(qn::Field<int, 2>{grid_.device(), {width, width}}, picture);
   return picture;
 }
 

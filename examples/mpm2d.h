@@ -4,11 +4,13 @@
 // Hu et al., "A Moving Least Squares Material Point Method with Displacement Discontinuity and
 // Two-Way Rigid Body Coupling", SIGGRAPH 2018; snow plasticity from Stomakhin et al., "A Material
 // Point Method for Snow Simulation", SIGGRAPH 2013. Quadratic B-splines, explicit steps, the unit
-// square as domain.
+// square as domain, or on a tree one of any size, whose nodes are made anew in each step.
 #include <quern/quern.h>
 
 #include <cstdint>
 #include <vector>
+
+#include "examples/grids.h"
 
 namespace examples {
 
@@ -31,6 +33,8 @@ class Mpm2d {
  public:
   /// n_grid² cells; time step in seconds. Everything lies on `device`.
   Mpm2d(const quern::Device& device, const Particles& start, int n_grid = 128, float dt = 1e-4f);
+  /// n_grid cells to a length of 1, as many as the grid has along each axis.
+  Mpm2d(const Grid<2>& square, const Particles& start, int n_grid = 128, float dt = 1e-4f);
 
   /// Advances by `count` steps; asynchronous.
   void advance(int count);
@@ -50,7 +54,7 @@ class Mpm2d {
   static constexpr float gravity = 20.0f;
 
  private:
-  quern::Device device_;
+  Grid<2> grid_;
   int n_grid_, count_;
   float dt_;
   quern::Field<quern::lang::vec2> x_, v_;

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
       "snow");
   std::string picture = QUERN_EXAMPLE_DATA "/materials.png";
   int frames = 90, steps = 30, width = 512;
+  bool sparse = false;
   command.options.add_option("--image", picture, "PNG or JPEG of the initial shapes")
       ->capture_default_str();
   command.options.add_option("--frames", frames, "frames written")
@@ -25,8 +26,11 @@ int main(int argc, char** argv) {
   command.options.add_option("--width", width, "pixels of a frame's side")
       ->capture_default_str()
       ->check(CLI::Range(16, 8192));
+  command.options.add_flag("--sparse", sparse, "the grid on a tree: memory where particles are");
   return command.run(argc, argv, [&](const quern::Device& device) {
-    examples::Mpm2d mpm(device,
+    const examples::Grid<2> dense(device, {128, 128}),
+        on_tree(device, {128, 128}, {quern::pointer(16), quern::dense(8)});
+    examples::Mpm2d mpm(sparse ? on_tree : dense,
                         examples::particles_from(quern::read_image<uint8_t, 3>(device, picture)));
     command.say("%d particles on device %s", mpm.particles(), device.name());
     auto start = std::chrono::steady_clock::now();
