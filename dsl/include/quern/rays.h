@@ -29,14 +29,25 @@ struct RayVoxel {
 
 namespace detail {
 
-template <class F, int N>
-inline constexpr bool is_point =
-    std::is_same_v<F, Vec<float, N>> || std::is_same_v<F, Vec<double, N>>;
 /// The type that rays of these origins and directions are computed in.
 template <class O, class D>
 using ray_t = std::conditional_t<std::is_same_v<scalar_t<elem_t<O>>, double> ||
                                      std::is_same_v<scalar_t<elem_t<D>>, double>,
                                  double, float>;
+
+template <class F, int N, class U>
+Val<Vec<F, N>> ray_vector(const U& u, Loc loc) {
+  using Given = elem_t<U>;
+  constexpr bool fits =
+      std::is_same_v<Given, Vec<float, N>> || std::is_same_v<Given, Vec<double, N>>;
+  static_assert(fits,
+                "quern: origin and direction of a ray are vectors of float or double with a "
+                "component for each of the field's axes");
+  if constexpr (fits)
+    return {u, loc};
+  else
+    return {F(0), loc};
+}
 
 /// The march along one axis, in coordinates in which it goes towards greater ones: i or, where the
 /// direction is negative, -1 - i, which is the complement of its bits.
@@ -282,21 +293,15 @@ namespace lang {
 /// one included, make active, `is_active` says what holds. Below hash() t1 should be finite: nothing
 /// else ends a ray before the end of indices. I = int64_t where indices take 64 bits.
 template <class I = int32_t, class T, int N, detail::Operand O, detail::Operand D>
+  requires(N >= 2)
 auto voxels_along_ray(
     const Field<T, N>& u, const O& origin, const D& direction,
     Arg<detail::ray_t<O, D>> t0 = detail::ray_t<O, D>(0),
     Arg<detail::ray_t<O, D>> t1 = std::numeric_limits<detail::ray_t<O, D>>::infinity(),
     Loc l = Loc::here()) {
   using F = detail::ray_t<O, D>;
-  constexpr bool points =
-      detail::is_point<detail::elem_t<O>, N> && detail::is_point<detail::elem_t<D>, N>;
-  static_assert(N >= 2, "quern: a ray goes through a field of two axes or more");
-  static_assert(
-      points,
-      "quern: origin and direction of a ray are vectors of float or double with a component for "
-      "each of the field's axes");
-  const Val<Vec<F, N>> from(origin, l);
-  const Val<Vec<F, N>> along(direction, l);
+  const Val<Vec<F, N>> from = detail::ray_vector<F, N>(origin, l);
+  const Val<Vec<F, N>> along = detail::ray_vector<F, N>(direction, l);
   return detail::RayMarch<I, F, T, N>(u, from, along, Val<F>(t0.ids), Val<F>(t1.ids), l);
 }
 
