@@ -57,8 +57,10 @@ struct RayAxis {
       : backwards(direction < F(0)),
         mirror(select(backwards, I(-1), I(0))),
         from(select(backwards, -origin, origin)),
-        inverse(F(1) / abs(direction)),
-        moves((inverse > F(0)) & (inverse < std::numeric_limits<F>::infinity())),
+        reciprocal(F(1) / abs(direction)),
+        moves((reciprocal > F(0)) & (reciprocal < std::numeric_limits<F>::infinity())),
+        inverse(select(moves, reciprocal, F(0))),
+        never(select(moves, F(0), std::numeric_limits<F>::infinity())),
         speed(select(moves, abs(direction), F(0))),
         first(select(backwards, high, low) ^ mirror),
         last(select(backwards, low, high) ^ mirror),
@@ -67,9 +69,9 @@ struct RayAxis {
 
   Val<bool> backwards;
   Val<I> mirror;
-  Val<F> from, inverse;
+  Val<F> from, reciprocal;
   Val<bool> moves;
-  Val<F> speed;
+  Val<F> inverse, never, speed;
   Val<I> first, last;  ///< of the field
   Var<I> at, end;  ///< it is in an element from one to the other, and leaves its box behind `end`
   Var<I> next = I(0);
@@ -77,9 +79,7 @@ struct RayAxis {
   /// Where the ray comes to element i, from the one before, and where it leaves it.
   Val<F> enters(const Val<I>& i) const { return time(lang::cast<F>(i)); }
   Val<F> leaves(const Val<I>& i) const { return time(lang::cast<F>(i) + F(1)); }
-  Val<F> time(const Val<F>& plane) const {
-    return select(moves, (plane - from) * inverse, std::numeric_limits<F>::infinity());
-  }
+  Val<F> time(const Val<F>& plane) const { return (plane - from) * inverse + never; }
   Val<I> index() const { return at ^ mirror; }
 };
 
