@@ -2,6 +2,7 @@
 
 #include <quern/rays.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace examples {

@@ -12,21 +12,22 @@ struct Mesh {
   std::vector<quern::lang::ivec3> triangles;
 };
 
-/// A tube of this radius around the torus knot that winds `p` times around the axis y and `q` times through
-/// the ring's middle; the ring has the radius 2, the knot stays within 1 of it, its centre is 0.
+/// A tube of this radius around the torus knot that winds `p` times around the axis y and `q` times
+/// through the ring's middle; the ring has the radius 2, the knot stays within 1 of it, its centre
+/// is 0.
 Mesh torus_knot(int p, int q, float tube, int along = 512, int around = 24);
 
 /// What is active is opaque and diffuse, and reflects this part of the light.
 using Albedo = quern::Field<quern::lang::vec3, 3>;
 
-/// A knot of triangles as voxels, coloured along its ring, above a chequered floor of size² elements, centred on
-/// axis y; the floor's upper side is the plane y = 0.
+/// A knot of triangles as voxels, coloured along its ring, above a chequered floor of size²
+/// elements, centred on axis y; the floor's upper side is the plane y = 0.
 Albedo knot_on_floor(const quern::Device& device, int size);
 
-/// Path tracing (Kajiya, "The Rendering Equation", SIGGRAPH 1986): from each hit one ray on, in a direction
-/// drawn in proportion to its cosine with the normal, and one towards the sun. A ray goes from voxel to voxel by
-/// `voxels_along_ray`, and on from exactly the face that it met, so no bias keeps it from meeting that again.
-/// Lengths in elements.
+/// Path tracing (Kajiya, "The Rendering Equation", SIGGRAPH 1986): from each hit one ray on, in a
+/// direction drawn in proportion to its cosine with the normal, and one towards the sun. A ray goes
+/// from voxel to voxel by `voxels_along_ray`, and on from exactly the face that it met, so no bias
+/// keeps it from meeting that again. Lengths in elements.
 class VoxelTracer {
  public:
   using Image = quern::Field<quern::lang::vec3, 2>;  ///< {height, width}, rows from the top

@@ -3,6 +3,7 @@
 
 #include <quern/files.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "examples/command.h"

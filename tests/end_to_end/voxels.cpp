@@ -1,4 +1,5 @@
-// The path tracer of voxels against intersections computed one voxel after another, and against light that is known.
+// The path tracer of voxels against intersections computed one voxel after another, and against
+// light that is known.
 #include "examples/voxels.h"
 
 #include <cmath>
@@ -176,8 +177,8 @@ TEST_CASE("a wall takes the light from the floor beside it that form factors say
       double sum = 0;
       for (const vec3& light : qn::to_vector(tracer.mean())) sum += double(light.y);
       const double count = pixels * pixels;
-      // Of the light from above a strip at a right angle, without ends, hides (1 - x / √(x² + h²)) / 2;
-      // the ends of this one matter less than 1e-3.
+      // Of the light from above a strip at a right angle, without ends, hides (1 - x / √(x² + h²))
+      // / 2; the ends of this one matter less than 1e-3.
       const double from = x + 0.5, open = 0.5 + 0.5 * from / std::hypot(from, double(height));
       const double error = std::sqrt(open * (1 - open) / (count * paths));
       CHECK(std::abs(sum / count - open) < 4 * error + 1e-3);

@@ -1,4 +1,5 @@
-// Rays through fields on trees beside a walk of the host's through sets, element by element, and beside geometry.
+// Rays through fields on trees beside a walk of the host's through sets, element by element, and
+// beside geometry.
 #include <quern/rays.h>
 
 #include <cmath>
@@ -71,8 +72,8 @@ Visits<F, N> walk(const Ray<F, N>& ray, const At<N>& low, const At<N>& high, Act
   return visits;
 }
 
-/// Rays of all kinds at a box: also along axes and diagonals, from corners, in planes between elements,
-/// from outside, backwards, with ends.
+/// Rays of all kinds at a box: also along axes and diagonals, from corners, in planes between
+/// elements, from outside, backwards, with ends.
 template <class F, int N>
 std::vector<Ray<F, N>> rays_at(std::mt19937& random, int count, const At<N>& low,
                                const At<N>& high) {
@@ -121,7 +122,7 @@ struct Marches {
   qn::Field<int> count, steps;
   qn::Kernel<void(qn::Field<float, N>)> march;
 
-  Marches(const qn::Device& device, int rays)
+  Marches(const qn::Device& device, int rays, bool checked = false)
       : origin{device, {rays}},
         direction{device, {rays}},
         t0{device, {rays}},
@@ -148,7 +149,7 @@ struct Marches {
                   steps[r] = ray.steps();
                 }
               },
-              {.strict = true}} {}
+              {.strict = true, .checked = checked}} {}
 
   void set(const std::vector<Ray<F, N>>& rays) {
     std::vector<Point> o, d;
@@ -429,7 +430,7 @@ TEST_CASE("rays that are no rays end") {
         {{1.5f, 1.5f, 1.5f}, {1, 0, 0}, 0, nan},
         {{1.5f, 1.5f, 1.5f}, {1, 0, 0}, -infinity, infinity},
     };
-    Marches<float, 3> marches(device, int(rays.size()));
+    Marches<float, 3> marches(device, int(rays.size()), true);  // nothing is out of range
     marches.set(rays);
     qn::Tree<3> tree{device, {qn::pointer(2), qn::dense(4)}, {.shape = {4, 4, 4}}};
     auto u = tree.field<float>();

@@ -1,16 +1,18 @@
 #pragma once
 // The elements of a field that a ray passes through. Not part of quern.h.
 //
-// Element i of a field is the unit cube from i to i + 1. A ray is origin + t direction, for t from t0 to t1.
-// On a tree (quern/sparse.h) the march goes through what is empty in one step for the largest cell that is not
-// there: a digital differential analyser (Amanatides & Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing",
-// Eurographics 1987) that is hierarchical (Museth, "Hierarchical Digital Differential Analyzer for Efficient
-// Ray-Marching in OpenVDB", SIGGRAPH Talks 2014).
+// Element i of a field is the unit cube from i to i + 1. A ray is origin + t direction, for t from
+// t0 to t1. On a tree (quern/sparse.h) the march goes through what is empty in one step for the
+// largest cell that is not there: a digital differential analyser (Amanatides & Woo, "A Fast Voxel
+// Traversal Algorithm for Ray Tracing", Eurographics 1987) that is hierarchical (Museth,
+// "Hierarchical Digital Differential Analyzer for Efficient Ray-Marching in OpenVDB", SIGGRAPH
+// Talks 2014).
 //
-// Which elements are visited follows from the ray alone, not from steps: the ray crosses plane n of axis k at
-// t = (n - origin_k) · (1 / direction_k), computed so in the ray's type, one plane after another, of several at one t
-// those of the lower axes first. All planes up to t0 are crossed when it begins. So the same elements come for
-// every tree, and for a dense field with the same ones active.
+// Which elements are visited follows from the ray alone, not from steps: the ray crosses plane n of
+// axis k at t = (n - origin_k) · (1 / direction_k), computed so in the ray's type, one plane after
+// another, of several at one t those of the lower axes first. All planes up to t0 are crossed when
+// it begins. So the same elements come for every tree, and for a dense field with the same ones
+// active.
 #include <array>
 #include <limits>
 
@@ -18,7 +20,8 @@
 
 namespace quern {
 
-/// An active element that a ray passes through. It may go unused, for its destructor is not trivial.
+/// An active element that a ray passes through. It may go unused, for its destructor is not
+/// trivial.
 template <class F, int N, class I>
 struct RayVoxel {
   Val<Vec<I, N>> index;
@@ -193,9 +196,9 @@ class RayMarch {
 
   /// To the element that the ray is in at t_.
   void locate() {
-    // A product of floats tells it, but for what is nearer to a plane than its errors and those of the times
-    // of planes, which decide: less than 8 units in the last place of origin and way, reciprocals that are
-    // off by 3 included.
+    // A product of floats tells it, but for what is nearer to a plane than its errors and those of
+    // the times of planes, which decide: less than 8 units in the last place of origin and way,
+    // reciprocals that are off by 3 included.
     constexpr F error = 8 * std::numeric_limits<F>::epsilon();
     // Of a NaN min and max yield the bound.
     constexpr int lost = std::numeric_limits<I>::digits - std::numeric_limits<F>::digits;
@@ -228,7 +231,8 @@ class RayMarch {
     }
   }
 
-  /// The box around `at`, as far as the field and ahead of the ray, if the ray is in it wherever it is.
+  /// The box around `at`, as far as the field and ahead of the ray, if the ray is in it wherever it
+  /// is.
   void take_box(Var<bool>& active) {
     std::array<Id, size_t(N)> index;
     std::array<Id, 1 + 2 * size_t(N)> answers;
@@ -286,12 +290,13 @@ class RayMarch {
 
 namespace lang {
 
-/// `for (auto voxel : voxels_along_ray(u, origin, direction, t0, t1)) {…}` runs for the active elements
-/// of u, of two axes or more, that the ray comes into before t1, in order; `Break()` ends it. Origin and
-/// direction are vectors of floats or doubles in elements, in which the march is computed; a direction has
-/// any length, and components of which the reciprocal is not finite count as 0. Of what iterations, this
-/// one included, make active, `is_active` says what holds. Below hash() t1 should be finite: nothing
-/// else ends a ray before the end of indices. I = int64_t where indices take 64 bits.
+/// `for (auto voxel : voxels_along_ray(u, origin, direction, t0, t1)) {…}` runs for the active
+/// elements of u, of two axes or more, that the ray comes into before t1, in order; `Break()` ends
+/// it. Origin and direction are vectors of floats or doubles in elements, in which the march is
+/// computed; a direction has any length, and components of which the reciprocal is not finite count
+/// as 0. Of what iterations, this one included, make active, `is_active` says what holds. Below
+/// hash() t1 should be finite: nothing else ends a ray before the end of indices. I = int64_t where
+/// indices take 64 bits.
 template <class I = int32_t, class T, int N, detail::Operand O, detail::Operand D>
   requires(N >= 2)
 auto voxels_along_ray(
