@@ -6,12 +6,11 @@
 #include <optional>
 #include <set>
 
-#include "ir/analysis/effects.h"
-#include "ir/analysis/facts.h"
 #include "ir/math/expr.h"
 #include "ir/passes/checks/guarded_access.h"
+#include "ir/passes/trees/accesses.h"
 #include "ir/passes/trees/activation_slice.h"
-#include "ir/passes/trees/descent.h"
+#include "ir/passes/trees/list_access.h"
 #include "ir/passes/trees/neighbourhood.h"
 #include "ir/passes/trees/tree_loop.h"
 #include "ir/passes/trees/tree_tasks.h"
@@ -21,16 +20,15 @@ namespace quern::ir {
 
 namespace {
 
-/// Operations that make an element active unless it is, of most fields.
-bool may_claim(const Inst* inst) {
-  return inst->is(Op::store) || inst->is(Op::activate) || inst->is(Op::append) ||
-         (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
-}
-
 class Expander {
  public:
   Expander(Kernel& kernel, bool by_cells)
-      : kernel_(kernel), b_(kernel), parts_(kernel), tasks_(kernel, parts_), by_cells_(by_cells) {}
+      : kernel_(kernel),
+        b_(kernel),
+        parts_(kernel),
+        tasks_(kernel, parts_),
+        lists_(kernel, b_),
+        by_cells_(by_cells) {}
 
   void run() {
     const size_t count = kernel_.tasks.size();
@@ -38,8 +36,7 @@ class Expander {
       before_.clear();
       after_.clear();
       repeats_ = false;
-      appended_by_.clear();
-      numbers_.clear();
+      lists_.begin_task();
       known_.clear();
       near_.clear();
       near_by_.clear();
@@ -64,7 +61,7 @@ class Expander {
   bool is_of_cells(const Inst* inst) const {
     return kernel_.bindings[inst->binding()].layout.is_of_cells();
   }
-  bool claims(const Inst* inst) const { return may_claim(inst) && !is_of_cells(inst); }
+  bool claims(const Inst* inst) const { return ir::claims(kernel_, inst); }
   uint32_t tree_of(uint32_t field) const { return kernel_.bindings[field].tree; }
 
   // ---- loops
@@ -154,7 +151,7 @@ class Expander {
     bool found = false;
     walk(body, [&](Inst* inst) {
       found |= is_sparse(inst) && claims(inst) && !is_own(inst) &&
-               tree_of(inst->binding()) == tree_of(field) && !is_known(inst);
+               tree_of(inst->binding()) == tree_of(field) && !is_known(kernel_, inst);
     });
     return found;
   }
@@ -188,15 +185,13 @@ class Expander {
       if (inst->is(Op::iteration) && own_) return replace(inst, iteration(inst));
       if (!is_sparse(inst)) return;
       all.push_back(inst);
-      const Inst* from = appended(inst, false);
-      if (from && from->site == no_site && names_alike(inst, from->binding()))
-        appended_by_[inst] = from;
+      lists_.note(inst);
       if (inst->is(Op::deactivate)) ended.insert({tree_of(inst->binding()), inst->binding()});
-      if (is_known(inst)) known_.insert(inst);
+      if (is_known(kernel_, inst)) known_.insert(inst);
       writes_cells |= may_claim(inst) && is_of_cells(inst);
       if (claims(inst) && !is_own(inst) && !known_.contains(inst)) {
         auto& wanted = claimed[tree_of(inst->binding())];
-        if (!appended(inst, true)) wanted.push_back(inst);
+        if (!lists_.is_appended(inst)) wanted.push_back(inst);
       }
     });
     // Of a target whose pipeline has no check_access.
@@ -253,80 +248,16 @@ class Expander {
       for (const Inst* inst : one.members()) near_by_[inst] = &one;
   }
 
-  /// The `append` of the same iteration that has made the element. `checked`: a check of its indices may
-  /// stand between.
-  const Inst* appended(const Inst* inst, bool checked) const {
-    if (!inst->is(Op::load) && !claims(inst)) return nullptr;
-    if (inst->is(Op::append)) return nullptr;
-    const size_t last = Effects::indices(inst) - 1;
-    const Inst* from = inst->operand(last)->inst;
-    while (from && !from->is(Op::append)) {
-      const Value* before = nullptr;
-      if (from->is(Op::convert)) before = from->operand(0);
-      if (checked && from->is(Op::if_) && from->results.size() == 1)
-        before = from->region(0)->last->operand(0);
-      from = before ? before->inst : nullptr;
-    }
-    if (!from || !is_sparse(from) || tree_of(from->binding()) != tree_of(inst->binding()))
-      return nullptr;
-    for (size_t k = 0; k < last; k++)
-      if (from->operand(k) != inst->operand(k)) return nullptr;
-    return from;
-  }
-
-  /// The element's number, where an `append` in front has told it.
-  Value* appended_number(const Inst* inst) const {
-    const auto from = appended_by_.find(inst);
-    return from == appended_by_.end() ? nullptr : numbers_.at(from->second);
-  }
-
   static void replace(Inst* inst, Value* v) {
     inst->result()->replace_with(v);
     inst->erase();
-  }
-
-  /// Do indices of the access's field name the same elements of the tree as those of the other?
-  bool names_alike(const Inst* inst, uint32_t field) const {
-    const Binding &mine = kernel_.bindings[inst->binding()], &other = kernel_.bindings[field];
-    if (inst->binding() == field) return true;
-    return share_elements(mine, other) && !mine.layout.shifted && !other.layout.shifted;
-  }
-
-  /// Does the access stand where an `is_active` has said that its element is?
-  bool is_known(const Inst* inst) const {
-    if (!may_claim(inst) || inst->is(Op::append)) return false;
-    const Region* inside = inst->parent;
-    for (const Inst* around = inside->parent; around; around = inside->parent) {
-      if (around->is(Op::if_) && inside == around->region(0) &&
-          tells_activity(around->operand(0)->inst, inst))
-        return true;
-      inside = around->parent;
-    }
-    return false;
-  }
-  bool tells_activity(const Inst* condition, const Inst* of) const {
-    if (!condition) return false;
-    if (condition->is(Op::bit_and))
-      return tells_activity(condition->operand(0)->inst, of) ||
-             tells_activity(condition->operand(1)->inst, of);
-    // What stands for a && b, and for a check of indices around the question.
-    if (condition->is(Op::if_) && condition->results.size() == 1) {
-      const Inst* otherwise = constant_of(condition->region(1)->last->operand(0));
-      return otherwise && otherwise->imm == 0 &&
-             (tells_activity(condition->operand(0)->inst, of) ||
-              tells_activity(condition->region(0)->last->operand(0)->inst, of));
-    }
-    if (!condition->is(Op::is_active) || !names_alike(of, condition->binding())) return false;
-    for (size_t k = 0; k < condition->operand_count(); k++)
-      if (condition->operand(k) != of->operand(k)) return false;
-    return true;
   }
 
   bool is_own(const Inst* inst) const {
     if (!own_ || !share_elements(kernel_.bindings[inst->binding()], kernel_.bindings[own_->field]))
       return false;
     if (inst->is(Op::length) || inst->is(Op::append)) return false;
-    if (!names_alike(inst, own_->field)) return false;
+    if (!names_alike(kernel_, inst, own_->field)) return false;
     for (size_t k = 0; k < own_->indices.size(); k++)
       if (inst->operand(k) != own_->indices[k]) return false;
     return true;
@@ -420,13 +351,13 @@ class Expander {
     std::vector<Value*> indices, values;
     for (size_t k = 0; k < inst->operand_count(); k++)
       (k < rank ? indices : values).push_back(inst->operand(k));
-    Value* appended = appended_number(inst);
+    Value* appended = lists_.number(inst);
     const auto near = near_by_.find(inst);
     const bool is_near = near != near_by_.end();
     Descent::Path path;
     if (!own && !appended && !is_near && !inst->is(Op::empty_box)) path = descent.path(indices);
     if (inst->is(Op::length) || inst->is(Op::append))
-      return replace(inst, of_list(inst, descent, path, racing));
+      return replace(inst, lists_.answer(inst, descent, path, racing));
     if (inst->is(Op::is_active))
       return replace(inst, own ? b_.boolean(true) : descent.is_active(path, racing));
     if (inst->is(Op::empty_box)) return box(inst, descent, own, indices, racing);
@@ -473,29 +404,6 @@ class Expander {
     Value* there = descent.is_active(path, racing);
     if (kernel_.modes.checked) descent.expect_cell(there, indices);
     return there;
-  }
-
-  /// The answer of an `append` or a `length`, in indices of the field, which may be a view of a part
-  /// of the list.
-  Value* of_list(Inst* inst, Descent& descent, const Descent::Path& path, bool racing) {
-    const uint32_t field = inst->binding(), axis = kernel_.bindings[field].rank - 1u;
-    const auto integer = [&](int64_t v) { return b_.integer(Type::i64, v); };
-    Value* first = b_.first(field, axis, Type::i64);
-    Value* position = first;
-    if (kernel_.bindings[field].layout.shifted)
-      position = b_.add(first, b_.origin(field, axis, Type::i64));
-    Value* extent = b_.extent(field, axis, Type::i64);
-    if (inst->is(Op::length)) {
-      Value* length = b_.convert(descent.length(path, racing), Type::i64);
-      Value* visible = b_.binary(Op::max, b_.sub(length, position), integer(0));
-      return b_.binary(Op::min, visible, extent);
-    }
-    Value* end = b_.convert(b_.add(position, extent), Type::u32);
-    const auto [place, number] = descent.append(path, end);
-    numbers_[inst] = number;
-    Value* full = b_.binary(Op::eq, place, b_.integer(Type::u32, tree::no_place));
-    Value* index = b_.add(b_.sub(b_.convert(place, Type::i64), position), first);
-    return b_.select(full, b_.sub(first, integer(1)), index);
   }
 
   /// The answers of an `empty_box`; `own`: of the loop's own element, which is active.
@@ -564,13 +472,12 @@ class Expander {
   Builder b_;
   TreeParts parts_;
   TreeTasks tasks_;
+  ListAccess lists_;
   const bool by_cells_;
   std::optional<Own> own_;
-  std::vector<Step> before_, after_;                ///< of the task at hand
-  bool repeats_ = false;                            ///< it is launched by a reserve step
-  std::map<const Inst*, const Inst*> appended_by_;  ///< accesses of the elements that `append` made
-  std::map<const Inst*, Value*> numbers_;           ///< of those elements
-  std::set<const Inst*> known_;                     ///< writes to what is active already
+  std::vector<Step> before_, after_;  ///< of the task at hand
+  bool repeats_ = false;              ///< it is launched by a reserve step
+  std::set<const Inst*> known_;       ///< writes to what is active already
   std::vector<Neighbourhood> near_;
   std::map<const Inst*, Neighbourhood*> near_by_;  ///< accesses in them
 };
