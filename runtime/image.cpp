@@ -239,6 +239,7 @@ void archive(Archive& a, Placement& p) {
   for (uint32_t& n : p.cell) a(n);
   a(p.cut);
   a(p.wide);
+  a(p.rebased);
   a(p.step);
   a(p.group);
   a(p.group_bytes);

@@ -19,7 +19,7 @@ std::shared_ptr<Storage> Storage::on_tree(std::shared_ptr<Tree> tree,
   s->loc_ = loc;
   s->axes_.clear();
   for (size_t k = 0; k < shape.size(); k++)
-    s->axes_.push_back({.extent = shape[k], .first = firsts[k]});
+    s->axes_.push_back({.extent = shape[k], .first = firsts[k], .tree_origin = -firsts[k]});
   s->facts_.layout.pools = layout.pools;
   std::ranges::copy(layout.cell, s->facts_.layout.cell);
   s->facts_.layout.cut = layout.cut;
@@ -42,6 +42,7 @@ void Storage::settle_on_tree() {
   for (uint32_t k = 0; k < axes_.size(); k++) {
     facts_.zero_based &= axes_[k].first == 0;
     facts_.layout.shifted |= origin(k) != 0;
+    facts_.layout.rebased |= origin(k) != axes_[k].tree_origin;
   }
 }
 

@@ -262,6 +262,7 @@ class Parser {
       per_axis(rank, [&](uint8_t k) { l.cell[k] = integer<uint32_t>("a number of elements"); });
     l.cut = accept("cut");
     l.wide = accept("wide");
+    l.rebased = accept("rebased");
     return l;
   }
 

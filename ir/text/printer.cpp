@@ -256,6 +256,7 @@ class Printer {
     }
     if (l.cut) out_ += " cut";
     if (l.wide) out_ += " wide";
+    if (l.rebased) out_ += " rebased";
   }
 
   void blocks(std::span<const Placement::Level> all, uint8_t rank) {

@@ -61,8 +61,8 @@ void write(Text& t, const std::vector<Placement::Level>& levels) {
 }
 
 void write(Text& t, const Placement& placement) {
-  const auto& [levels, pools, cell, cut, wide, step, group, group_bytes, offsets, shifted, fast] =
-      placement;
+  const auto& [levels, pools, cell, cut, wide, rebased, step, group, group_bytes, offsets, shifted,
+               fast] = placement;
   write(t, levels);
   for (const Placement::Pool& pool : pools) {
     const auto& [digits, children, unit, direct, chunks, key] = pool;
@@ -78,6 +78,7 @@ void write(Text& t, const Placement& placement) {
     for (uint32_t n : cell) t.number("cell", n);
   t.flag("cut", cut);
   t.flag("wide", wide);
+  t.flag("rebased", rebased);
   if (step) t.number("step", step);
   if (group) t.number("group", group);
   if (group_bytes) t.number("group-bytes", group_bytes);

@@ -175,6 +175,7 @@ TEST_CASE("the text of a signature tells apart what makes other code, and nothin
   change([](auto& o) { o.fields[0].layout.group_bytes = 12; });
   change([](auto& o) { o.fields[0].layout.offsets = {0, 4}; });
   change([](auto& o) { o.fields[0].layout.shifted = true; });
+  change([](auto& o) { o.fields[0].layout.rebased = true; });
   change([](auto& o) { o.fields[0].layout.fast = 1; });
   change([](auto& o) { o.fields[0].layout.levels.resize(1); });
   change([](auto& o) {

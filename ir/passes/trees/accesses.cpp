@@ -38,7 +38,7 @@ bool claims(const Kernel& kernel, const Inst* inst) {
 bool names_alike(const Kernel& kernel, const Inst* inst, uint32_t field) {
   const Binding &mine = kernel.bindings[inst->binding()], &other = kernel.bindings[field];
   if (inst->binding() == field) return true;
-  return share_elements(mine, other) && !mine.layout.shifted && !other.layout.shifted;
+  return share_elements(mine, other) && !mine.layout.rebased && !other.layout.rebased;
 }
 
 bool is_known(const Kernel& kernel, const Inst* inst) {

@@ -29,7 +29,7 @@ std::vector<LeafReads::Read> LeafReads::around(const Region* body) const {
     if (!inst->is(Op::load) || inst->site != no_site) return;
     const Binding& binding = kernel_.bindings[inst->binding()];
     if (!share_elements(binding, loop)) return;
-    if (inst->binding() != field_ && (binding.layout.shifted || loop.layout.shifted)) return;
+    if (inst->binding() != field_ && (binding.layout.rebased || loop.layout.rebased)) return;
     Read read{inst};
     if (offset_of(forms, inst, body, read.offset)) found.push_back(read);
   });

@@ -109,7 +109,7 @@ std::vector<Neighbourhood> neighbourhoods(Kernel& kernel, TreeParts& parts, Buil
                                           std::span<Inst* const> accesses, bool claim) {
   struct Key {
     const Region* region;
-    uint32_t tree, shifted;
+    uint32_t tree, rebased;
     std::vector<std::vector<std::pair<const Value*, int64_t>>> terms;
     auto operator<=>(const Key&) const = default;
   };
@@ -119,7 +119,7 @@ std::vector<Neighbourhood> neighbourhoods(Kernel& kernel, TreeParts& parts, Buil
   for (Inst* access : accesses) {
     const Binding& binding = kernel.bindings[access->binding()];
     Key key{
-        access->parent, binding.tree, binding.layout.shifted ? access->binding() : no_binding, {}};
+        access->parent, binding.tree, binding.layout.rebased ? access->binding() : no_binding, {}};
     Neighbourhood::Along offset = {};
     for (size_t axis = 0; axis < Effects::indices(access); axis++) {
       const Affine& form = forms.of(access->operand(axis));

@@ -62,7 +62,7 @@ uint32_t TreeParts::elements(uint32_t field) {
   b.zero_based = true;
   b.layout.pools.clear();
   std::fill_n(b.layout.cell, Placement::max_axes, 0u);
-  b.layout.cut = b.layout.wide = b.layout.shifted = false;
+  b.layout.cut = b.layout.wide = b.layout.rebased = b.layout.shifted = false;
   kernel_.bindings.push_back(std::move(b));
   return at->second;
 }

@@ -68,10 +68,11 @@ struct Placement {
   /// Of a field whose elements are cells of one of the tree's levels: so many elements of the tree
   /// each has along an axis. 0: its elements are the tree's.
   uint32_t cell[max_axes] = {};
-  bool cut = false;          ///< of a field on a tree: its indices may be fewer than the tree's
-  bool wide = false;         ///< of a field on a tree: positions on it take 64 bits
-  uint32_t step = 0;         ///< bytes between neighbouring elements; 0: the component's width
-  uint32_t group = 0;        ///< elements of a component that lie together; 0: no limit
+  bool cut = false;      ///< of a field on a tree: its indices may be fewer than the tree's
+  bool wide = false;     ///< of a field on a tree: positions on it take 64 bits
+  bool rebased = false;  ///< of a field on a tree: its indices name other elements than the tree's
+  uint32_t step = 0;     ///< bytes between neighbouring elements; 0: the component's width
+  uint32_t group = 0;    ///< elements of a component that lie together; 0: no limit
   uint32_t group_bytes = 0;  ///< from the start of such a group to the next
   std::vector<int32_t>
       offsets;           ///< bytes from component 0 to each; none: each has a base of its own
