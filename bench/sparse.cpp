@@ -1,5 +1,6 @@
-// Fields on trees: a stencil, insertion, reads and rays in the narrow band of a sphere, and a loop over more and
-// more leaves. Beside them the same kernel on dense fields, and OpenVDB where it was there to build with.
+// Fields on trees: a stencil, insertion, reads and rays in the narrow band of a sphere, a loop over more and more
+// leaves, and multigrid in a ball. Beside them the same kernel on dense fields, OpenVDB where it was there to
+// build with, and a smoother by hand.
 #include <quern/host.h>
 #include <quern/rays.h>
 #include <quern/sparse.h>
@@ -14,9 +15,11 @@
 #include <vector>
 
 #include "bench/harness.h"
+#include "bench/multigrid_reference.h"
 #include "bench/openvdb/reference.h"
 #include "bench/pages.h"
 #include "bench/sparse_programs.h"
+#include "examples/mgpcg.h"
 
 namespace bench {
 namespace qn = quern;
@@ -338,6 +341,79 @@ void relisting(Report& report) {
   row("loop, a cell comes or goes", true);
 }
 
+/// Poisson's equation in a ball of n elements across (examples/mgpcg.h): a sweep of the smoother beside
+/// one by hand in a dense box of about as many elements, a V-cycle, and a solution. Of the bytes, an
+/// element's in the finest cells: half a sweep reads two floats and writes one; a cycle with two sweeps
+/// before and after the coarser level is 117 of them (7 halves, the first one's 8, 12 for the residual,
+/// 13 between the levels), and 8/7 of that for all levels; the iteration around it has 100 bytes more.
+void multigrid(Report& report, int n) {
+  const examples::Mgpcg::Setup setup;
+  qn::Tree<3> tree = examples::Mgpcg::box(report.device(), n, setup.levels);
+  auto region = tree.field<bool>();
+  qn::Kernel fill = [&] {
+    for (auto [i, j, k] : grid(n, n, n)) {
+      Vec3 x = cast<float>(vec(i, j, k)) - 0.5f * float(n - 1);
+      If(dot(x, x) < 0.22f * float(n * n)) { activate(region, i, j, k); }
+    }
+  };
+  fill();
+  examples::Mgpcg poisson(tree, 1.0 / n, setup);
+  qn::Kernel start = [&] {
+    for (auto I : poisson.u) {
+      poisson.u[I] = 0.0;
+      poisson.f[I] = 1.0;
+    }
+  };
+  start();
+  const int iterations = poisson.solve(1e-12).iterations;
+  const double elements = double(tree.active_count());
+  const double slots = double(tree.stats().levels.back().cells) * leaf_size;
+  const double cycle = 117 * 8.0 / 7;
+
+  const int m = int(std::cbrt(elements) + 0.5);
+  Array<float> z(size_t(m + 2) * (m + 2) * (m + 2)), other(z.size()), b(size_t(m) * m * m, 1.0f);
+  const Row sweep =
+      report.run({"red-black : dense C++", millions(size_t(elements)), 24 * slots, 0,
+                  [&] {
+                    poisson.smooth();
+                    report.complete();
+                  },
+                  [&] {
+                    bench::reference::red_black(z.data(), b.data(), other.data(), m, 0);
+                    bench::reference::red_black(other.data(), b.data(), z.data(), m, 1);
+                  },
+                  report.bandwidth(24 * slots), elements});
+  if (sweep.reference_seconds > 0)
+    std::printf("  %.2f ns a slot; dense C++ %.2f an element\n", sweep.seconds * 1e9 / slots,
+                sweep.reference_seconds * 1e9 / (double(m) * m * m));
+  report.run({"V-cycle",
+              millions(size_t(elements)),
+              cycle * slots,
+              0,
+              [&] {
+                poisson.cycle();
+                report.complete();
+              },
+              {},
+              report.bandwidth(cycle * slots),
+              elements});
+  const double bytes = iterations * (cycle + 100) * slots;
+  const Row solve = report.run({"mgpcg to 1e-12",
+                                millions(size_t(elements)),
+                                bytes,
+                                0,
+                                [&] {
+                                  start();
+                                  poisson.solve(1e-12);
+                                },
+                                {},
+                                report.bandwidth(bytes),
+                                elements});
+  if (solve.seconds > 0)
+    std::printf("  %d iterations, %.1f M elements/s an iteration\n", iterations,
+                elements * iterations / solve.seconds * 1e-6);
+}
+
 }  // namespace
 
 void sparse(Report& report) {
@@ -366,6 +442,7 @@ void sparse(Report& report) {
   relisting(report);
   sparse_mpm(report);
   sparse_convolution(report);
+  multigrid(report, 160);
 }
 
 }  // namespace bench
