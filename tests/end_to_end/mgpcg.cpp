@@ -116,7 +116,7 @@ TEST_CASE("multigrid in a ball: the torsion function, the residual, and few iter
   on_every_device([](const qn::Device& device) {
     int iterations[2];
     for (int refined = 0; refined < 2; refined++) {
-      const int n = (is_fast(device) ? 16 : 8) * (refined + 1), levels = 3;
+      const int n = (is_fast(device) ? 16 : 6) * (refined + 1), levels = 3;
       const double h = 1.0 / n, radius = 0.45 * n;
       const qn::Tree<3> tree = tree_of(device, n, levels, [&](const IVec3& at) {
         return from_middle(at, n) < float(radius * radius);
