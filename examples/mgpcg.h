@@ -11,9 +11,9 @@ namespace examples {
 /// & Teran, "A parallel multigrid Poisson solver for fluids simulation on large grids", SCA 2010).
 /// Each level is a tree of half the resolution; smoothing is red-black Gauss-Seidel in an order that
 /// keeps the cycle symmetric, residuals become coarser by the mean of eight, corrections finer as
-/// constants (Braess, "Towards algebraic multigrid for elliptic problems of second order", Computing
-/// 1995, shows why those are to be twice what the coarse equation as Galerkin has it would yield, and
-/// they are). The cycle is in single precision, all else in double.
+/// constants. Those are twice what Galerkin's coarse equation would yield, which is about what they
+/// should be (Braess, "Towards algebraic multigrid for elliptic problems of second order", Computing
+/// 1995). The cycle is in single precision, all else in double.
 class Mgpcg {
  public:
   struct Setup {

@@ -31,8 +31,7 @@ int main(int argc, char** argv) {
   double tolerance = 1e-12;
   std::string shape = "ball";
   examples::Mgpcg::Setup setup;
-  command.options
-      .add_option("-n", n, "elements to a side (256, where the device is no real one 32)")
+  command.options.add_option("-n", n, "elements to a side (256; on the interpreter 32)")
       ->check(CLI::Range(4, 1024));
   command.options.add_option("--shape", shape, "of the region")
       ->capture_default_str()
