@@ -134,6 +134,21 @@ Elements<N> values_at(const Places<N>& places) {
   return all;
 }
 
+template <int N>
+Places<N> places_of(const Elements<N>& elements) {
+  Places<N> all;
+  for (const auto& [at, v] : elements) all.insert(at);
+  return all;
+}
+
+/// Of fields of these trees, where nothing says otherwise.
+inline constexpr int usual_background = -7;
+/// What a field has where these become active, if they are not, with the others of their units.
+template <int N>
+void make_active(Elements<N>& elements, const Places<N>& places, int unit) {
+  for (const At<N>& at : in_units<N>(places, unit)) elements.emplace(at, usual_background);
+}
+
 /// Kernels that take a field on any tree, made once for a device.
 template <int N>
 struct Kernels {
@@ -200,6 +215,22 @@ struct Kernels {
     for (const auto& [at, v] : elements(device, u)) out.insert(at);
     return out;
   }
+};
+
+/// A tree with a field that has been written to, and what is active on it then.
+template <int N>
+struct Written {
+  Written(const qn::Device& device, const Kernels<N>& kernels, const Levels& kind,
+          const Elements<N>& written)
+      : tree(tree_of<N>(device, kind)),
+        u(tree.template field<int>(usual_background)),
+        elements(written) {
+    kernels.write(device, u, written);
+    make_active<N>(elements, places_of<N>(written), kind.unit);
+  }
+  qn::Tree<N> tree;
+  qn::Field<int, N> u;
+  Elements<N> elements;
 };
 
 /// Calls body(kernels, kind) for trees of each kind; where kernels are compiled, which takes most of the

@@ -40,12 +40,13 @@ template <int N>
 void check_resolutions(const qn::Device& device) {
   std::mt19937 random(N);
   on_every_tree<N>(device, [&](const Kernels<N>& k, const Levels& kind) {
-    const qn::Tree<N> tree = tree_of<N>(device, kind);
-    auto u = tree.template field<int>(-7);
     Elements<N> written;
     for (const At<N>& at : random_places<N>(random, 30)) written[at] = int(random() % 2000) - 1000;
-    k.write(device, u, written);
-    const Elements<N> fine = k.elements(device, u);
+    const Written<N> start(device, k, kind, written);
+    const qn::Tree<N>& tree = start.tree;
+    const qn::Field<int, N>& u = start.u;
+    const Elements<N>& fine = start.elements;
+    CHECK(k.elements(device, u) == fine);
     const auto expected = groups<N>(fine);
 
     const qn::Tree<N> coarse = tree.coarsen();

@@ -73,25 +73,17 @@ void check_neighbours(const qn::Device& device, std::initializer_list<int> radii
     for (auto neighbours : {qn::Neighbours::faces, qn::Neighbours::edges, qn::Neighbours::vertices})
       for (int radius : radii) {
         INFO("neighbours " << int(neighbours) << ", radius " << radius);
-        const qn::Tree<N> tree = tree_of<N>(device, kind);
-        auto u = tree.template field<int>(-7);
-        const Places<N> places = random_places<N>(random, 6);
-        k.write(device, u, values_at<N>(places));
-        const Places<N> before = in_units<N>(places, kind.unit);
-        tree.dilate(radius, neighbours);
-        Elements<N> expected;
-        for (const At<N>& at : in_units<N>(dilated<N>(before, radius, neighbours), kind.unit))
-          expected[at] = -7;
-        for (const At<N>& at : places) expected[at] = value_at<N>(at);
-        CHECK(k.elements(device, u) == expected);
+        Written<N> one(device, k, kind, values_at<N>(random_places<N>(random, 6)));
+        Elements<N>& expected = one.elements;
+        one.tree.dilate(radius, neighbours);
+        make_active<N>(expected, dilated<N>(places_of<N>(expected), radius, neighbours), kind.unit);
+        CHECK(k.elements(device, one.u) == expected);
 
         const int inwards = std::max(radius - 1, 1);
-        Places<N> left;
-        for (const auto& [at, v] : expected) left.insert(at);
-        left = eroded<N>(left, inwards, neighbours, kind.unit);
+        const Places<N> left = eroded<N>(places_of<N>(expected), inwards, neighbours, kind.unit);
         std::erase_if(expected, [&](const auto& e) { return !left.contains(e.first); });
-        tree.erode(inwards, neighbours);
-        CHECK(k.elements(device, u) == expected);
+        one.tree.erode(inwards, neighbours);
+        CHECK(k.elements(device, one.u) == expected);
       }
   });
 }
@@ -104,15 +96,13 @@ void check_sets(const qn::Device& device) {
       const size_t number = size_t(&kind - kinds_of_trees.data() + apart) % kinds_of_trees.size();
       const Levels& other_kind = kinds_of_trees[number];
       INFO("and " << other_kind.text);
-      const qn::Tree<N> a = tree_of<N>(device, kind), b = tree_of<N>(device, other_kind);
-      auto u = a.template field<int>(-7), v = b.template field<int>();
-      Places<N> of_a = random_places<N>(random, 20), of_b = random_places<N>(random, 20);
-      k.write(device, u, values_at<N>(of_a));
-      k.write(device, v, values_at<N>(of_b));
-      Elements<N> expected;
-      of_a = in_units<N>(of_a, kind.unit);
-      of_b = in_units<N>(of_b, other_kind.unit);
-      const Elements<N> before = k.elements(device, u);
+      const Written<N> first(device, k, kind, values_at<N>(random_places<N>(random, 20)));
+      const Written<N> second(device, k, other_kind, values_at<N>(random_places<N>(random, 20)));
+      const qn::Tree<N>&a = first.tree, &b = second.tree;
+      const qn::Field<int, N>& u = first.u;
+      const Elements<N>& before = first.elements;
+      const Places<N> of_a = places_of<N>(before), of_b = places_of<N>(second.elements);
+      CHECK(k.elements(device, u) == before);
       CHECK(qn::same_activity(a, b) == (of_a == of_b));
 
       const qn::Tree<N> copy = a.copy();
@@ -121,8 +111,8 @@ void check_sets(const qn::Device& device) {
       CHECK(k.elements(device, w) == before);
 
       a.merge(b);
-      expected = before;
-      for (const At<N>& at : in_units<N>(of_b, kind.unit)) expected.emplace(at, -7);
+      Elements<N> expected = before;
+      make_active<N>(expected, of_b, kind.unit);
       CHECK(k.elements(device, u) == expected);
       // The copy is another tree.
       CHECK(k.elements(device, w) == before);
@@ -134,8 +124,7 @@ void check_sets(const qn::Device& device) {
       CHECK(k.places(device, w) == common_ones);
       CHECK(qn::same_activity(a, copy) == (k.places(device, u) == common_ones));
       a.subtract(b);
-      Places<N> rest;
-      for (const auto& [at, value] : expected) rest.insert(at);
+      Places<N> rest = places_of<N>(expected);
       rest = without<N>(rest, common<N>(rest, of_b, true), kind.unit);
       CHECK(k.places(device, u) == rest);
       a.subtract(a);
@@ -155,16 +144,12 @@ template <int N>
 void check_prune(const qn::Device& device) {
   std::mt19937 random(N);
   on_every_tree<N>(device, [&](const Kernels<N>& k, const Levels& kind) {
-    const qn::Tree<N> tree = tree_of<N>(device, kind);
-    auto u = tree.template field<int>(-7), other = tree.template field<int>(1);
     Elements<N> written;
     for (const At<N>& at : random_places<N>(random, 40)) written[at] = int(random() % 12) - 12;
-    k.write(device, u, written);
-    Elements<N> expected;
-    Places<N> places;
-    for (const auto& [at, v] : written) places.insert(at);
-    for (const At<N>& at : in_units<N>(places, kind.unit)) expected[at] = -7;
-    for (const auto& [at, v] : written) expected[at] = v;
+    Written<N> one(device, k, kind, written);
+    const qn::Tree<N>& tree = one.tree;
+    const qn::Field<int, N>& u = one.u;
+    Elements<N>& expected = one.elements;
     const auto drop = [&](auto&& is_dropped) {
       Places<N> kept;
       for (const auto& [at, v] : expected)

@@ -43,9 +43,8 @@ void check_clear_and_shrink(const qn::Device& device) {
     }
 
     k.write(device, u, values_at<N>(few));
-    Elements<N> expected;
-    for (const At<N>& at : in_units<N>(few, kind.unit)) expected[at] = -7;
-    for (const At<N>& at : few) expected[at] = value_at<N>(at);
+    Elements<N> expected = values_at<N>(few);
+    make_active<N>(expected, few, kind.unit);
     const qn::TreeStats full = tree.stats();
     tree.shrink();
     const qn::TreeStats shrunk = tree.stats();
@@ -57,7 +56,7 @@ void check_clear_and_shrink(const qn::Device& device) {
 
     // It goes on as any tree does.
     k.write(device, u, values_at<N>(many));
-    for (const At<N>& at : in_units<N>(many, kind.unit)) expected.emplace(at, -7);
+    make_active<N>(expected, many, kind.unit);
     for (const At<N>& at : many) expected[at] = value_at<N>(at);
     CHECK(k.elements(device, u) == expected);
     tree.shrink();
