@@ -1,6 +1,7 @@
 #pragma once
 // Values as bytes, little-endian, one behind the other: written by ByteWriter, read by ByteReader
-// in the same order.
+// in the same order. And the checksum of such bytes.
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,19 @@
 namespace quern::runtime {
 
 static_assert(std::endian::native == std::endian::little);
+
+/// FNV-1a on words of eight bytes, the last one filled up by zeros, each folded so that high bits count
+/// for low ones: finds damage, not forgery.
+inline uint64_t checksum(std::span<const std::byte> bytes) {
+  uint64_t h = 0xcbf29ce484222325;
+  for (size_t at = 0; at < bytes.size(); at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, std::min<size_t>(8, bytes.size() - at));
+    h = (h ^ word) * 0x100000001b3;
+    h ^= h >> 32;
+  }
+  return h;
+}
 
 class ByteWriter {
  public:

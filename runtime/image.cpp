@@ -20,18 +20,6 @@ constexpr uint32_t most_frame_bytes = 8 << 16;
 /// Steps inside each other.
 constexpr int deepest_schedule = 4000;
 
-/// FNV-1a on words of eight bytes: finds damage, not forgery.
-uint64_t checksum(std::span<const std::byte> bytes) {
-  uint64_t h = 0xcbf29ce484222325;
-  for (size_t at = 0; at < bytes.size(); at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, std::min<size_t>(8, bytes.size() - at));
-    h = (h ^ word) * 0x100000001b3;
-    h ^= h >> 32;
-  }
-  return h;
-}
-
 /// Operations and types are written by name: their numbers change with the tables they stand in.
 template <class Archive, class E, class Named>
 void by_name(Archive& a, E& e, Named&& named) {

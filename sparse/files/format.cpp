@@ -4,26 +4,16 @@
 #include <bit>
 #include <cstring>
 
-#include "quern/error.h"
+#include "runtime/bytes.h"
 
 namespace quern::detail {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "a tree's file is little-endian");
+using runtime::checksum;
 
 constexpr char magic[8] = {'Q', 'N', 'T', 'R', 'E', 'E', '\r', '\n'};
 constexpr uint32_t version = 1;
-
-uint64_t checksum(std::span<const std::byte> bytes) {
-  uint64_t sum = 0xcbf29ce484222325;
-  for (size_t at = 0; at < bytes.size(); at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, std::min<size_t>(8, bytes.size() - at));
-    sum = (sum ^ word) * 0x100000001b3;
-  }
-  return sum;
-}
 
 class Writer {
  public:
@@ -97,24 +87,24 @@ TreeFileField field_from(Reader& r, int64_t active) {
   return field;
 }
 
-/// Of chunks that have so many active elements each, the bits.
-std::vector<uint32_t> bits_of_lengths(const std::vector<uint32_t>& lengths, uint32_t children) {
-  std::vector<uint32_t> bits;
-  for (const uint32_t length : lengths) {
-    if (length > children)
-      refuse("a chunk of " + std::to_string(children) + " elements has " + std::to_string(length));
-    for (uint32_t first = 0; first < children; first += 32) {
-      const uint32_t here = length > first ? std::min(length - first, 32u) : 0;
-      bits.push_back(here == 32 ? ~0u : (1u << here) - 1);
-    }
+/// Of lists, one after the other, the chunks follow each other and are full but for the last one: no
+/// chunk stands for others that the file does not have.
+void expect_whole_lists(const TreeContent& c) {
+  const size_t rank = c.shape.size();
+  if (int64_t(c.children) != c.levels.back().chunk)
+    refuse(other_children(c.levels.back().chunk, c));
+  for (size_t k = 0; k < c.activity.size(); k++) {
+    const uint32_t length = c.activity[k];
+    if (length > c.children)
+      refuse("a chunk of " + std::to_string(c.children) + " elements has " +
+             std::to_string(length));
+    const int64_t* place = c.places.data() + k * rank;
+    const int64_t first = place[rank - 1];
+    const bool follows = k > 0 && std::equal(place, place + rank - 1, place - rank) &&
+                         place[-1] == first - int64_t(c.children) &&
+                         c.activity[k - 1] == c.children;
+    if (length == 0 || (first != 0 && !follows)) refuse(other_cells);
   }
-  return bits;
-}
-std::vector<uint32_t> lengths_of_bits(const std::vector<uint32_t>& bits, int64_t words) {
-  std::vector<uint32_t> lengths(bits.size() / size_t(words), 0);
-  for (size_t k = 0; k < bits.size(); k++)
-    lengths[k / size_t(words)] += uint32_t(std::popcount(bits[k]));
-  return lengths;
 }
 
 TreeContent content_from(std::span<const std::byte> file, int rank) {
@@ -155,9 +145,9 @@ TreeContent content_from(std::span<const std::byte> file, int rank) {
   const auto cells = r.number<uint64_t>();
   c.children = r.number<uint32_t>();
   c.places = r.all<int64_t>(cells, uint64_t(rank));
-  c.bits = c.has_lists() ? bits_of_lengths(r.all<uint32_t>(cells), c.children)
-                         : r.all<uint32_t>(cells, uint64_t(c.words()));
-  for (const uint32_t word : c.bits) c.active += std::popcount(word);
+  c.activity = r.all<uint32_t>(cells, uint64_t(c.words()));
+  if (c.has_lists()) expect_whole_lists(c);
+  for (const uint32_t word : c.activity) c.active += c.active_in(word);
   const auto fields = r.number<uint32_t>();
   for (uint32_t k = 0; k < fields; k++) c.fields.push_back(field_from(r, c.active));
   if (r.left() > 0) refuse("bytes follow its content");
@@ -184,7 +174,7 @@ std::vector<std::byte> encoded(const TreeContent& c) {
   w.number(uint64_t(c.cells()));
   w.number(c.children);
   w.all(c.places);
-  w.all(c.has_lists() ? lengths_of_bits(c.bits, c.words()) : c.bits);
+  w.all(c.activity);
   w.number(uint32_t(c.fields.size()));
   for (const TreeFileField& field : c.fields) {
     w.number(uint32_t(field.name.size()));

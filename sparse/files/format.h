@@ -19,9 +19,10 @@
 //                            u8 u16 u32 u64 f16 f32 f64)
 //               bytes …      the background, component after component
 //               bytes …      of each component the active elements, in the order of the bits
-//   u64       FNV-1a of all before, as words of 64 bits, the last one filled up by zeros
+//   u64       checksum of all before, as in runtime/bytes.h
 //
 // Cells come in the order of loops. Numbers are little-endian.
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -43,14 +44,29 @@ struct TreeContent {
   std::vector<TreeLevel> levels;
   uint32_t children = 1;  ///< elements of a cell
   std::vector<int64_t> places;
-  std::vector<uint32_t> bits;
-  int64_t active = 0;  ///< bits that are set
+  /// Of each cell words() of them, a bit for each element; of each chunk how many are active.
+  std::vector<uint32_t> activity;
+  int64_t active = 0;  ///< elements
   std::vector<TreeFileField> fields;
 
   int64_t cells() const { return int64_t(places.size() / shape.size()); }
   bool has_lists() const { return !levels.empty() && levels.back().kind == TreeLevel::dynamic; }
-  int64_t words() const { return mask_words(children); }
+  int64_t words() const { return has_lists() ? 1 : mask_words(children); }
+  /// Elements that a word of `activity` says are active.
+  uint32_t active_in(uint32_t word) const {
+    return has_lists() ? word : uint32_t(std::popcount(word));
+  }
 };
+
+/// Why a file's content is refused whose cells are not in the order of loops.
+inline constexpr const char* other_cells =
+    "its cells are not those of a tree of its levels, in order";
+
+/// The same of one whose levels make cells of so many elements.
+inline std::string other_children(int64_t children, const TreeContent& c) {
+  return "its levels make cells of " + std::to_string(children) + " elements, and it says " +
+         std::to_string(c.children);
+}
 
 std::vector<std::byte> encoded(const TreeContent& content);
 /// The content, whose values are among the bytes. Throws Error that says what is wrong with the file.

@@ -17,7 +17,7 @@ std::string little(T v) {
   for (size_t k = 0; k < sizeof v; k++) s[k] = char(uint64_t(v) >> (8 * k) & 0xff);
   return s;
 }
-/// FNV-1a of words of 64 bits, the last one filled up by zeros.
+/// FNV-1a of words of 64 bits, the last one filled up by zeros, each folded.
 std::string sealed(std::string bytes) {
   uint64_t sum = 0xcbf29ce484222325;
   for (size_t at = 0; at < bytes.size(); at += 8) {
@@ -25,6 +25,7 @@ std::string sealed(std::string bytes) {
     for (size_t k = 0; k < 8 && at + k < bytes.size(); k++)
       word |= uint64_t(uint8_t(bytes[at + k])) << (8 * k);
     sum = (sum ^ word) * 0x100000001b3;
+    sum ^= sum >> 32;
   }
   return bytes + little(sum);
 }
@@ -187,7 +188,7 @@ TEST_CASE("files of lists and of trees without an end that do not fit are refuse
   CHECK_THAT(refused(52, 4), Contains("lists are along the last axis alone"));
   CHECK_THAT(refused(68, 2), Contains("lists are along the last axis alone"));
   CHECK_THAT(refused(72, 0), Contains("extent 0"));
-  CHECK_THAT(refused(76, 0), Contains("chunks of 0 elements"));
+  CHECK_THAT(refused(76, 0), Contains("its levels make cells of 0 elements"));
   CHECK_THAT(refused(88, 5), Contains("its levels make cells of 4 elements"));
   // Two chunks' places at 92, and how many they have at 124.
   CHECK_THAT(refused(92, 1), Contains("its cells are not those of a tree"));
@@ -200,6 +201,42 @@ TEST_CASE("files of lists and of trees without an end that do not fit are refuse
     const std::string bad = folder.file("bad", sealed(content.substr(0, length)));
     CHECK_THAT(error_of([&] { qn::read_tree<2>(device, bad); }), Contains("cannot read"));
   }
+}
+
+TEST_CASE("what a file of lists takes of the host is bounded by its length") {
+  Folder folder;
+  qn::Device device("interpreter");
+  // Lists of one element each, but for the second.
+  const auto file_of = [&](int lists, int chunk, int64_t second, uint32_t length) {
+    std::string bytes = "QNTREE\r\n" + little(1u) + little(2u);
+    bytes += little(int64_t(lists)) + little(int64_t(0));
+    bytes += little(int64_t(4) * chunk) + little(int64_t(0));
+    bytes += little(3u) + little(2u) + little(lists) + little(1);
+    bytes += little(0u) + little(1) + little(1);
+    bytes += little(4u) + little(1) + little(4 * chunk) + little(chunk);
+    bytes += little(uint64_t(lists)) + little(uint32_t(chunk));
+    for (int k = 0; k < lists; k++)
+      bytes += little(int64_t(k)) + little(k == 1 ? second : int64_t(0));
+    for (int k = 0; k < lists; k++) bytes += little(k == 1 ? length : 1u);
+    return folder.file("t", sealed(bytes + little(0u)));
+  };
+  const auto tree = qn::read_tree<2>(device, file_of(20, 8, 0, 3)).tree();
+  CHECK(tree.active_count() == 22);
+  qn::write_tree(folder / "again", tree);
+  CHECK(bytes_of(folder / "again") == bytes_of(folder / "t"));
+
+  // A chunk that stands alone would have all before it made; and a bit for each element of all these would
+  // be 100 GB.
+  const int large = 1 << 24;
+  const auto refused = [&](int lists, int64_t second, uint32_t length) {
+    const std::string path = file_of(lists, large, second, length);
+    CHECK_THAT(error_of([&] { qn::read_tree<2>(device, path); }),
+               Contains("its cells are not those of a tree"));
+  };
+  refused(50'000, large, 1);
+  refused(50'000, 3 * int64_t(large), 1);
+  refused(50'000, 0, 0);
+  refused(2, 1, 1);
 }
 
 TEST_CASE("trees without fields and without elements are written and read") {
