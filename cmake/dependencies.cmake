@@ -53,3 +53,37 @@ if(QUERN_FILES)
   find_path(QUERN_STB stb/stb_image.h)
   quern_require("${QUERN_STB}" "quern::files" "stb" libstb-dev QUERN_FILES)
 endif()
+
+# OpenVDB and NanoVDB, where they are installed with what their headers want: quern::vdb has them then. What
+# was not found is looked for again when this runs again.
+if(QUERN_FILES AND QUERN_VDB)
+  include(CheckCXXSourceCompiles)
+  # quern_try_vdb(NAME SOURCE LIBRARIES…): sets QUERN_HAS_<NAME>, and adds to QUERN_VDB_LIBRARIES.
+  function(quern_try_vdb name source)
+    set(CMAKE_CXX_STANDARD 20)
+    set(libraries ${QUERN_VDB_LIBRARIES})
+    foreach(library IN LISTS ARGN)
+      find_library(QUERN_${library}_LIBRARY NAMES ${library} ${library}-3_1)
+      list(APPEND libraries ${QUERN_${library}_LIBRARY})
+    endforeach()
+    set(CMAKE_REQUIRED_LIBRARIES ${libraries})
+    if(NOT libraries MATCHES NOTFOUND)
+      check_cxx_source_compiles("${source}" QUERN_HAS_${name})
+    endif()
+    if(QUERN_HAS_${name})
+      set(QUERN_VDB_LIBRARIES ${libraries} PARENT_SCOPE)
+    else()
+      unset(QUERN_HAS_${name} CACHE)
+      message(STATUS "no ${name}: quern::vdb says so where its files are wanted")
+    endif()
+  endfunction()
+  quern_try_vdb(OPENVDB "#include <openvdb/openvdb.h>
+    int main() { return openvdb::FloatTree(0).empty() ? 0 : 1; }" openvdb tbb Imath)
+  if(QUERN_HAS_OPENVDB)
+    quern_try_vdb(NANOVDB "#include <nanovdb/util/IO.h>
+      #include <nanovdb/util/OpenToNanoVDB.h>
+      #include <blosc.h>
+      #include <zlib.h>
+      int main() { return compressBound(0) > 0 && blosc_compcode_to_compname(0, nullptr) < 0; }" blosc z)
+  endif()
+endif()

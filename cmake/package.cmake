@@ -1,5 +1,5 @@
 # What users link: quern::quern, one library of all parts (static, or shared with BUILD_SHARED_LIBS), and
-# quern::files. The same names whether Quern lies in their tree or is installed. Programs of this tree
+# quern::files and quern::vdb. The same names whether Quern lies in their tree or is installed. Programs of this tree
 # link the parts themselves, as tests look inside.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -43,7 +43,9 @@ set(products quern)
 if(QUERN_FILES)
   quern_product(quern_files files PARTS quern_dsl_files quern_sparse_files)
   target_link_libraries(quern_files PUBLIC quern)
-  list(APPEND products quern_files)
+  quern_product(quern_vdb vdb PARTS quern_sparse_vdb USES ${QUERN_VDB_LIBRARIES})
+  target_link_libraries(quern_vdb PUBLIC quern_files)
+  list(APPEND products quern_files quern_vdb)
 endif()
 
 if(QUERN_INSTALL)
@@ -53,6 +55,13 @@ if(QUERN_INSTALL)
   else()
     set(linkage STATIC)
   endif()
+  foreach(library openvdb nanovdb)
+    string(TOUPPER ${library} name)
+    set(has_${library} OFF)
+    if(QUERN_FILES AND QUERN_HAS_${name})
+      set(has_${library} ON)
+    endif()
+  endforeach()
   install(TARGETS ${products} EXPORT quern)
   foreach(headers IN LISTS header_folders)
     install(DIRECTORY ${headers}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -12,6 +12,7 @@
 #include <quern/sample.h>
 #include <quern/sparse.h>
 #include <quern/sparse/files.h>
+#include <quern/sparse/vdb.h>
 
 #include <cmath>
 #include <filesystem>

@@ -73,6 +73,7 @@ TEST_CASE("other libraries' headers stand before or after Quern's") {
       {"fmt/format.h", "", "std::string text() { return fmt::format(\"{}\", 1); }\n"},
       {"CLI/CLI.hpp", "", "void parse(CLI::App& app, int& n) { app.add_option(\"n\", n); }\n"},
       {"opencv2/core.hpp", "-isystem /usr/include/opencv4", "cv::Mat image;\n"},
+      {"openvdb/openvdb.h", "", "openvdb::FloatGrid::Ptr grid;\n"},
       {"vulkan/vulkan.h", "", "VkInstance instance;\n"},
       {"termios.h", "", "termios settings;\n"},
       {"complex.h", "", ""}};

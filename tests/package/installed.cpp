@@ -48,7 +48,8 @@ void expect_working(const std::string& build, const std::string& options,
   must_run("cmake --build " + build);
   for (const std::string& out : {must_run(build + "/sums " QUERN_BUILT),
                                  must_run(build + "/host " + build + "/libplugin.so " QUERN_BUILT),
-                                 must_run(build + "/picture " + build + "/grey.png")}) {
+                                 must_run(build + "/picture " + build + "/grey.png"),
+                                 must_run(build + "/grids " + build + "/u.vdb")}) {
     INFO(out);
     CHECK_THAT(out, contains("right"));
     CHECK(out.find("wrong") == std::string::npos);
@@ -75,7 +76,8 @@ TEST_CASE("find_package refuses another version and back ends that are not there
   std::ofstream(folder / "CMakeLists.txt")
       << "cmake_minimum_required(VERSION 3.25)\n"
          "project(asking LANGUAGES CXX)\n"
-         "foreach(wanted 99 0.1 \"0.1 COMPONENTS interpreter\" \"0.1 COMPONENTS opencl\")\n"
+         "foreach(wanted 99 0.1 \"0.1 COMPONENTS interpreter\" \"0.1 COMPONENTS opencl\" "
+         "\"0.1 COMPONENTS files vdb\")\n"
          "  separate_arguments(words UNIX_COMMAND \"${wanted}\")\n"
          "  unset(quern_DIR CACHE)\n"
          "  find_package(quern ${words} QUIET)\n"
@@ -90,6 +92,7 @@ TEST_CASE("find_package refuses another version and back ends that are not there
   CHECK(found("0.1 COMPONENTS interpreter"));
   CHECK_FALSE(found("99"));
   CHECK_FALSE(found("0.1 COMPONENTS opencl"));
+  CHECK(found("0.1 COMPONENTS files vdb") == QUERN_BUILT_VDB);
 }
 
 TEST_CASE("what a back end needs and lacks is named, with its package and the option") {

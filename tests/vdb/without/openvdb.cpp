@@ -1,0 +1,3 @@
+#include "tests/catch.h"
+
+TEST_CASE("OpenVDB's files") { NOT_RUN("OpenVDB was not there when this was built"); }
