@@ -261,8 +261,11 @@ std::vector<std::byte> encode_nanovdb(const std::vector<Grid>& grids) {
   for (const Grid& grid : grids) {
     const auto made = openvdb_grid(grid);
     handles.push_back(for_grid_of(grid.type, [&]<class GridT>(GridT*) -> nano::GridHandle<> {
-      if constexpr (std::is_same_v<GridT, openvdb::Vec3IGrid>)
-        throw Refusal("'" + grid.name + "' has elements of type vec3i, which NanoVDB has not");
+      // Of vectors the converter takes those of float.
+      if constexpr (std::is_same_v<GridT, openvdb::Vec3IGrid> ||
+                    std::is_same_v<GridT, openvdb::Vec3DGrid>)
+        throw Refusal("'" + grid.name + "' has elements of type " + element_types[grid.type].name +
+                      ", which are not written for NanoVDB");
       else
         return converted<typename GridT::ValueType>(*made);
     }));

@@ -60,7 +60,6 @@ TEST_CASE("grids of every type go to NanoVDB and back") {
   check_types<float, float>(device, 0.5f, far);
   check_types<double, double>(device, 0.1, far);
   check_types<nanovdb::Vec3f, qn::Vec<float, 3>>(device, {0.5f, 0, -1}, far);
-  check_types<nanovdb::Vec3d, qn::Vec<double, 3>>(device, {0.1, 0, -1}, far);
 }
 
 TEST_CASE("grids go to NanoVDB and back on every device") {
@@ -123,16 +122,16 @@ TEST_CASE("NanoVDB's files that are cut off, or whose offsets lead elsewhere, ar
   CHECK_THAT(reading(later), contains("it has NanoVDB's format"));
   // Whatever a damaged byte makes of the offsets: an error, or another grid, and nothing outside is read.
   std::mt19937 random(3);
-  for (int draw = 0; draw < 60; draw++) {
+  for (int draw = 0; draw < 15; draw++) {
     std::string changed = good;
-    const size_t at = draw < 40 ? random() % 2000 : random() % good.size();
+    const size_t at = draw < 10 ? random() % 2000 : random() % good.size();
     changed[at] = char(random());
     reading(changed);
   }
   CHECK_THAT(error_of([&] {
                qn::write_nanovdb(folder / "b.nvdb", {{"i", tree.field<qn::Vec<int, 3>>()}});
              }),
-             contains("'i' has elements of type vec3i, which NanoVDB has not"));
+             contains("'i' has elements of type vec3i, which are not written for NanoVDB"));
   CHECK_THAT(error_of([&] { qn::write_nanovdb("/dev/full", {{"u", u}}); }),
              contains("cannot write '/dev/full'"));
 }

@@ -96,7 +96,7 @@ inline void write_vdb(const std::string& path, std::initializer_list<NamedGrid> 
                       Loc l = Loc::here()) {
   detail::write_grids(path, detail::VdbFormat::openvdb, {grids.begin(), grids.size()}, l);
 }
-/// The same for NanoVDB, not compressed. It has no vectors of int.
+/// The same for NanoVDB, not compressed. Of vectors it takes those of float.
 inline void write_nanovdb(const std::string& path, std::initializer_list<NamedGrid> grids,
                           Loc l = Loc::here()) {
   detail::write_grids(path, detail::VdbFormat::nanovdb, {grids.begin(), grids.size()}, l);
