@@ -111,7 +111,7 @@ TEST_CASE("NanoVDB's files that are cut off, or whose offsets lead elsewhere, ar
   const std::string good = bytes_of(folder / "a.nvdb");
   const auto reading = [&](const std::string& bytes) {
     const std::string bad = folder.file("bad", bytes);
-    return error_of([&] { qn::read_vdb(device, bad).grid<float>("u"); });
+    return error_of([&] { qn::read_vdb(device, bad).grid<float>("u", 5000); });
   };
   CHECK(reading(good) == "");
   for (size_t length : {size_t(8), size_t(20), size_t(100), size_t(200), good.size() - 1})
@@ -120,7 +120,7 @@ TEST_CASE("NanoVDB's files that are cut off, or whose offsets lead elsewhere, ar
   std::string later = good;
   later[11] = char(later[11] ^ 0x80);
   CHECK_THAT(reading(later), contains("it has NanoVDB's format"));
-  // Whatever a damaged byte makes of the offsets: an error, or another grid, and nothing outside is read.
+  // Whatever a damaged byte makes of offsets and tiles: an error, or another grid, and nothing outside is read.
   std::mt19937 random(3);
   for (int draw = 0; draw < 15; draw++) {
     std::string changed = good;
