@@ -253,9 +253,8 @@ class Walker {
   /// Are there walks in the body? Then those are the innermost loops.
   bool has_walks() {
     bool found = false;
-    walk(loop_->region(0), [&](Inst* inst) {
-      found |= inst->is(Op::loop) && inst->kind == parallel_walk;
-    });
+    walk(loop_->region(0),
+         [&](Inst* inst) { found |= inst->is(Op::loop) && inst->kind == parallel_walk; });
     return found;
   }
 

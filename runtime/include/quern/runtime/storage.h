@@ -171,8 +171,8 @@ class Storage {
   struct Axis {
     int64_t extent = 0;
     int64_t first = 0;
-    int64_t stride = 0;  ///< elements between neighbouring outermost digits
-    int64_t origin = 0;  ///< the position of the first index; 0 where the axis is linear
+    int64_t stride = 0;       ///< elements between neighbouring outermost digits
+    int64_t origin = 0;       ///< the position of the first index; 0 where the axis is linear
     int64_t tree_origin = 0;  ///< on a tree: the position of its index 0
   };
   struct Component {
