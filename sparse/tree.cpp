@@ -112,6 +112,7 @@ std::shared_ptr<Storage> TreeData::part(const std::string& name) const {
 /// Made when a kernel first asks for it, and anew where there are more cells since. Nobody keeps what it
 /// held: a task fills it before each that reads it.
 std::shared_ptr<Storage> TreeData::neighbours() const {
+  std::lock_guard lock(mutex);
   int64_t size = parts.back().cells;
   for (int axis = 0; axis < rank; axis++) size *= 3;
   if (!made_neighbours || made_neighbours->size() != size) made_neighbours = array(*this, size);

@@ -53,7 +53,6 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   };
   std::vector<Parts> parts;
   std::shared_ptr<Storage> state, counts, keys, mask, listed, ending;
-  mutable std::shared_ptr<Storage> made_neighbours;  ///< what kernels have asked for
   /// The elements of a field on the tree, and what they are where there are none.
   struct Elements {
     std::weak_ptr<Storage> storage;
@@ -64,7 +63,8 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
     uint32_t unit = 1;             ///< that are active together
     bool ends_with_cells = false;  ///< they are active where their cell is, whatever else in it is
   };
-  std::mutex mutex;  ///< guards what follows, and growing
+  mutable std::mutex mutex;                          ///< guards what follows, and growing
+  mutable std::shared_ptr<Storage> made_neighbours;  ///< where kernels have asked for them
   std::vector<Elements> fields;
   std::atomic<bool> may_have_changed{true};  ///< since the lists were made
 };

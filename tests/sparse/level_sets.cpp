@@ -62,6 +62,30 @@ TEST_CASE("a flood fill makes what a band encloses active") {
   });
 }
 
+TEST_CASE("a flood fill goes as far out as a tree does") {
+  on_every_device([](const qn::Device& device) {
+    const int64_t far = int64_t(1) << 40;
+    qn::Tree<1> tree{
+        device, {qn::hash(), qn::bitmasked(8)}, {.shape = {2 * far}, .offset = {-far}}};
+    auto u = tree.field<double>(2.0);
+    for (const int64_t from : {-far + 3, far - 100}) {
+      u.set(from, 1.0);
+      u.set(from + 1, -1.0);
+      u.set(from + 40, -0.5);
+      u.set(from + 41, 0.5);
+    }
+    tree.signed_flood_fill(u);
+    CHECK(tree.active_count() == 2 * 42);
+    for (const int64_t from : {-far + 3, far - 100}) {
+      CHECK(u.at(from + 1) == -1.0);
+      for (int64_t k : {2, 20, 39}) CHECK(u.at(from + k) == -2.0);
+      CHECK(u.at(from + 40) == -0.5);
+      CHECK(u.at(from - 1) == 2.0);
+    }
+    CHECK(u.at(0) == 2.0);
+  });
+}
+
 TEST_CASE("a flood fill of a band that is not closed is refused") {
   qn::Device device("interpreter");
   qn::Tree<1> tree{device, {qn::hash(), qn::bitmasked(8)}};
