@@ -128,6 +128,7 @@ TreeData::Elementwise TreeData::elements() const {
 }
 
 void TreeData::refresh(Loc at) {
+  std::lock_guard lock(listing);
   if (!may_have_changed.exchange(false)) return;
   const runtime::LaunchCall call(runtime::LaunchCall::upkeep);
   make_lists(*this, at);

@@ -66,6 +66,8 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   mutable std::mutex mutex;                          ///< guards what follows, and growing
   mutable std::shared_ptr<Storage> made_neighbours;  ///< where kernels have asked for them
   std::vector<Elements> fields;
+  std::mutex
+      listing;  ///< held until what makes the lists is in a stream, for others to wait behind
   std::atomic<bool> may_have_changed{true};  ///< since the lists were made
 };
 

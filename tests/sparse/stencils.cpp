@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "tests/end_to_end/output.h"
 
@@ -479,5 +480,38 @@ TEST_CASE("checked mode finds a read around an element that leaves the field") {
       CHECK(error.find("index " + std::to_string(width) + " on axis 1") != std::string::npos);
       CHECK(line == __LINE__ - 15);
     }
+  });
+}
+
+TEST_CASE("two threads read around elements of one tree at once") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<2> tree{device, {qn::pointer(16), qn::bitmasked(8)}};
+    auto u = tree.field<int>(-1);
+    qn::Kernel fill = [&] {
+      for (auto [i, j] : grid(40, 40)) u(i + 3, j + 5) = i * 100 + j;
+    };
+    fill();
+    const auto around = [&](int side, int& wrong) {
+      auto out = tree.field<int>();
+      for (int round = 0; round < 20; round++) {
+        qn::Kernel sum = [&] {
+          for (auto [i, j] : u) out(i, j) = u(i + side, j) + u(i, j - side);
+        };
+        sum();
+        const auto at = [](int i, int j) {
+          return i < 3 || i >= 43 || j < 5 || j >= 45 ? -1 : (i - 3) * 100 + j - 5;
+        };
+        const auto got = qn::to_vector(qn::to_dense(out));
+        for (int i = 3; i < 43; i++)
+          for (int j = 5; j < 45; j++)
+            wrong += got[size_t(i * 128 + j)] != at(i + side, j) + at(i, j - side);
+      }
+    };
+    int wrong[2] = {};
+    std::thread other([&] { around(1, wrong[0]); });
+    around(-1, wrong[1]);
+    other.join();
+    CHECK(wrong[0] == 0);
+    CHECK(wrong[1] == 0);
   });
 }
