@@ -135,9 +135,9 @@ void expect_equal(const char* what, const std::vector<float>& mine, const Array<
 }
 
 /// The stencil on the band, on a dense field of about as many elements as its leaves have, and in
-/// OpenVDB.
-void stencil(Report& report, const Band& band, const Scalars& u, const Scalars& out,
-             openvdb::Tree& theirs, openvdb::Tree& theirs_out) {
+/// OpenVDB; where cells lie as they came, and behind `shrink` in the order that loops take them.
+void stencil(Report& report, const Band& band, qn::Tree<3>& tree, const Scalars& u,
+             const Scalars& out, openvdb::Tree& theirs, openvdb::Tree& theirs_out) {
   const size_t slots = band.leaves * leaf_size;
   const int64_t n = 128, m = int64_t((slots + n * n / 2) / (n * n));
   Scalars dense_u{report.device(), {m + 2, n + 2, n + 2}, qn::offset(-1, -1, -1)};
@@ -148,33 +148,34 @@ void stencil(Report& report, const Band& band, const Scalars& u, const Scalars& 
     step(u, out);
     report.complete();
   };
+  auto dense = [&] {
+    step(dense_u, dense_out);
+    report.complete();
+  };
   const double bytes = 8.0 * double(slots), elements = double(m * n * n);
-  const Row dense = report.run({"stencil7, dense",
-                                millions(size_t(elements)),
-                                8 * elements,
-                                0,
-                                [&] {
-                                  step(dense_u, dense_out);
-                                  report.complete();
-                                },
-                                {},
-                                report.bandwidth(bytes),
-                                elements});
-  const Row beside = report.run({"stencil7 : dense", millions(band.count()), bytes, 0, on_tree,
-                                 [&] {
-                                   step(dense_u, dense_out);
-                                   report.complete();
-                                 },
-                                 report.bandwidth(bytes), double(band.count())});
+  const double active = double(band.count());
+  report.run({"stencil7, dense",
+              millions(size_t(elements)),
+              8 * elements,
+              0,
+              dense,
+              {},
+              report.bandwidth(bytes),
+              elements});
+  const auto beside_dense = [&](const char* name) {
+    const Row row = report.run(
+        {name, millions(band.count()), bytes, 0, on_tree, dense, report.bandwidth(bytes), active});
+    if (row.seconds == 0) return;
+    const double slot = row.seconds / double(slots), element = row.reference_seconds / elements;
+    std::printf("  %.2f ns an active element, %.2f a slot; dense %.2f an element: %.2f a slot\n",
+                row.seconds * 1e9 / active, slot * 1e9, element * 1e9, slot / element);
+  };
+  beside_dense("stencil7 : dense");
   if (openvdb::is_present())
     report.run({"stencil7 : OpenVDB", millions(band.count()), bytes, 0, on_tree,
-                [&] { theirs.stencil(theirs_out); }, report.bandwidth(bytes),
-                double(band.count())});
-  if (beside.seconds > 0)
-    std::printf("  %.2f ns an active element, %.2f a slot; dense %.2f an element: %.2f a slot\n",
-                beside.seconds * 1e9 / double(band.count()), beside.seconds * 1e9 / double(slots),
-                dense.seconds * 1e9 / elements,
-                beside.seconds / double(slots) / (beside.reference_seconds / elements));
+                [&] { theirs.stencil(theirs_out); }, report.bandwidth(bytes), active});
+  tree.shrink();
+  beside_dense("stencil7, shrunk : dense");
 }
 
 /// Into an empty tree with room for so many cells; 0: as much as a tree has by itself.
@@ -425,7 +426,7 @@ void sparse(Report& report) {
   insertion()(points.x, points.y, points.z, points.value, u);
   theirs.insert(band.points());
   theirs_out.insert(band.points());
-  stencil(report, band, u, out, theirs, theirs_out);
+  stencil(report, band, tree, u, out, theirs, theirs_out);
   if (openvdb::is_present()) {
     Array<float> expected(band.count());
     Values got{report.device(), {band.count()}};

@@ -18,7 +18,13 @@ namespace {
 /// those that the C library gives.
 constexpr uint64_t large =
     codegen::own_sanitizer == codegen::Sanitizer::address ? UINT64_MAX : 1 << 20;
+constexpr uint64_t page = 4096;
 constexpr uint64_t piece = 256 << 10;  ///< bytes a thread copies or fills at a time
+
+/// With room for any start in the first one.
+uint64_t whole_pages(uint64_t bytes) {
+  return bytes > UINT64_MAX - 2 * page ? UINT64_MAX : (bytes + 2 * page - 1) / page * page;
+}
 
 void* obtain(uint64_t bytes) {
   if (bytes < large) {
@@ -48,21 +54,60 @@ void by_blocks(uint64_t bytes, F&& f) {
 }  // namespace
 
 Memory::~Memory() {
+  keep_at_most(0);
   for (auto& [at, block] : blocks_) give_back(block.start, block.bytes);
+}
+
+uint64_t Memory::kept() const {
+  std::lock_guard lock(mutex_);
+  return kept_bytes_;
+}
+
+void Memory::keep_at_most(uint64_t bytes) {
+  size_t count = 0;
+  for (; kept_bytes_ > bytes; count++) {
+    give_back(kept_[count].start, kept_[count].bytes);
+    kept_bytes_ -= kept_[count].bytes;
+  }
+  kept_.erase(kept_.begin(), kept_.begin() + std::ptrdiff_t(count));
+}
+
+/// The smallest of the kept blocks with so much and at most a quarter more, or a new one. Its start is
+/// null where there is no memory.
+Memory::Block Memory::find(uint64_t bytes) {
+  auto best = kept_.end();
+  for (auto it = kept_.begin(); it != kept_.end(); ++it)
+    if (it->bytes >= bytes && it->bytes - bytes <= bytes / 4 &&
+        (best == kept_.end() || it->bytes < best->bytes))
+      best = it;
+  if (best != kept_.end()) {
+    const Block block = *best;
+    kept_.erase(best);
+    kept_bytes_ -= block.bytes;
+    return block;
+  }
+  const uint64_t left = limit_ - std::min(used_, limit_);
+  if (bytes > left) return {};
+  keep_at_most(left - bytes);
+  void* start = obtain(bytes);
+  if (!start && !kept_.empty()) {
+    keep_at_most(0);
+    start = obtain(bytes);
+  }
+  return {start, bytes};
 }
 
 void* Memory::allocate(uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  uint64_t skew = bytes < large ? 0 : count_++ % 12 * 5 * 64;
-  bool fits = bytes <= limit_ - std::min(used_, limit_);
-  void* start = fits ? obtain(bytes + skew) : nullptr;
-  if (!start)
+  const uint64_t skew = bytes < large ? 0 : count_++ % 12 * 5 * 64;
+  const Block block = find(bytes < large ? bytes : whole_pages(bytes));
+  if (!block.start)
     throw Error("cannot allocate " + std::to_string(bytes) +
                 " bytes on the cpu device: " + std::to_string(used_) +
                 " bytes are in use, the machine has " + std::to_string(limit_));
-  void* at = static_cast<std::byte*>(start) + skew;
-  blocks_[at] = {start, bytes + skew};
-  used_ += bytes + skew;
+  void* at = static_cast<std::byte*>(block.start) + skew;
+  blocks_[at] = block;
+  used_ += block.bytes;
   return at;
 }
 
@@ -70,9 +115,13 @@ void Memory::release(void* address) {
   std::lock_guard lock(mutex_);
   auto it = blocks_.find(address);
   if (it == blocks_.end()) throw InternalError("release of memory that was not allocated");
-  give_back(it->second.start, it->second.bytes);
-  used_ -= it->second.bytes;
+  const Block block = it->second;
   blocks_.erase(it);
+  used_ -= block.bytes;
+  if (block.bytes < large || block.bytes > kept_limit) return give_back(block.start, block.bytes);
+  kept_.push_back(block);
+  kept_bytes_ += block.bytes;
+  keep_at_most(kept_limit);
 }
 
 void copy(void* to, const void* from, uint64_t bytes) {

@@ -3,15 +3,19 @@
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace quern::cpu {
 
-/// Allocations of a driver, 64-byte aligned. Large ones are whole pages, given back to the system
-/// at once; they start at different places of a page, because equal places of several arrays
-/// compete for the same cache sets and look alike to the CPU's check of loads against earlier
-/// stores.
+/// Allocations of a driver, 64-byte aligned. Large ones are whole pages; they start at different
+/// places of a page, because equal places of several arrays compete for the same cache sets and look
+/// alike to the CPU's check of loads against earlier stores. Up to `kept_limit` bytes of those that
+/// were released wait for the next allocations of about their size, as new pages cost more than what
+/// most kernels do with them; what is beyond goes back to the system, the longest kept first.
 class Memory {
  public:
+  static constexpr uint64_t kept_limit = 256 << 20;
+
   explicit Memory(uint64_t limit) : limit_(limit) {}
   ~Memory();
   Memory(const Memory&) = delete;
@@ -22,15 +26,22 @@ class Memory {
   /// Throws InternalError for an address that allocate did not give.
   void release(void* address);
 
+  /// Bytes of released blocks that have not gone back to the system.
+  uint64_t kept() const;
+
  private:
-  uint64_t limit_;
-  std::mutex mutex_;
-  uint64_t used_ = 0, count_ = 0;
   struct Block {
-    void* start;
-    uint64_t bytes;
+    void* start = nullptr;
+    uint64_t bytes = 0;
   };
+  Block find(uint64_t bytes);
+  void keep_at_most(uint64_t bytes);
+
+  const uint64_t limit_;
+  mutable std::mutex mutex_;
+  uint64_t used_ = 0, kept_bytes_ = 0, count_ = 0;
   std::unordered_map<void*, Block> blocks_;
+  std::vector<Block> kept_;  ///< released, in that order
 };
 
 /// memmove and pattern fill, by several threads where that pays.

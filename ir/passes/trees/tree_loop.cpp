@@ -14,7 +14,10 @@ namespace quern::ir {
 namespace {
 constexpr uint32_t largest_cell = 4096;
 constexpr int64_t word_bits = 32;
-constexpr int64_t line_bytes = 64, most_lines = 160;  ///< of memory, of the next cell
+/// Of memory: a line, how many of a cell are named ahead, and about how many are on the way at a time,
+/// which a second cache has room for.
+constexpr int64_t line_bytes = 64, most_lines = 160, lines_ahead = 1024;
+constexpr int64_t most_cells_ahead = 16;
 }  // namespace
 
 // ---- what both have
@@ -163,6 +166,7 @@ class TreeLoop::Nest {
     if (depth + 1 == rounds_.size()) return walk();
     counted(b_, rounds_[depth].count, [&](Value* k) {
       enter(rounds_[depth], k);
+      if (depth == 0) loop_.round_ = {b_.region()->last, child_, rounds_[0].stride};
       make(depth + 1);
     });
   }
@@ -297,33 +301,56 @@ std::set<TreeLoop::OwnPart> TreeLoop::own_parts(Region* old) const {
   return parts;
 }
 
-/// Names the lines of memory that the next cell's elements lie in, while this one's are at hand: cells
-/// lie anywhere, and no processor guesses where. An atomic load of which nothing is used is a hint to
-/// CPUs (backends/llvm/memory.cpp).
-void TreeLoop::look_ahead() {
-  if (!filled_) return;
-  Value* cell = filled_->parent->arg(0);
-  Value* cells = filled_->parent->parent->operand(1);
-  b_.after(filled_).at(filled_->loc);
-  Value* next = b_.add(cell, b_.integer(Type::i32, 1));
-  next = b_.convert(b_.select(b_.lt(next, cells), next, cell), Type::i64);
-  Value* slot = b_.load(parts_.list(field_), 0, Type::u32, {&next, 1});
-  Value* size = b_.integer(Type::i64, leaf_.children);
-  Value* first = b_.mul(b_.convert(slot, Type::i64), size);
+/// What the loop touches of a cell, one number a line: elements from one to the next, and all of them.
+struct TreeLoop::Lines {
+  OwnPart of;
+  int64_t step = 1, count = 0;
+};
+
+std::vector<TreeLoop::Lines> TreeLoop::touched_lines() const {
+  std::vector<Lines> all;
   int64_t left = most_lines;
   for (const OwnPart& touched : touched_) {
-    const Part part = touched.first;
-    const Type elem = touched.second;
+    const auto& [part, elem] = touched;
     if (elem == Type::b1 || elem == Type::f16) continue;  // they have no atomics
     const Placement& layout = kernel_.bindings[part.binding].layout;
     const int64_t bytes = layout.step ? layout.step : int64_t(byte_size(elem));
     const int64_t step = std::max<int64_t>(1, line_bytes / bytes);
-    const int64_t lines = (int64_t(leaf_.children) + step - 1) / step;
-    left -= lines;
-    if (left < 0) return;
+    const int64_t count = (int64_t(leaf_.children) + step - 1) / step;
+    if (count > left) break;
+    left -= count;
+    all.push_back({touched, step, count});
+  }
+  return all;
+}
+
+/// Names the lines of memory that a later cell's elements lie in, while this one's are at hand: cells
+/// lie anywhere, and no processor guesses where. An atomic load of which nothing is used is a hint to
+/// CPUs (backends/llvm/memory.cpp). Each round of the outermost loop names those of its own children:
+/// all at once are more than a processor fetches at a time, and what follows would wait for them.
+void TreeLoop::look_ahead() {
+  if (!filled_) return;
+  const std::vector<Lines> lines = touched_lines();
+  int64_t count = 0;
+  for (const Lines& each : lines) count += each.count;
+  if (count == 0) return;
+  const int64_t ahead = std::clamp<int64_t>(lines_ahead / count, 1, most_cells_ahead);
+  Value* cell = filled_->parent->arg(0);
+  Value* cells = filled_->parent->parent->operand(1);
+  b_.after(filled_).at(filled_->loc);
+  Value* later = b_.add(cell, b_.integer(Type::i32, ahead));
+  later = b_.convert(b_.select(b_.lt(later, cells), later, cell), Type::i64);
+  Value* slot = b_.load(parts_.list(field_), 0, Type::u32, {&later, 1});
+  Value* size = b_.integer(Type::i64, leaf_.children);
+  Value* first = b_.mul(b_.convert(slot, Type::i64), size);
+  for (const Lines& each : lines) {
+    const auto& [part, elem] = each.of;
+    const bool by_rounds = round_.start && round_.children % each.step == 0;
+    b_.after(by_rounds ? round_.start : first->inst);
+    Value* from = by_rounds ? b_.add(first, round_.first) : first;
     const uint32_t elements = parts_.elements(part.binding);
-    counted(b_, lines, [&](Value* k) {
-      Value* number = b_.add(first, b_.mul(k, b_.integer(Type::i64, step)));
+    counted(b_, by_rounds ? round_.children / each.step : each.count, [&](Value* k) {
+      Value* number = b_.add(from, b_.mul(k, b_.integer(Type::i64, each.step)));
       b_.atomic(AtomicOp::load, elements, part.component, elem, {&number, 1}, {});
     });
   }

@@ -43,7 +43,7 @@ class TreeLoop {
   /// Failed checks tell the number of their element, as loops over elements do; where all else of the
   /// task is done.
   void number_checks();
-  /// Has a loop over cells name the next cell's lines of memory; where all else of the task is done.
+  /// Has a loop over cells name a later cell's lines of memory; where all else of the task is done.
   void look_ahead();
 
   /// In the body that was made.
@@ -64,6 +64,8 @@ class TreeLoop {
   void run_where(Value* active, Region* old);
   using OwnPart = std::pair<Part, Type>;
   std::set<OwnPart> own_parts(Region* old) const;
+  struct Lines;
+  std::vector<Lines> touched_lines() const;
   Value* element_number();
   void count_elements(Task& task, const Inst* loop);
   void count_calls(Region* old, const std::vector<Inst*>& calls);
@@ -79,6 +81,14 @@ class TreeLoop {
   Region* rounds_body_ = nullptr;             ///< of the innermost loop over a cell
   Value* child_ = nullptr;                    ///< that it is at; null: the only one
   Inst* filled_ = nullptr;  ///< behind it all is there that a cell's elements want
+  /// One of the outermost loop over a cell: behind `start` its children's first number in the cell is
+  /// there. Null: there is only one loop.
+  struct Round {
+    Inst* start = nullptr;
+    Value* first = nullptr;
+    int64_t children = 0;
+  };
+  Round round_;
   Own own_;
   std::optional<LeafNeighbours> neighbours_;
 };

@@ -132,7 +132,7 @@ TEST_CASE("so are loops over trees that touch their own elements alone") {
   }
 }
 
-TEST_CASE("the lines of the next cell are named ahead, and none is loaded for it") {
+TEST_CASE("the lines of a later cell are named ahead, and none is loaded for it") {
   const ir::Placement layout = tree_of({8, 8, 8});
   for (const test::X86& cpu : test::all_x86)
     for (const uint32_t workers : {1, 2}) {

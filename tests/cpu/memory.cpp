@@ -1,0 +1,78 @@
+#include "backends/cpu/memory.h"
+
+#include <cstring>
+#include <vector>
+
+#include "backends/llvm/sanitizer.h"
+#include "quern/error.h"
+#include "tests/catch.h"
+
+using quern::cpu::Memory;
+
+namespace {
+constexpr uint64_t mib = 1 << 20;
+/// With the address sanitizer all blocks are the C library's.
+constexpr bool keeps = quern::codegen::own_sanitizer != quern::codegen::Sanitizer::address;
+}  // namespace
+
+TEST_CASE("a large block is taken anew for what is about its size") {
+  if (!keeps) return;
+  Memory memory(1 << 30);
+  void* at = memory.allocate(40 * mib);
+  std::memset(at, 1, 40 * mib);
+  memory.release(at);
+  CHECK(memory.kept() >= 40 * mib);
+  void* small = memory.allocate(8 * mib);  // would waste most of it
+  CHECK(memory.kept() >= 40 * mib);
+  void* again = memory.allocate(36 * mib);
+  CHECK(memory.kept() == 0);
+  std::memset(again, 2, 36 * mib);
+  memory.release(again);
+  memory.release(small);
+  CHECK(memory.kept() >= 48 * mib);
+}
+
+TEST_CASE("blocks of one size serve each other whatever their starts") {
+  if (!keeps) return;
+  Memory memory(1 << 30);
+  for (int k = 0; k < 50; k++) {
+    void* at = memory.allocate(2 * mib);
+    CHECK(reinterpret_cast<uintptr_t>(at) % 64 == 0);
+    std::memset(at, k, 2 * mib);
+    memory.release(at);
+    CHECK(memory.kept() < 3 * mib);
+  }
+}
+
+TEST_CASE("what is kept is bounded, and gone where memory is wanted") {
+  if (!keeps) return;
+  Memory memory(200 * mib);
+  std::vector<void*> all;
+  for (uint64_t k = 0; k < 6; k++) all.push_back(memory.allocate((20 + k) * mib));
+  for (void* at : all) memory.release(at);
+  CHECK(memory.kept() >= 135 * mib);
+  void* most =
+      memory.allocate(190 * mib);  // of another size than any, and more than is left beside them
+  CHECK(memory.kept() <= 10 * mib);
+  CHECK_THROWS_AS(memory.allocate(20 * mib), quern::Error);
+  memory.release(most);
+  memory.release(memory.allocate(20 * mib));
+
+  Memory large(uint64_t(4) << 30);
+  for (int k = 0; k < 3; k++) {
+    std::vector<void*> some;
+    for (uint64_t m = 0; m < 20; m++) some.push_back(large.allocate((10 + 5 * m) * mib));
+    for (void* at : some) large.release(at);
+    CHECK(large.kept() <= Memory::kept_limit);
+  }
+  void* huge = large.allocate(Memory::kept_limit + mib);
+  const uint64_t kept = large.kept();
+  large.release(huge);
+  CHECK(large.kept() == kept);
+}
+
+TEST_CASE("no memory is asked for where there cannot be any") {
+  Memory memory(UINT64_MAX);
+  CHECK_THROWS_AS(memory.allocate(UINT64_MAX - 100), quern::Error);
+  CHECK_THROWS_AS(memory.allocate(UINT64_MAX / 2), quern::Error);
+}
