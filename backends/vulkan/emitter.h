@@ -94,6 +94,7 @@ class Emitter {
   /// does: it is below `hi`).
   void counted_loop(const ir::Inst& inst);
   void while_loop(const ir::Inst& inst);
+  void while_loop_tested_inside(const ir::Inst& inst);
   /// From the block `next` back to the head; goes on behind the loop.
   void close(const Loop& loop, const Ids& next, const ir::Inst& inst);
   void report_cut(const ir::Inst& inst);

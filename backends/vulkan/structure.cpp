@@ -107,7 +107,18 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   define(inst.results, carried);
 }
 
+namespace {
+bool is_pure(const ir::Region* region) {
+  bool pure = true;
+  ir::walk(const_cast<ir::Region*>(region), [&](const ir::Inst* inst) {
+    pure &= ir::is_pure(inst->op) || ir::has(inst->op, ir::flag::control | ir::flag::ends);
+  });
+  return pure;
+}
+}  // namespace
+
 void Emitter::while_loop(const ir::Inst& inst) {
+  if (abilities_.mesa_software && !is_pure(inst.region(0))) return while_loop_tested_inside(inst);
   std::vector<Type> types;
   for (const ir::Value& v : inst.results) types.push_back(v.type);
   Loop loop = open_loop(types, operands(inst));
@@ -122,6 +133,47 @@ void Emitter::while_loop(const ir::Inst& inst) {
   w.place(loop.next);
   close(loop, next, inst);
   define(inst.results, tested);
+}
+
+/// On Mesa's software driver what the head of a loop makes goes on changing for the lanes that have
+/// left, while others go round: what they read there is 0. Only what is carried stays. So the
+/// condition is tested in the body, and whether to go on is carried, with the results.
+void Emitter::while_loop_tested_inside(const ir::Inst& inst) {
+  const size_t count = inst.results.size();
+  std::vector<Type> types;
+  for (int twice = 0; twice < 2; twice++)
+    for (const ir::Value& v : inst.results) types.push_back(v.type);
+  types.push_back(Type::b1);
+  Ids init = operands(inst);
+  init.insert(init.end(), init.begin(), init.begin() + std::ptrdiff_t(count));
+  init.push_back(w.boolean(true));
+  Loop loop = open_loop(types, init);
+  const Ids carried = ids(loop);
+  define(inst.region(0)->args, carried);
+  end_head(loop);
+  test(loop, carried.back());
+  Ids tested = region(inst.region(0));
+  const Id more = tested[0];
+  tested.erase(tested.begin());
+  const Id start = w.make_id(), join = w.make_id(), before = w.block();
+  w.effect(Spv::OpSelectionMerge, {join, 0});
+  w.branch(more, start, join);
+  w.place(start);
+  define(inst.region(1)->args, tested);
+  const Ids round = region(inst.region(1));
+  const Id end = w.block();
+  w.branch(join);
+  w.place(join);
+  Ids next;
+  for (size_t k = 0; k < count; k++)
+    next.push_back(w.phi(scalar_.type(types[k]), round[k], end, tested[k], before));
+  next.insert(next.end(), tested.begin(), tested.end());
+  next.push_back(more);
+  w.branch(loop.next);
+  w.place(loop.next);
+  close(loop, next, inst);
+  define(inst.results,
+         {carried.begin() + std::ptrdiff_t(count), carried.begin() + std::ptrdiff_t(2 * count)});
 }
 
 void Emitter::close(const Loop& loop, const Ids& next, const ir::Inst& inst) {

@@ -148,3 +148,47 @@ TEST_CASE("an infinite half becomes the nearest integer where the compiler knows
     CHECK(qn::to_vector(x) == std::vector<int64_t>{INT32_MAX, INT32_MIN, INT64_MIN});
   });
 }
+
+TEST_CASE("a loop whose condition reads a field ends for each iteration by itself") {
+  on_every_device([](const qn::Device& device) {
+    const std::vector<float> target = {2, 9, 0.25f, 1, 77};
+    qn::Field<float> a{device, {target.size()}}, reached{device, {target.size()}};
+    qn::Field<int> rounds{device, {target.size()}}, last{device, {target.size()}};
+    a.copy_from(target);
+    qn::Field<int> next{device, {6}};
+    const std::vector<int> links = {3, 5, -1, 4, 1, -7};
+    next.copy_from(links);
+    qn::Kernel f = [&] {
+      for (auto i : a) {
+        Var<float> r = 1.0f;
+        Var<int> n = 0;
+        While(abs(r - a[i]) > 1e-3f && n < 50) {
+          r = 0.5f * (r + a[i]);
+          n += 1;
+        }
+        reached[i] = r;
+        rounds[i] = n;
+        Var<int> at = i, link = 0;
+        While(link >= 0) {
+          link = next[at];
+          If(link >= 0) { at = link; }
+        }
+        last[i] = link - 10 * at;
+      }
+    };
+    f();
+    for (size_t k = 0; k < target.size(); k++) {
+      float r = 1;
+      int n = 0;
+      while (std::abs(r - target[k]) > 1e-3f && n < 50) {
+        r = 0.5f * (r + target[k]);
+        n++;
+      }
+      int at = int(k);
+      while (links[size_t(at)] >= 0) at = links[size_t(at)];
+      CHECK(reached.at(int(k)) == r);  // halves and sums of these are exact, or rounded alike
+      CHECK(rounds.at(int(k)) == n);
+      CHECK(last.at(int(k)) == links[size_t(at)] - 10 * at);
+    }
+  });
+}
