@@ -273,6 +273,13 @@ void swap_fields(FieldObject* a, FieldObject* b, Loc loc) {
   host_access(a, loc).swap(host_access(b, loc), loc);
 }
 
+FieldObject* companion_of_field(FieldObject* field, const char* name, ElementType element,
+                                Loc loc) {
+  FieldType type = field->type;
+  type.element = element;
+  return field_of(type, storage_of(field, loc).companion(name, loc), loc);
+}
+
 FieldObject* snapshot_of_field(FieldObject* field, Loc loc) {
   return view_of(field, host_access(field, loc).snapshot(loc), loc);
 }
@@ -352,29 +359,42 @@ void set_modes(KernelObject* kernel, const Options& options, bool checked) {
   modes.contract = !modes.strict && chosen(options.contract, true);
 }
 
-LaunchObject* launch(KernelObject* kernel, const Argument* arguments, int count, Loc loc) {
+std::vector<runtime::Argument> launch_arguments(std::span<const Argument> passed,
+                                                const std::vector<Ref<FieldObject>>& captured,
+                                                Loc loc) {
+  std::vector<runtime::Argument> all;
+  all.reserve(passed.size() + captured.size());
+  for (const Argument& from : passed) {
+    runtime::Argument argument;
+    argument.bits = from.bits;
+    if (from.field) {
+      storage_of(from.field, loc);
+      argument.storage = from.field->storage;
+    }
+    all.push_back(std::move(argument));
+  }
+  for (const auto& field : captured) all.push_back({0, field.get()->storage});
+  return all;
+}
+
+LaunchObject* launch(runtime::Program& program, std::span<const runtime::Argument> arguments,
+                     ir::Modes modes, Loc loc) {
   if (const Recording* r = active_recording())
     throw Error(loc, "a kernel is called while another kernel or function is recorded (begun at " +
                          place(r->loc) +
                          "); kernels are launched by the host; a Func can be called");
-  if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
-  std::vector<runtime::Argument> all;
-  all.reserve(size_t(count) + kernel->captured.size());
-  for (int k = 0; k < count; k++) {
-    runtime::Argument argument;
-    argument.bits = arguments[k].bits;
-    if (arguments[k].field) {
-      storage_of(arguments[k].field, loc);
-      argument.storage = arguments[k].field->storage;
-    }
-    all.push_back(std::move(argument));
-  }
-  for (const auto& field : kernel->captured) all.push_back({0, field.get()->storage});
-  auto outcome = kernel->program->launch(all, kernel->modes, loc);
+  auto outcome = program.launch(arguments, modes, loc);
   if (!outcome) return nullptr;
   auto object = std::make_unique<LaunchObject>();
   object->outcome = std::move(outcome);
   return object.release();
+}
+
+LaunchObject* launch(KernelObject* kernel, const Argument* arguments, int count, Loc loc) {
+  if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
+  const std::vector<runtime::Argument> all =
+      launch_arguments({arguments, size_t(count)}, kernel->captured, loc);
+  return launch(*kernel->program, all, kernel->modes, loc);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // What the handles of the language point to.
 #include <atomic>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "quern/fields/objects.h"
@@ -48,6 +49,16 @@ struct FuncObject : Counted<FuncObject> {
   std::vector<Ref<FieldObject>> captured;  ///< its bindings
   std::vector<Ref<FuncObject>> callees;  ///< in the order of kernel->callees; none: of the library
 };
+
+struct Argument;
+
+/// What a launch passes: what the host gave for the parameters, then the captured fields.
+std::vector<runtime::Argument> launch_arguments(std::span<const Argument> passed,
+                                                const std::vector<Ref<FieldObject>>& captured,
+                                                Loc loc);
+/// Null where the program has no results. Throws Error while a kernel is recorded.
+LaunchObject* launch(runtime::Program& program, std::span<const runtime::Argument> arguments,
+                     ir::Modes modes, Loc loc);
 
 /// Calls `done` when the memory is used no more.
 FieldObject* wrap_field(DeviceObject* device, FieldType type, void* memory, const int64_t* shape,

@@ -190,4 +190,12 @@ Value* partial(Builder& b, Op op, std::span<Value* const> operands, Value* resul
   return rules[size_t(op)](Case{b, op, operands, result, k});
 }
 
+Value* chain(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k,
+             Value* t) {
+  Value* slope = partial(b, op, operands, result, k);
+  return slope ? b.mul(t, slope) : nullptr;
+}
+
+bool is_flat(Op op) { return rules[size_t(op)] == partial_zero; }
+
 }  // namespace quern::ir

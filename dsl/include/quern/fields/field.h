@@ -3,6 +3,7 @@
 // storage, views parts of it.
 #include "quern/control/loops.h"
 #include "quern/fields/device.h"
+#include "quern/types/derivative.h"
 
 namespace quern {
 namespace detail {
@@ -248,6 +249,14 @@ class Field {
   /// Throws Error otherwise, and for views.
   void restore(const Field& snapshot, Loc l = Loc::here()) const {
     detail::restore_field(object_.get(), snapshot.object_.get(), l);
+  }
+  /// The tangents of the elements, a field like this one, of zeros when it is first asked for. What
+  /// runs forward (quern/autodiff.h) reads and writes it with this one. A view's is the same view of
+  /// the field's; swap and release take it along. Throws Error for a snapshot, and where there is no
+  /// memory.
+  Field<derivative_t<T>, N> dual(Loc l = Loc::here()) const {
+    return view<derivative_t<T>, N>(detail::companion_of_field(
+        object_.get(), "dual", detail::element_type<derivative_t<T>>(), l));
   }
   /// Gives the memory back at once, wrapped memory to its owner; every later use of it, or of a
   /// view of it, is an error, and so is a second release.

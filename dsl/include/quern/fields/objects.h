@@ -112,6 +112,8 @@ int64_t field_first(FieldObject* field, int axis, Loc loc);
 int64_t field_size(FieldObject* field, Loc loc);
 void swap_fields(FieldObject* a, FieldObject* b, Loc loc);
 FieldObject* snapshot_of_field(FieldObject* field, Loc loc);
+/// Storage::companion.
+FieldObject* companion_of_field(FieldObject* field, const char* name, ElementType type, Loc loc);
 void restore_field(FieldObject* field, FieldObject* snapshot, Loc loc);
 void release_field(FieldObject* field, Loc loc);
 /// Elements [first, first + count) in row-major order; `first` = all_elements: all, `count` is

@@ -1,0 +1,74 @@
+#include "autodiff/activity.h"
+
+#include "quern/ir/partials.h"
+
+namespace quern::autodiff {
+
+using namespace ir;
+
+Activity::Activity(const Kernel& kernel, const std::vector<bool>& active) : inputs_(active) {
+  do {  // until what loops carry and slots keep is known
+    changed_ = false;
+    walk(kernel.body, [&](const Inst* inst) { visit(inst); });
+  } while (changed_);
+}
+
+void Activity::pass(const Value* from, const Value* to) {
+  if (is_float(from->type) && active_.contains(from)) changed_ |= active_.insert(to).second;
+}
+
+/// What the region yields behind the first `skipped` values becomes the results of `to`.
+void Activity::pass_yields(const Region* region, size_t skipped, const Inst* to) {
+  const Inst* yield = region->terminator();
+  for (size_t k = skipped; k < yield->operand_count(); k++)
+    pass(yield->operand(k), to->result(k - skipped));
+}
+
+bool Activity::makes_active(const Inst* inst) const {
+  switch (inst->op) {
+    case Op::param:
+    case Op::load:
+    case Op::atomic: return inputs_[inst->binding()];
+    case Op::get: return active_.contains(inst->operand(0));
+    case Op::bitcast: return false;
+    default: break;
+  }
+  if (info(inst->op).rule == OperandRule::special || is_flat(inst->op)) return false;
+  for (const Use& use : inst->operands)
+    if (is_float(use.value->type) && active_.contains(use.value)) return true;
+  return false;
+}
+
+void Activity::visit(const Inst* inst) {
+  switch (inst->op) {
+    case Op::put: return pass(inst->operands.back().value, inst->operand(0));
+    case Op::reduce: return pass(inst->operand(1), inst->operand(0));
+    case Op::if_:
+      for (const Region* region : inst->regions) pass_yields(region, 0, inst);
+      return;
+    case Op::loop: {
+      const Region* body = inst->region(0);
+      for (size_t k = 0; k < inst->results.size(); k++) {
+        pass(inst->operand(3 + k), body->arg(1 + k));
+        pass(body->terminator()->operand(k), body->arg(1 + k));
+        pass(body->arg(1 + k), inst->result(k));  // where it has no rounds
+      }
+      return;
+    }
+    case Op::while_: {
+      const Region *condition = inst->region(0), *body = inst->region(1);
+      for (size_t k = 0; k < inst->results.size(); k++) {
+        pass(inst->operand(k), condition->arg(k));
+        pass(body->terminator()->operand(k), condition->arg(k));
+        pass(condition->terminator()->operand(1 + k), body->arg(k));
+        pass(condition->terminator()->operand(1 + k), inst->result(k));
+      }
+      return;
+    }
+    default:
+      if (!inst->results.empty() && is_float(inst->type()) && makes_active(inst))
+        changed_ |= active_.insert(inst->result()).second;
+  }
+}
+
+}  // namespace quern::autodiff

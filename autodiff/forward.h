@@ -1,0 +1,35 @@
+#pragma once
+// Forward differentiation: a kernel that computes what another does, and the tangents of all of it.
+//
+// Every active value has a tangent beside it: ẏ = Σ ∂y/∂x_k · ẋ_k at each operation. Elements of a
+// field have theirs in the field's companion of that name, so that a launch reads and writes both;
+// branches and loops yield and carry tangents with their values. Nothing is recorded: the primal's
+// control flow is the tangents' too, whatever it depends on. (Griewank and Walther, Evaluating
+// Derivatives, 2nd ed., 2008, section 3.1.)
+#include <memory>
+
+#include "quern/ir/ir.h"
+
+namespace quern::autodiff {
+
+/// The name of a field's companion that holds tangents.
+inline constexpr const char* tangents = "dual";
+
+/// What `forward` makes of a kernel: its bindings stand first, as they were.
+struct Forward {
+  std::unique_ptr<ir::Kernel> kernel;  ///< at level structured
+  /// Of each binding that is a float scalar the one of its tangent; else no_binding. Behind them
+  /// stand those of fields' companions, which launches look up.
+  std::vector<uint32_t> tangent_of;
+  /// Results: those of the kernel, then the tangents of its float ones.
+  size_t results = 0;
+};
+
+/// Of a kernel at level structured. It is optimised first, for what holds of all launches. Throws
+/// Error with the line of what has no derivative that tangents beside their values can give: an
+/// atomic exchange, compare-and-swap, min, max or product of floats, the old value of any that is
+/// used, a minimum, maximum or product that a loop reduces, the bits of a float, a function of the
+/// library with a derivative of its own.
+Forward forward(const ir::Kernel& primal, ir::Modes modes);
+
+}  // namespace quern::autodiff

@@ -1,0 +1,42 @@
+// Kernels run forward, behind their handle.
+#include "autodiff/forward.h"
+#include "dsl/recording.h"
+#include "quern/autodiff.h"
+
+namespace quern::detail {
+
+struct ForwardObject : Counted<ForwardObject> {
+  std::unique_ptr<runtime::Program> program;
+  ir::Modes modes;
+  std::vector<Ref<FieldObject>> captured;
+  std::vector<uint32_t> tangent_of;  ///< autodiff::Forward::tangent_of
+};
+
+void retain(ForwardObject* o) noexcept { o->references.fetch_add(1, std::memory_order_relaxed); }
+void release(ForwardObject* o) noexcept {
+  if (o->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete o;
+}
+
+ForwardObject* make_forward(KernelObject* kernel, Loc loc) {
+  expect_no_recording("differentiating a kernel", loc);
+  if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
+  autodiff::Forward forward = autodiff::forward(kernel->program->kernel(), kernel->modes);
+  auto object = std::make_unique<ForwardObject>();
+  object->program = std::make_unique<runtime::Program>(std::move(forward.kernel));
+  object->modes = kernel->modes;
+  object->captured = kernel->captured;
+  object->tangent_of = std::move(forward.tangent_of);
+  return object.release();
+}
+
+LaunchObject* launch_forward(ForwardObject* forward, const Argument* arguments,
+                             const uint64_t* tangents, int count, Loc loc) {
+  if (!forward) throw Error(loc, "this Jvp holds no kernel: it was moved from");
+  std::vector<runtime::Argument> all =
+      launch_arguments({arguments, size_t(count)}, forward->captured, loc);
+  for (size_t k = 0; k < forward->tangent_of.size(); k++)
+    if (forward->tangent_of[k] != ir::no_binding) all.push_back({tangents[k], nullptr});
+  return launch(*forward->program, all, forward->modes, loc);
+}
+
+}  // namespace quern::detail
