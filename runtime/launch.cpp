@@ -23,6 +23,10 @@ uint32_t first_on_tree(std::span<const Argument> arguments, const Tree& tree) {
 }
 }  // namespace
 
+Premises premises_of(std::span<const Argument> arguments, Modes modes) {
+  return ir::premises_of(signature_of(arguments, modes));
+}
+
 Signature signature_of(std::span<const Argument> arguments, Modes modes) {
   Signature s;
   s.modes = modes;

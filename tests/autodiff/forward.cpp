@@ -152,8 +152,8 @@ TEST_CASE("tangents equal central differences along random directions") {
         for (auto k : range(-1, 2)) s += sin(x[i + k] * (1.0 + 0.1 * cast<double>(k)));
         y[i] = tanh(s) / (1.0 + x[i] * x[i]);
       }
-      for (auto t : range(3)) {
-        for (auto i : range(1, n - 1)) x[i] = 0.9 * x[i] + 0.1 * y[i] * cast<double>(t);
+      for (int t = 0; t < 3; t++) {
+        for (auto i : range(1, n - 1)) x[i] = 0.9 * x[i] + 0.1 * y[i] * double(t);
         for (auto i : range(1, n - 1)) y[i] = y[i] + x[i] * x[i - 1];
       }
     };

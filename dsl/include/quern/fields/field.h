@@ -258,6 +258,11 @@ class Field {
     return view<derivative_t<T>, N>(detail::companion_of_field(
         object_.get(), "dual", detail::element_type<derivative_t<T>>(), l));
   }
+  /// The adjoints of the elements, likewise: what goes back (quern/autodiff.h) reads and writes them.
+  Field<derivative_t<T>, N> grad(Loc l = Loc::here()) const {
+    return view<derivative_t<T>, N>(detail::companion_of_field(
+        object_.get(), "adjoint", detail::element_type<derivative_t<T>>(), l));
+  }
   /// Gives the memory back at once, wrapped memory to its owner; every later use of it, or of a
   /// view of it, is an error, and so is a second release.
   void release(Loc l = Loc::here()) const { detail::release_field(object_.get(), l); }

@@ -15,6 +15,9 @@ struct Argument {
 struct Loaded;
 struct LaunchMemory;
 
+/// What optimising goes by, of a launch with these arguments.
+ir::Premises premises_of(std::span<const Argument> arguments, ir::Modes modes);
+
 /// The results of a launch; reading waits for its stream. May be read from several threads.
 class Outcome {
  public:

@@ -1,0 +1,44 @@
+#pragma once
+// Launches that are recorded, and gone back through.
+#include <map>
+#include <mutex>
+
+#include "autodiff/reverse.h"
+#include "quern/runtime/program.h"
+
+namespace quern::autodiff {
+
+/// The reverse kernels of one kernel, each made when a launch with its premises is recorded. May be
+/// used from several threads.
+class Reversed {
+ public:
+  explicit Reversed(std::shared_ptr<const ir::Kernel> primal) : primal_(std::move(primal)) {}
+
+  struct Program {
+    Reverse reverse;  ///< whose kernel the program has
+    std::unique_ptr<runtime::Program> program;
+  };
+  /// Throws Error with the line of what has no adjoint.
+  std::shared_ptr<Program> program(const ir::Premises& premises);
+
+ private:
+  const std::shared_ptr<const ir::Kernel> primal_;
+  std::mutex mutex_;
+  std::vector<std::pair<ir::Premises, std::shared_ptr<Program>>> programs_;
+};
+
+/// One launch, as it was before it ran: fields whose values going back wants are snapshots.
+class Recorded {
+ public:
+  Recorded(std::shared_ptr<Reversed::Program> program, std::span<const runtime::Argument> arguments,
+           Loc loc);
+  size_t seeds() const { return program_->reverse.seeds; }
+  /// Launches the reverse kernel. Null where no scalar has an adjoint.
+  std::shared_ptr<runtime::Outcome> go_back(std::span<const uint64_t> seeds, Loc loc) const;
+
+ private:
+  std::shared_ptr<Reversed::Program> program_;
+  std::vector<runtime::Argument> arguments_;
+};
+
+}  // namespace quern::autodiff

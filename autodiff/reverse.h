@@ -1,0 +1,40 @@
+#pragma once
+// Reverse differentiation: a kernel that carries adjoints from what another has written back to
+// what it has read.
+//
+// The kernel made here runs behind the other, on the fields as they were before it: it computes the
+// other's values again, without its effects, and goes back through its operations: x̄_k += ∂y/∂x_k
+// · ȳ. Elements of a field have their adjoints in the field's companion of that name. A load adds
+// to them, a store takes them and leaves 0, as what was overwritten had no part in what followed.
+// Branches are taken again, rounds of a loop in the opposite order, from what they carried, which
+// an array of the iteration's own keeps. Adjoints of values are slots, which promote_slots makes
+// values of. (Griewank and Walther, Evaluating Derivatives, 2nd ed., 2008, sections 3.2 and 4.)
+#include <memory>
+
+#include "quern/ir/lower.h"
+
+namespace quern::autodiff {
+
+/// The name of a field's companion that holds adjoints.
+inline constexpr const char* adjoints = "adjoint";
+
+struct Reverse {
+  /// At level structured. Bindings: those of the primal, whose fields are read as they were before
+  /// it; `fields`; a scalar for the adjoint of each float result of the primal; then companions,
+  /// which launches look up. Results: the adjoints of the primal's float scalars, in their order.
+  std::unique_ptr<ir::Kernel> kernel;
+  /// Of each field of the primal whose elements have adjoints the binding that its companion is
+  /// looked up by, which takes the field itself: a snapshot has none. Else no_binding.
+  std::vector<uint32_t> fields;
+  std::vector<uint32_t> scalars;  ///< the primal's float ones
+  std::vector<bool> reads;        ///< of each of the primal's bindings: are elements read?
+  size_t seeds = 0;
+};
+
+/// Of a kernel at level structured. It is optimised first, for launches with these premises. Throws
+/// Error with the line of what it has no rule for: what `forward` refuses; loops without a constant
+/// number of rounds, local arrays, loops at kernel level that hold parallel ones; a field that is
+/// read behind what may have written it in the same launch.
+Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises);
+
+}  // namespace quern::autodiff

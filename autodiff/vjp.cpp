@@ -1,0 +1,68 @@
+// Launches that are gone back through one by one, behind their handles.
+#include "autodiff/launches.h"
+#include "dsl/recording.h"
+#include "quern/autodiff.h"
+
+namespace quern::detail {
+
+struct ReverseObject : Counted<ReverseObject> {
+  Ref<KernelObject> kernel;
+  std::unique_ptr<autodiff::Reversed> reversed;
+};
+
+struct PullbackObject : Counted<PullbackObject> {
+  std::unique_ptr<autodiff::Recorded> recorded;
+  Ref<LaunchObject> launch;
+};
+
+void retain(ReverseObject* o) noexcept { o->references.fetch_add(1, std::memory_order_relaxed); }
+void release(ReverseObject* o) noexcept {
+  if (o->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete o;
+}
+void retain(PullbackObject* o) noexcept { o->references.fetch_add(1, std::memory_order_relaxed); }
+void release(PullbackObject* o) noexcept {
+  if (o->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete o;
+}
+
+ReverseObject* make_reverse(KernelObject* kernel, Loc loc) {
+  expect_no_recording("differentiating a kernel", loc);
+  if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
+  auto object = std::make_unique<ReverseObject>();
+  retain(kernel);
+  object->kernel = Ref<KernelObject>(kernel);
+  // The handle keeps the kernel, and that its recording.
+  object->reversed = std::make_unique<autodiff::Reversed>(
+      std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(), &kernel->program->kernel()));
+  return object.release();
+}
+
+PullbackObject* launch_recorded(ReverseObject* reverse, const Argument* arguments, int count,
+                                Loc loc) {
+  if (!reverse) throw Error(loc, "this Vjp holds no kernel: it was moved from");
+  KernelObject* kernel = reverse->kernel.get();
+  const std::vector<runtime::Argument> all =
+      launch_arguments({arguments, size_t(count)}, kernel->captured, loc);
+  auto program = reverse->reversed->program(runtime::premises_of(all, kernel->modes));
+  auto object = std::make_unique<PullbackObject>();
+  object->recorded = std::make_unique<autodiff::Recorded>(std::move(program), all, loc);
+  object->launch = Ref<LaunchObject>(launch(*kernel->program, all, kernel->modes, loc));
+  return object.release();
+}
+
+LaunchObject* recorded_launch(PullbackObject* pullback) {
+  LaunchObject* launch = pullback->launch.get();
+  if (launch) retain(launch);
+  return launch;
+}
+
+LaunchObject* go_back(PullbackObject* pullback, const uint64_t* seeds, int count, Loc loc) {
+  expect_no_recording("going back through a launch", loc);
+  if (!pullback) throw Error(loc, "this Pullback holds no launch: it was moved from");
+  auto outcome = pullback->recorded->go_back({seeds, size_t(count)}, loc);
+  if (!outcome) return nullptr;
+  auto object = std::make_unique<LaunchObject>();
+  object->outcome = std::move(outcome);
+  return object.release();
+}
+
+}  // namespace quern::detail

@@ -1,0 +1,245 @@
+// Adjoints against derivatives that are known, and against tangents.
+#include <quern/algorithms.h>
+#include <quern/autodiff.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/end_to_end/devices.h"
+#include "tests/message_of.h"
+
+using namespace qn::lang;
+using qn::test::message_of;
+
+namespace {
+qn::Field<double> numbers(const qn::Device& device, const std::vector<double>& v) {
+  qn::Field<double> x{device, {v.size()}};
+  x.copy_from(v);
+  return x;
+}
+
+std::vector<double> drawn(int n, int seed) {
+  std::mt19937 random{unsigned(seed)};
+  std::normal_distribution<double> normal;
+  std::vector<double> v(size_t(n), 0);
+  for (double& e : v) e = normal(random);
+  return v;
+}
+
+double product(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t k = 0; k < a.size(); k++) sum += a[k] * b[k];
+  return sum;
+}
+}  // namespace
+
+TEST_CASE("adjoints of straight code") {
+  on_every_device([](const qn::Device& device) {
+    const std::vector<double> at = {0.3, 1.2, -0.7}, seed = {1, -2, 0.5};
+    auto x = numbers(device, at);
+    qn::Field<double> y{device, {3}};
+    qn::Kernel f = [&] {
+      for (auto i : x) y[i] = sin(x[i]) * exp(2.0 * x[i]) + 3.0 / (x[i] + 4.0);
+    };
+    y.grad().copy_from(seed);
+    x.grad().fill(10.0);  // what is there stays
+    qn::vjp(f)()();
+    for (int k = 0; k < 3; k++) {
+      const double v = at[size_t(k)];
+      const double slope =
+          std::exp(2 * v) * (std::cos(v) + 2 * std::sin(v)) - 3 / ((v + 4) * (v + 4));
+      CHECK(y.at(k) == Approx(std::sin(v) * std::exp(2 * v) + 3 / (v + 4)).epsilon(1e-12));
+      CHECK(x.grad().at(k) == Approx(10 + slope * seed[size_t(k)]).epsilon(1e-12));
+      CHECK(y.grad().at(k) == 0);  // it was overwritten
+    }
+  });
+}
+
+TEST_CASE("adjoints of arguments and results, sums and elements that many read") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {1, 2, 3, 4});
+    qn::Field<double> bins{device, {2}};
+    bins.grad().copy_from(std::vector<double>{5, 7});
+    qn::Kernel f = [&](F64 scale, I32 from) {
+      Var<double> sum = 0;
+      for (auto i : x) {
+        atomic_add(bins[i % 2], scale * x[i]);
+        If(i >= from) { sum += x[i] * x[i] * x[0]; }
+      }
+      return result(Val<double>(sum * scale), x.dim(0));
+    };
+    auto back = qn::vjp(f)(2.0, 1);
+    CHECK(back.result().get<0>() == 2 * (4 + 9 + 16));
+    auto adjoint = back(3.0, 0);
+    // L = 3·scale·Σ_{i≥1} x_i²·x_0 + scale·(5·(x_0 + x_2) + 7·(x_1 + x_3))
+    CHECK(adjoint.get<0>() == 3 * 29 + 5 * 4 + 7 * 6);
+    const double expected[] = {3 * 2 * 29 + 2 * 5, 3 * 2 * 2 * 2 + 2 * 7, 3 * 2 * 2 * 3 + 2 * 5,
+                               3 * 2 * 2 * 4 + 2 * 7};
+    for (int k = 0; k < 4; k++) CHECK(x.grad().at(k) == expected[k]);
+    CHECK(bins.grad().at(0) == 5);  // what was added to had a part in what followed
+  });
+}
+
+TEST_CASE("adjoints go back through branches and rounds") {
+  on_every_device([](const qn::Device& device) {
+    const std::vector<double> at = {0.5, 1.5, -2, 3};
+    auto x = numbers(device, at);
+    qn::Field<double> y{device, {4}}, z{device, {4}};
+    qn::Field<int> n{device, {4}};
+    n.copy_from(std::vector<int>{0, 1, 2, 7});
+    qn::Kernel f = [&] {
+      for (auto i : x) {
+        Var<double> p = x[i];
+        for (auto k : range(2, 12, 3)) {  // 2, 5, 8, 11
+          If(p > 1.0) { p = sqrt(p) * cast<double>(k); }
+          If(p <= 1.0) { p = p * p + x[i]; }
+        }
+        y[i] = p;
+        Var<double> sum = 0;
+        for (auto k : range(n[i])) sum += x[i] * cast<double>(k + 1);
+        z[i] = sum;
+      }
+    };
+    y.grad().fill(1.0);
+    z.grad().fill(2.0);
+    qn::vjp(f)()();
+    const auto plain = [](double v) {
+      double p = v, d = 1;  // forward, by hand
+      for (int k = 2; k < 12; k += 3) {
+        if (p > 1) d = d * k / (2 * std::sqrt(p)), p = std::sqrt(p) * k;
+        if (p <= 1) d = 2 * p * d + 1, p = p * p + v;
+      }
+      return d;
+    };
+    const int rounds[] = {0, 1, 2, 7};
+    for (int k = 0; k < 4; k++)
+      CHECK(x.grad().at(k) ==
+            Approx(plain(at[size_t(k)]) + 2.0 * rounds[k] * (rounds[k] + 1) / 2).epsilon(1e-12));
+  });
+}
+
+TEST_CASE("forward and reverse agree: <Jv, w> = <v, Jᵀw>") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 64;
+    const std::vector<double> at = drawn(n, 1), v = drawn(n, 2), w = drawn(n, 3);
+    auto x = numbers(device, at);
+    qn::Field<double> y{device, {n}}, q{device, {n}};
+    qn::Kernel f = [&] {
+      for (auto i : range(1, n - 1)) {
+        Var<double> s = 0;
+        for (auto k : range(-1, 2)) {
+          Var<double> t = x[i + k] * 0.5;
+          for (auto r : range(3)) t = sin(t * (1.0 + 0.1 * cast<double>(r))) + t * x[i];
+          If(t < 0.0) { t = -0.5 * t * t; }
+          s += t;
+        }
+        y[i] = tanh(s) / (1.0 + x[i] * x[i]) + pow(abs(x[i]) + 1.0, 1.7);
+      }
+    };
+    qn::Kernel g = [&] {
+      for (auto i : q) q[i] = atan2(y[i], y[(i + 1) % n] + 3.0) * y[(i * 7) % n];
+      for (auto i : x) x[i] = x[i] * x[i] * 0.1;  // overwritten behind the read
+    };
+    x.dual().copy_from(v);
+    qn::jvp(f)();
+    qn::jvp(g)();
+    const std::vector<double> jq = qn::to_vector(q.dual()), jx = qn::to_vector(x.dual());
+    x.copy_from(at);
+    y.fill(0.0);
+    const std::vector<double> u = drawn(n, 4);
+    q.grad().copy_from(w);
+    x.grad().copy_from(u);
+    {
+      qn::Tape tape;
+      f();
+      g();
+      tape.backward();
+      CHECK(message_of([&] { tape.backward(); }).find("already") != std::string::npos);
+    }
+    const double forward = product(jq, w) + product(jx, u);
+    const double reverse = product(v, qn::to_vector(x.grad()));
+    CHECK(std::abs(forward - reverse) <= 1e-12 * std::abs(forward));
+    CHECK(std::abs(forward) > 1e-3);
+  });
+}
+
+TEST_CASE("gradient descent on a tape finds what a field was") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 16;
+    const std::vector<double> target = drawn(n, 9);
+    auto t = numbers(device, target);
+    qn::Field<double> x{device, {n}}, smooth{device, {n}};
+    qn::Field<double, 0> loss{device};
+    qn::Kernel blur = [&] {
+      for (auto i : smooth) smooth[i] = x[i] + 0.2 * x[(i + 1) % n];
+    };
+    qn::Kernel wanted = [&] {
+      for (auto i : smooth) {
+        F64 d = smooth[i] - (t[i] + 0.2 * t[(i + 1) % n]);
+        atomic_add(loss(), d * d);
+      }
+    };
+    qn::Kernel descend = [&](qn::Field<double> gradient) {
+      for (auto i : x) x[i] -= 0.3 * gradient[i];
+    };
+    for (int step = 0; step < 60; step++) {
+      loss.fill(0.0);
+      x.grad().fill(0.0);
+      loss.grad().fill(1.0);
+      qn::Tape tape;
+      blur();
+      wanted();
+      tape.backward();
+      descend(x.grad());
+    }
+    for (int k = 0; k < n; k++) CHECK(x.at(k) == Approx(target[size_t(k)]).margin(1e-6));
+  });
+}
+
+TEST_CASE("what has no adjoint is refused at its line") {
+  const qn::Device device("cpu");
+  auto x = numbers(device, {1, 2, 3});
+  qn::Field<double> y{device, {3}};
+  const auto refused = [](auto& kernel, int line, const char* what) {
+    auto pull = qn::vjp(kernel);
+    const std::string found = message_of([&] { pull(); });
+    INFO(found);
+    CHECK(found.find("reverse.cpp:" + std::to_string(line) + ": ") != std::string::npos);
+    CHECK(found.find(what) != std::string::npos);
+  };
+  int line = 0;
+  qn::Kernel behind = [&] {
+    for (auto i : x) y[i] = x[i] * x[i];
+    line = __LINE__ + 1;
+    for (auto i : x) x[i] = y[i] * y[i];
+  };
+  refused(behind, line, "is read here behind what may have written it");
+  qn::Kernel rounds = [&] {
+    for (auto i : x) {
+      Var<double> p = x[i];
+      line = __LINE__ + 1;
+      for ([[maybe_unused]] auto k : range(i + 2)) p = p * p;
+      y[i] = p;
+    }
+  };
+  refused(rounds, line, "no constant number of them");
+  qn::Kernel until = [&] {
+    for (auto i : x) {
+      Var<double> p = x[i];
+      line = __LINE__ + 1;
+      While(p > 0.5) { p = p * 0.5; }
+      y[i] = p;
+    }
+  };
+  refused(until, line, "a While loop");
+  qn::Kernel random_one = [&] {
+    line = __LINE__ + 1;
+    for (auto i : x) y[i] = x[i] * random<double>();
+  };
+  refused(random_one, line, "a random number");
+  qn::Kernel most = [&] {
+    line = __LINE__ + 1;
+    for (auto i : x) atomic_max(y[0], x[i]);
+  };
+  refused(most, line, "an atomic max of floats");
+}
