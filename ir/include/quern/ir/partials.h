@@ -4,14 +4,25 @@
 
 namespace quern::ir {
 
-/// Builds ∂result/∂operand k of `op` at the builder's point, from its operands and its result; null
-/// where it is zero everywhere (integers, comparisons, rounding, bits). Its type is the result's.
+/// Builds t · ∂result/∂operand k of `op` at the builder's point, from its operands and its result;
+/// null where the derivative is zero everywhere (integers, comparisons, rounding, bits). t has the
+/// result's type, and so has the product: of a `convert` from another float type the caller
+/// converts it to the operand's.
+///
+/// Where all operands are finite a zero t gives a zero (of either sign), also at poles and outside
+/// of the function's domain. An operand not chosen gets a zero whatever it is. The product may be
+/// differentiated again, also where t is zero.
 ///
 /// Where a function has a kink the derivative is that of the operand chosen: min, max, fmin and
 /// fmax give all of it to the operand whose value is the result (the first where both are equal),
 /// abs follows the sign bit. pow has no derivative in its exponent where the result is 0, and none
 /// in its base where the exponent is 0; hypot none at the origin. fmod and remainder vary with
-/// their divisor by the integer quotient, which is constant almost everywhere.
+/// their divisor by the integer quotient, which is constant almost everywhere. Poles and infinities
+/// are in docs/semantics.md, "Derivatives".
+Value* chain(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k,
+             Value* t);
+
+/// The derivative itself: `chain` with t = 1.
 Value* partial(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k);
 
 /// t · ∂result/∂operand k, t of the result's type; null where that is zero everywhere.
