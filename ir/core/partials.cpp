@@ -258,12 +258,6 @@ Value* partial(Builder& b, Op op, std::span<Value* const> operands, Value* resul
                                 : nullptr;
 }
 
-Value* chain(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k,
-             Value* t) {
-  Value* slope = partial(b, op, operands, result, k);
-  return slope ? b.mul(t, slope) : nullptr;
-}
-
-bool is_flat(Op op) { return rules[size_t(op)] == partial_zero; }
+bool is_flat(Op op) { return rules[size_t(op)] == chain_zero; }
 
 }  // namespace quern::ir

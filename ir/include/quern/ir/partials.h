@@ -25,9 +25,6 @@ Value* chain(Builder& b, Op op, std::span<Value* const> operands, Value* result,
 /// The derivative itself: `chain` with t = 1.
 Value* partial(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k);
 
-/// t · ∂result/∂operand k, t of the result's type; null where that is zero everywhere.
-Value* chain(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k,
-             Value* t);
 /// Is the derivative of an element-wise row zero everywhere?
 bool is_flat(Op op);
 
