@@ -1,6 +1,7 @@
 #pragma once
 // What every block of docs/guide.md may use.
 #include <quern/algorithms.h>
+#include <quern/autodiff.h>
 #include <quern/complex.h>
 #include <quern/decompose.h>
 #include <quern/dlpack.h>
