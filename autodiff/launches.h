@@ -16,7 +16,7 @@ class Reversed {
 
   struct Program {
     Reverse reverse;  ///< whose kernel the program has
-    std::unique_ptr<runtime::Program> program;
+    std::unique_ptr<runtime::Program> program, count;
   };
   /// Throws Error with the line of what has no adjoint.
   std::shared_ptr<Program> program(const ir::Premises& premises);
@@ -33,12 +33,17 @@ class Recorded {
   Recorded(std::shared_ptr<Reversed::Program> program, std::span<const runtime::Argument> arguments,
            Loc loc);
   size_t seeds() const { return program_->reverse.seeds; }
-  /// Launches the reverse kernel. Null where no scalar has an adjoint.
+  /// Launches the reverse kernel. Null where no scalar has an adjoint. Throws Error where a field has
+  /// been swapped or released since.
   std::shared_ptr<runtime::Outcome> go_back(std::span<const uint64_t> seeds, Loc loc) const;
 
  private:
+  void add_rows(std::vector<runtime::Argument>& all, Loc loc) const;
+
   std::shared_ptr<Reversed::Program> program_;
   std::vector<runtime::Argument> arguments_;
+  std::vector<runtime::Address> adjoints_;  ///< of each field, where they were
+  Loc loc_;
 };
 
 }  // namespace quern::autodiff

@@ -6,9 +6,9 @@
 // other's values again, without its effects, and goes back through its operations: x̄_k += ∂y/∂x_k
 // · ȳ. Elements of a field have their adjoints in the field's companion of that name. A load adds
 // to them, a store takes them and leaves 0, as what was overwritten had no part in what followed.
-// Branches are taken again, rounds of a loop in the opposite order, from what they carried, which
-// an array of the iteration's own keeps. Adjoints of values are slots, which promote_slots makes
-// values of. (Griewank and Walther, Evaluating Derivatives, 2nd ed., 2008, sections 3.2 and 4.)
+// Branches are taken again, rounds of a loop in the opposite order, from what they began with
+// (replay.h). Adjoints of values are slots, which promote_slots makes values of. (Griewank and
+// Walther, Evaluating Derivatives, 2nd ed., 2008, sections 3.2 and 4.)
 #include <memory>
 
 #include "quern/ir/lower.h"
@@ -29,12 +29,16 @@ struct Reverse {
   std::vector<uint32_t> scalars;  ///< the primal's float ones
   std::vector<bool> reads;        ///< of each of the primal's bindings: are elements read?
   size_t seeds = 0;
+  /// What loops of any number of rounds carry is kept in fields of one axis, which stand behind the
+  /// seeds: of these components, and of as many rows as `count` says, a kernel with the primal's
+  /// bindings and a result for each. Behind them, if there are any, a field of cursors, zeros.
+  std::vector<std::vector<ir::Type>> rows;
+  std::unique_ptr<ir::Kernel> count;
 };
 
 /// Of a kernel at level structured. It is optimised first, for launches with these premises. Throws
-/// Error with the line of what it has no rule for: what `forward` refuses; loops without a constant
-/// number of rounds, local arrays, loops at kernel level that hold parallel ones; a field that is
-/// read behind what may have written it in the same launch.
+/// Error with the line of what it has no rule for: what `forward` refuses; random numbers; local
+/// arrays; a field that is read behind what may have written it in the same launch.
 Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises);
 
 }  // namespace quern::autodiff

@@ -17,6 +17,26 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       kernels;
   std::vector<autodiff::Recorded> launches;
   Loc gone_back;
+  std::map<const runtime::Uses*, uint64_t> versions;  ///< of memory, behind the last launch
+
+  /// What nobody recorded cannot be gone back through.
+  void expect_known(const runtime::LaunchEvent& event, size_t k) const {
+    const auto& storage = event.arguments[k].storage;
+    if (!storage || storage->is_snapshot()) return;
+    const auto known = versions.find(&storage->uses());
+    if (known != versions.end() && known->second != storage->version())
+      throw Error(event.loc, event.parameters[k].name +
+                                 " was written between launches that a tape records, by the host "
+                                 "or an algorithm that moves elements: write it before the tape "
+                                 "begins, or in a kernel");
+  }
+
+  void after(const runtime::LaunchEvent& event) noexcept override {
+    std::lock_guard lock(mutex);
+    for (const runtime::Argument& a : event.arguments)
+      if (a.storage && !a.storage->is_snapshot())
+        versions[&a.storage->uses()] = a.storage->version();
+  }
 
   void before(const runtime::LaunchEvent& event) override {
     if (!event.recording)
@@ -24,6 +44,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
                                  "' was loaded without its recording, so a tape cannot go back "
                                  "through it");
     std::lock_guard lock(mutex);
+    for (size_t k = 0; k < event.arguments.size(); k++) expect_known(event, k);
     auto& [recording, reversed] = kernels[event.recording.get()];
     if (!reversed) {
       recording = event.recording;

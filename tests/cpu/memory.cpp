@@ -16,7 +16,10 @@ constexpr bool keeps = quern::codegen::own_sanitizer != quern::codegen::Sanitize
 }  // namespace
 
 TEST_CASE("a large block is taken anew for what is about its size") {
-  if (!keeps) return SUCCEED("blocks are those of the C library");
+  if (!keeps) {
+    SUCCEED("blocks are those of the C library");
+    return;
+  }
   Memory memory(1 << 30);
   void* at = memory.allocate(40 * mib);
   std::memset(at, 1, 40 * mib);
@@ -33,7 +36,10 @@ TEST_CASE("a large block is taken anew for what is about its size") {
 }
 
 TEST_CASE("blocks of one size serve each other whatever their starts") {
-  if (!keeps) return SUCCEED("blocks are those of the C library");
+  if (!keeps) {
+    SUCCEED("blocks are those of the C library");
+    return;
+  }
   Memory memory(1 << 30);
   for (int k = 0; k < 50; k++) {
     void* at = memory.allocate(2 * mib);
@@ -45,7 +51,10 @@ TEST_CASE("blocks of one size serve each other whatever their starts") {
 }
 
 TEST_CASE("what is kept is bounded, and gone where memory is wanted") {
-  if (!keeps) return SUCCEED("blocks are those of the C library");
+  if (!keeps) {
+    SUCCEED("blocks are those of the C library");
+    return;
+  }
   Memory memory(200 * mib);
   std::vector<void*> all;
   for (uint64_t k = 0; k < 6; k++) all.push_back(memory.allocate((20 + k) * mib));

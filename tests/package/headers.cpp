@@ -16,12 +16,13 @@ using quern::test::Output;
 const std::string compile = std::string(QUERN_CXX) +
                             " -std=c++20 -fsyntax-only -I" QUERN_ROOT "/ir/include -I" QUERN_ROOT
                             "/runtime/include -I" QUERN_ROOT "/dsl/include -I" QUERN_ROOT
-                            "/sparse/include ";
+                            "/sparse/include -I" QUERN_ROOT "/autodiff/include ";
 
 /// Every header that users may include.
 std::vector<std::string> public_headers() {
   std::vector<std::string> names;
-  for (const char* folder : {"/dsl/include/quern", "/sparse/include/quern"})
+  for (const char* folder :
+       {"/dsl/include/quern", "/sparse/include/quern", "/autodiff/include/quern"})
     for (const auto& entry : fs::directory_iterator(QUERN_ROOT + std::string(folder)))
       if (entry.is_regular_file() && entry.path().filename() != "else.h")
         names.push_back("quern/" + entry.path().filename().string());

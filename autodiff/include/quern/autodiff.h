@@ -178,8 +178,8 @@ LaunchObject* go_back(PullbackObject* pullback, const uint64_t* seeds, int count
 ///
 /// A field's grad() is what is known of the adjoint behind the last launch when backward() begins,
 /// and that before the first one when it ends. What launches read is kept as it was then: a field
-/// that is overwritten is copied. Host writes, algorithms that move elements, and swaps between
-/// launches are not followed.
+/// that is overwritten is copied. A launch throws Error where a field that it uses was written by the
+/// host between it and another recorded launch; backward() where one was swapped since.
 class Tape {
  public:
   explicit Tape(Loc l = Loc::here()) : object_(detail::make_tape(l)) {}
@@ -274,8 +274,7 @@ class Vjp<R(A...)> {
       : object_(detail::make_reverse(kernel.object(), l)) {}
 
   /// Throws Error at the line of what has no adjoint: what jvp() refuses, random numbers, local
-  /// arrays, a loop that goes on from what its rounds have made and has no constant number of them,
-  /// a field that is read behind what may have written it in the same launch.
+  /// arrays, a field that is read behind what may have written it in the same launch.
   auto operator()(typename detail::Parameter<detail::bare<A>>::host... a,
                   Loc l = Loc::here()) const {
     constexpr int count = (detail::Parameter<detail::bare<A>>::count + ... + 0);

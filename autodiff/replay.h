@@ -1,0 +1,123 @@
+#pragma once
+// A kernel's values, computed again inside another kernel, without its effects.
+//
+// What goes back through a loop wants what each round began with. A loop with few rounds between
+// constants keeps that in arrays of the iteration's own. Of any other the rounds are counted first,
+// by replaying the iteration, and kept in rows of a field that has as many as all iterations
+// together take: each takes its rows by an atomic add to a cursor, so that none are lost or shared,
+// whatever the number.
+#include <unordered_map>
+
+#include "autodiff/activity.h"
+#include "quern/ir/builder.h"
+
+namespace quern::autodiff {
+
+/// A loop whose rounds are kept in rows of a field, and what a row holds: what is carried.
+struct RoundsSite {
+  const ir::Inst* loop = nullptr;
+  std::vector<ir::Type> types;
+};
+
+/// Those of a kernel, in program order. Throws Error with the line of what cannot be computed
+/// again: random numbers, old values of atomics, functions with a derivative of their own, local
+/// arrays, changes of trees.
+std::vector<RoundsSite> rounds_sites(const ir::Kernel& primal, const Activity& active);
+
+[[noreturn]] void refuse(const ir::Inst* inst, const std::string& what, const std::string& advice);
+
+class Replay {
+ public:
+  /// `rows`: the bindings of the sites' fields; `cursors`: that of their cursors; both may be
+  /// missing where rounds are only counted.
+  Replay(const ir::Kernel& primal, ir::Builder& b, const std::vector<RoundsSite>& sites,
+         std::vector<uint32_t> rows, uint32_t cursors)
+      : primal_(primal), b_(b), sites_(sites), rows_(std::move(rows)), cursors_(cursors) {}
+
+  enum Mode {
+    plain,      ///< the values alone
+    counting,   ///< and how many rows each site takes
+    totalling,  ///< and how many rows iterations of parallel loops take (count_all)
+    recording   ///< and what loops carry, kept
+  };
+  /// The region's instructions but those that have effects, and its terminator.
+  void region(const ir::Region* region, Mode mode);
+  /// Counts the region's rows into new slots; comes back: i64 by site, null where it has none
+  /// there.
+  std::vector<ir::Value*> count(const ir::Region* region);
+  /// The same, takes that many rows of each site, and replays the region recording into them.
+  void record(const ir::Region* region);
+
+  /// Counts the rows that the kernel takes in all, parallel loops too: adds them to slots, by site.
+  void count_all(const ir::Region* body, std::span<ir::Value* const> totals);
+
+  /// As it was computed last.
+  ir::Value* now(const ir::Value* v) const;
+  void set(const ir::Value* v, ir::Value* to) { values_[v] = to; }
+  std::vector<ir::Value*> operands_now(const ir::Inst* inst) const;
+  std::vector<ir::Value*> indices_now(const ir::Inst* inst) const;
+
+  /// A region of a new instruction: `body` fills it, and yields. Arguments are those of `like`.
+  template <class F>
+  ir::Region* inside(const ir::Region* like, F&& body) {
+    std::vector<ir::Type> types;
+    for (const ir::Value& arg : like->args) types.push_back(arg.type);
+    ir::Region* made = b_.make_region(std::span<const ir::Type>(types));
+    for (size_t k = 0; k < types.size(); k++) values_[like->arg(k)] = made->arg(k);
+    return fill(made, body);
+  }
+  template <class F>
+  ir::Region* fill(ir::Region* made, F&& body) {
+    ir::Region* around = b_.region();
+    ir::Inst* point = b_.point();
+    b_.at_end(made);
+    body();
+    point ? b_.before(point) : b_.at_end(around);
+    return made;
+  }
+  /// A parallel loop like `inst`.
+  template <class F>
+  void parallel(const ir::Inst* inst, F&& body) {
+    const std::vector<ir::Value*> operands = operands_now(inst);
+    ir::Region* made = inside(inst->region(0), [&] {
+      body();
+      b_.yield();
+    });
+    copy_parallel(inst, operands, made);
+  }
+
+  bool is_recorded(const ir::Inst* loop) const { return rounds_.contains(loop); }
+  /// Of a loop that was recorded: how many rounds there were, i64.
+  ir::Value* rounds(const ir::Inst* loop) const { return rounds_.at(loop); }
+  /// What the loop carried into round number `round`, i64, becomes the arguments of its region,
+  /// from number `first` on.
+  void restore(const ir::Inst* loop, ir::Value* round, const ir::Region* into, size_t first);
+
+ private:
+  void replay(const ir::Inst* inst);
+  void total(const ir::Inst* inst);
+  void branch(const ir::Inst* inst);
+  void loop(const ir::Inst* inst);
+  void while_loop(const ir::Inst* inst);
+  void copy_parallel(const ir::Inst* inst, std::span<ir::Value* const> operands, ir::Region* body);
+  ir::Value* counted_rounds(std::span<ir::Value* const> bounds);
+  /// The number of the loop among the sites, or -1.
+  int site_of(const ir::Inst* loop) const;
+  void took(int site, ir::Value* rows);
+  void keep(const ir::Inst* loop, ir::Value* round, std::span<ir::Value* const> carried);
+
+  const ir::Kernel& primal_;
+  ir::Builder& b_;
+  const std::vector<RoundsSite>& sites_;
+  const std::vector<uint32_t> rows_;
+  const uint32_t cursors_;
+  Mode mode_ = plain;
+  ir::ValueMap values_;
+  std::span<ir::Value* const> totals_;  ///< of count_all
+  std::vector<ir::Value*> most_;        ///< by site, slots: rows that one execution takes at most
+  std::unordered_map<int, ir::Value*> first_row_;  ///< by site, i64, of the iteration
+  std::unordered_map<const ir::Inst*, std::vector<ir::Value*>> arrays_;
+  std::unordered_map<const ir::Inst*, ir::Value*> rounds_;
+};
+
+}  // namespace quern::autodiff
