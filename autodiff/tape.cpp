@@ -43,6 +43,11 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       throw Error(event.loc, "kernel '" + std::string(event.name) +
                                  "' was loaded without its recording, so a tape cannot go back "
                                  "through it");
+    for (const runtime::Image::Parameter& p : event.parameters)
+      if (p.is_derived())
+        throw Error(event.loc, "a launch of '" + std::string(event.name) +
+                                   "', which differentiates, cannot be recorded by a tape: end "
+                                   "the tape before it");
     std::lock_guard lock(mutex);
     for (size_t k = 0; k < event.arguments.size(); k++) expect_known(event, k);
     auto& [recording, reversed] = kernels[event.recording.get()];

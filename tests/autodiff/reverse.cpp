@@ -293,6 +293,12 @@ TEST_CASE("a tape refuses what it cannot follow") {
   }
   step();
   {
+    auto push = qn::jvp(step);
+    qn::Tape tape;
+    CHECK(message_of([&] { push(); }).find("'jvp of kernel', which differentiates") !=
+          std::string::npos);
+  }
+  {
     qn::Tape tape;
     step();
     step();  // y is overwritten by what is recorded
