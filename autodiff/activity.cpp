@@ -1,12 +1,26 @@
 #include "autodiff/activity.h"
 
+#include <utility>
+
 #include "quern/ir/partials.h"
 
 namespace quern::autodiff {
 
 using namespace ir;
 
-Activity::Activity(const Kernel& kernel, const std::vector<bool>& active) : inputs_(active) {
+bool has_floats(const Binding& binding) {
+  for (const Component& c : binding.components)
+    if (is_float(c.type)) return true;
+  return false;
+}
+
+std::vector<bool> inputs_of(const Kernel& kernel) {
+  std::vector<bool> all;
+  for (const Binding& b : kernel.bindings) all.push_back(has_floats(b));
+  return all;
+}
+
+Activity::Activity(const Kernel& kernel, std::vector<bool> active) : inputs_(std::move(active)) {
   do {  // until what loops carry and slots keep is known
     changed_ = false;
     walk(kernel.body, [&](const Inst* inst) { visit(inst); });

@@ -15,11 +15,15 @@ namespace quern::autodiff {
 /// them.
 inline ir::Type derivative_type(ir::Type t) { return t == ir::Type::f16 ? ir::Type::f32 : t; }
 
+bool has_floats(const ir::Binding& binding);
+/// Of each binding of the kernel: may derivatives be taken by it?
+std::vector<bool> inputs_of(const ir::Kernel& kernel);
+
 class Activity {
  public:
   /// Of a kernel at level structured, without calls. `active`: of each binding, whether its floats
   /// are inputs that derivatives are taken by.
-  Activity(const ir::Kernel& kernel, const std::vector<bool>& active);
+  Activity(const ir::Kernel& kernel, std::vector<bool> active);
 
   /// Of a value, or a slot: does it vary?
   bool operator()(const ir::Value* v) const { return active_.contains(v); }
@@ -30,7 +34,7 @@ class Activity {
   void pass_yields(const ir::Region* region, size_t skipped, const ir::Inst* to);
   bool makes_active(const ir::Inst* inst) const;
 
-  const std::vector<bool>& inputs_;
+  const std::vector<bool> inputs_;
   std::unordered_set<const ir::Value*> active_;
   bool changed_ = false;
 };

@@ -17,16 +17,10 @@ namespace {
   throw Error(inst->loc, what + " has no tangent: " + advice);
 }
 
-bool has_floats(const Binding& binding) {
-  for (const Component& c : binding.components)
-    if (is_float(c.type)) return true;
-  return false;
-}
-
 class Pusher {
  public:
   explicit Pusher(Forward& out)
-      : out_(out), kernel_(*out.kernel), b_(kernel_), active_(kernel_, inputs(kernel_)) {}
+      : out_(out), kernel_(*out.kernel), b_(kernel_), active_(kernel_, inputs_of(kernel_)) {}
 
   void run() {
     declare();
@@ -35,12 +29,6 @@ class Pusher {
   }
 
  private:
-  static std::vector<bool> inputs(const Kernel& kernel) {
-    std::vector<bool> all;
-    for (const Binding& b : kernel.bindings) all.push_back(has_floats(b));
-    return all;
-  }
-
   // ---- where tangents come from and go to
 
   void declare() {

@@ -12,10 +12,8 @@ struct ForwardObject : Counted<ForwardObject> {
   std::vector<uint32_t> tangent_of;  ///< autodiff::Forward::tangent_of
 };
 
-void retain(ForwardObject* o) noexcept { o->references.fetch_add(1, std::memory_order_relaxed); }
-void release(ForwardObject* o) noexcept {
-  if (o->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete o;
-}
+void retain(ForwardObject* o) noexcept { add_reference(o); }
+void release(ForwardObject* o) noexcept { drop_reference(o); }
 
 ForwardObject* make_forward(KernelObject* kernel, Loc loc) {
   expect_no_recording("differentiating a kernel", loc);

@@ -13,14 +13,6 @@ using namespace ir;
 
 namespace {
 
-bool has_floats(const Binding& binding) {
-  for (const Component& c : binding.components)
-    if (is_float(c.type)) return true;
-  return false;
-}
-
-// ---- the kernel
-
 class Puller {
  public:
   Puller(const Kernel& primal, const Activity& active, const std::vector<RoundsSite>& sites,
@@ -426,12 +418,6 @@ std::unique_ptr<Kernel> counting(const Kernel& primal, const Kernel& source,
   return made;
 }
 
-std::vector<bool> inputs(const Kernel& kernel) {
-  std::vector<bool> all;
-  for (const Binding& b : kernel.bindings) all.push_back(has_floats(b));
-  return all;
-}
-
 }  // namespace
 
 Reverse reverse(const Kernel& primal, const Premises& premises) {
@@ -442,7 +428,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises) {
   assume(*source, unchecked);
   optimise(*source);
   expect_reads_before_writes(*source);
-  const Activity active(*source, inputs(*source));
+  const Activity active(*source, inputs_of(*source));
   const std::vector<RoundsSite> sites = rounds_sites(*source, active);
   Reverse out;
   out.kernel = like(primal, *source, "vjp of ");

@@ -60,10 +60,8 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   }
 };
 
-void retain(TapeObject* o) noexcept { o->references.fetch_add(1, std::memory_order_relaxed); }
-void release(TapeObject* o) noexcept {
-  if (o->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete o;
-}
+void retain(TapeObject* o) noexcept { add_reference(o); }
+void release(TapeObject* o) noexcept { drop_reference(o); }
 
 TapeObject* make_tape(Loc loc) {
   expect_no_recording("a tape", loc);

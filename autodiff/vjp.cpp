@@ -15,14 +15,10 @@ struct PullbackObject : Counted<PullbackObject> {
   Ref<LaunchObject> launch;
 };
 
-void retain(ReverseObject* o) noexcept { o->references.fetch_add(1, std::memory_order_relaxed); }
-void release(ReverseObject* o) noexcept {
-  if (o->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete o;
-}
-void retain(PullbackObject* o) noexcept { o->references.fetch_add(1, std::memory_order_relaxed); }
-void release(PullbackObject* o) noexcept {
-  if (o->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete o;
-}
+void retain(ReverseObject* o) noexcept { add_reference(o); }
+void release(ReverseObject* o) noexcept { drop_reference(o); }
+void retain(PullbackObject* o) noexcept { add_reference(o); }
+void release(PullbackObject* o) noexcept { drop_reference(o); }
 
 ReverseObject* make_reverse(KernelObject* kernel, Loc loc) {
   expect_no_recording("differentiating a kernel", loc);

@@ -11,17 +11,6 @@
 
 namespace quern::detail {
 
-namespace {
-template <class T>
-void add_reference(T* object) {
-  object->references.fetch_add(1, std::memory_order_relaxed);
-}
-template <class T>
-void drop_reference(T* object) {
-  if (object->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete object;
-}
-}  // namespace
-
 void retain(DeviceObject* o) noexcept { add_reference(o); }
 void release(DeviceObject* o) noexcept { drop_reference(o); }
 void retain(FieldObject* o) noexcept { add_reference(o); }

@@ -15,6 +15,15 @@ struct Counted {
   std::atomic<int> references{1};
 };
 
+template <class T>
+void add_reference(T* object) {
+  object->references.fetch_add(1, std::memory_order_relaxed);
+}
+template <class T>
+void drop_reference(T* object) {
+  if (object->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete object;
+}
+
 struct DeviceObject : Counted<DeviceObject> {
   std::shared_ptr<runtime::Device> device;
 };
