@@ -283,7 +283,9 @@ class Pusher {
   }
 
   void while_loop(Inst* inst) {
-    const std::vector<size_t> which = active_results(inst);
+    std::vector<size_t> which;  // the condition may pass on other values than it was given
+    for (size_t k = 0; k < inst->results.size(); k++)
+      if (active_(inst->result(k)) || active_(inst->region(0)->arg(k))) which.push_back(k);
     add_initial(inst, which, 0);
     add_arguments(inst->region(0), which, 0);
     body(inst->region(0), which, 1);

@@ -61,7 +61,9 @@ bool has_part(const Inst* inst, const Activity& active) {
   for (const Value& v : inst->results) found |= active(&v);
   for (Region* r : inst->regions)
     walk(r, [&](const Inst* i) {
-      found |= (i->is(Op::store) || i->is(Op::atomic) || i->is(Op::reduce)) && is_float(i->elem);
+      const bool writes =
+          i->is(Op::store) || i->is(Op::atomic) || i->is(Op::reduce) || i->is(Op::put);
+      found |= writes && is_float(i->elem);
     });
   return found;
 }

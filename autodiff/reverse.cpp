@@ -1,6 +1,7 @@
 #include "autodiff/reverse.h"
 
 #include <unordered_map>
+#include <utility>
 
 #include "autodiff/reads_before_writes.h"
 #include "autodiff/replay.h"
@@ -225,6 +226,7 @@ class Puller {
   void back_branch(const Inst* inst) {
     Value* condition = values_.now(inst->operand(0));
     Region* regions[2];
+    const Region* around = std::exchange(here_, nullptr);
     for (size_t n = 0; n < 2; n++) {
       const Region* r = inst->region(n);
       regions[n] = values_.inside(r, [&] {
@@ -236,14 +238,15 @@ class Puller {
         b_.yield();
       });
     }
+    here_ = around;
     Inst* made = b_.at(inst->loc).make(Op::if_, {}, {condition});
     b_.set_regions(made, {regions[0], regions[1]});
   }
 
   /// Slots of the adjoints of what a loop carries, from round to round; null: it does not vary.
-  std::vector<Value*> carried_slots(const Inst* inst) {
+  std::vector<Value*> carried_slots(std::span<const Value> carried) {
     std::vector<Value*> slots;
-    for (const Value& v : inst->results)
+    for (const Value& v : carried)
       slots.push_back(active_(&v) ? b_.slot(derivative_type(v.type)) : nullptr);
     return slots;
   }
@@ -263,10 +266,12 @@ class Puller {
     Value* one = b_.integer(Type::i64, 1);
     Value* last = b_.sub(rounds, one);
     Region* made = b_.make_region({Type::i64});
+    const Region* around = std::exchange(here_, nullptr);
     values_.fill(made, [&] {
       body(b_.sub(last, made->arg(0)));
       b_.yield();
     });
+    here_ = around;
     Inst* loop = b_.at(inst->loc).loop(zero, rounds, one);
     b_.set_regions(loop, {made});
   }
@@ -274,7 +279,7 @@ class Puller {
   void back_loop(const Inst* inst) {
     const std::vector<Value*> bounds = values_.operands_now(inst);
     const Region* body = inst->region(0);
-    const std::vector<Value*> carried = carried_slots(inst);
+    const std::vector<Value*> carried = carried_slots(body->args.subspan(1));
     for (size_t k = 0; k < carried.size(); k++)
       if (carried[k]) b_.put(carried[k], known(inst->result(k)));
     backwards(inst, [&](Value* round) {
@@ -298,12 +303,12 @@ class Puller {
   void back_while(const Inst* inst) {
     if (!values_.is_recorded(inst)) return;
     const Region *condition = inst->region(0), *body = inst->region(1);
-    const std::vector<Value*> carried = carried_slots(inst);
+    const std::vector<Value*> carried = carried_slots(condition->args);
     values_.restore(inst, values_.rounds(inst), condition, 0);
     values_.region(condition, Replay::recording);
     prepare(condition);
     for (size_t k = 0; k < carried.size(); k++)
-      if (carried[k]) give(condition->terminator()->operand(1 + k), known(inst->result(k)));
+      give(condition->terminator()->operand(1 + k), known(inst->result(k)));
     back(condition);
     put_all(carried, condition, 0);
     backwards(inst, [&](Value* round) {
@@ -318,7 +323,7 @@ class Puller {
         if (carried[k]) give(body->terminator()->operand(k), b_.get(carried[k]));
       back(body);
       for (size_t k = 0; k < carried.size(); k++)
-        if (carried[k]) give(condition->terminator()->operand(1 + k), known(body->arg(k)));
+        give(condition->terminator()->operand(1 + k), known(body->arg(k)));
       back(condition);
       put_all(carried, condition, 0);
     });
@@ -386,7 +391,7 @@ class Puller {
   Replay values_;
   std::unordered_map<uint32_t, Value*> scalar_;  ///< slots of adjoints, by binding
   std::unordered_map<const Value*, Adjoint> adjoints_;
-  const Region* here_ = nullptr;  ///< of the primal, that is gone back through
+  const Region* here_ = nullptr;  ///< of the primal, that is gone back through in a straight line
   bool is_parallel_ = false;
 };
 

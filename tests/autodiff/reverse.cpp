@@ -180,6 +180,32 @@ TEST_CASE("adjoints go back through loops of any number of rounds") {
   });
 }
 
+TEST_CASE("adjoints of what a loop does not change, and of what a condition passes on") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {3, 4});
+    qn::Field<double> y{device, {2}}, z{device, {2}};
+    qn::Kernel f = [&] {
+      for (auto i : x) {
+        F64 square = x[i] * x[i];
+        Var<double> last = -1.0, a = x[i], b = 1.0;
+        for ([[maybe_unused]] auto k : range(3)) last = square;  // of three rounds the last counts
+        y[i] = last;
+        for ([[maybe_unused]] auto k : range(5)) {  // a and b change places
+          F64 old = a * 2.0;
+          a = b;
+          b = old;
+        }
+        z[i] = a - 10.0 * b;
+      }
+    };
+    y.grad().fill(1.0);
+    z.grad().fill(1.0);
+    qn::vjp(f)()();
+    // rounds: (a, b) = (x, 1), (1, 2x), (2x, 2), (2, 4x), (4x, 4), (4, 8x)
+    CHECK(qn::to_vector(x.grad()) == std::vector<double>{2 * 3 - 80, 2 * 4 - 80});
+  });
+}
+
 TEST_CASE("a loop that carries a value through rounds of a sum has its known gradient") {
   // What others get wrong: the trip counts differ by iteration and the value is squared.
   on_every_device([](const qn::Device& device) {
