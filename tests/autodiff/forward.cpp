@@ -12,7 +12,6 @@ using namespace qn::lang;
 using qn::test::message_of;
 
 namespace {
-constexpr double pi = 3.14159265358979323846;
 
 qn::Field<double> numbers(const qn::Device& device, const std::vector<double>& v) {
   qn::Field<double> x{device, {v.size()}};

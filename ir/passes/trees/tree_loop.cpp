@@ -344,7 +344,8 @@ void TreeLoop::look_ahead() {
   Value* size = b_.integer(Type::i64, leaf_.children);
   Value* first = b_.mul(b_.convert(slot, Type::i64), size);
   for (const Lines& each : lines) {
-    const auto& [part, elem] = each.of;
+    const Part part = each.of.first;
+    const Type elem = each.of.second;
     const bool by_rounds = round_.start && round_.children % each.step == 0;
     b_.after(by_rounds ? round_.start : first->inst);
     Value* from = by_rounds ? b_.add(first, round_.first) : first;

@@ -118,7 +118,7 @@ using Met = std::conditional_t<Device<A> || Device<B>, Val<meet_t<A, B>>, meet_t
 // ---- host operands
 /// Where two host operands meet: a scalar takes the type of an aggregate's.
 template <class A, class B>
-using host_meet_t = std::conditional_t<
+using host_meet_t = typename std::conditional_t<
     is_scalar<A>, std::conditional_t<is_scalar<B>, std::common_type<A, B>, std::type_identity<B>>,
     std::type_identity<A>>::type;
 template <class X>
