@@ -1,5 +1,8 @@
 // A tape of launches.
+#include <algorithm>
 #include <optional>
+#include <thread>
+
 #include "autodiff/launches.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
@@ -15,7 +18,12 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   std::map<const ir::Kernel*,
            std::pair<std::shared_ptr<const ir::Kernel>, std::unique_ptr<autodiff::Reversed>>>
       kernels;
-  std::vector<autodiff::Recorded> launches;
+  struct Entry {
+    autodiff::Recorded launch;
+    std::thread::id by;
+    bool is_submitted = false;  ///< else its call threw, and nothing ran
+  };
+  std::vector<Entry> launches;
   Loc gone_back;
   std::map<const runtime::Uses*, uint64_t> versions;  ///< of memory, behind the last launch
 
@@ -33,6 +41,9 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
 
   void after(const runtime::LaunchEvent& event) noexcept override {
     std::lock_guard lock(mutex);
+    const auto last = std::ranges::find(launches.rbegin(), launches.rend(),
+                                        std::this_thread::get_id(), &Entry::by);
+    if (last != launches.rend()) last->is_submitted = true;
     for (const runtime::Argument& a : event.arguments)
       if (a.storage && !a.storage->is_snapshot())
         versions[&a.storage->uses()] = a.storage->version();
@@ -56,7 +67,8 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       reversed = std::make_unique<autodiff::Reversed>(event.recording);
     }
     auto program = reversed->program(runtime::premises_of(event.arguments, event.modes));
-    launches.emplace_back(std::move(program), event.arguments, event.loc);
+    launches.push_back({autodiff::Recorded(std::move(program), event.arguments, event.loc),
+                        std::this_thread::get_id()});
   }
 };
 
@@ -77,7 +89,8 @@ void go_back(TapeObject* tape, Loc loc) {
     throw Error(loc, "the tape was gone back through already, at " + place(tape->gone_back));
   tape->gone_back = loc;
   tape->observation.reset();
-  for (; !tape->launches.empty(); tape->launches.pop_back()) tape->launches.back().go_back({}, loc);
+  for (; !tape->launches.empty(); tape->launches.pop_back())
+    if (tape->launches.back().is_submitted) tape->launches.back().launch.go_back({}, loc);
 }
 
 }  // namespace quern::detail

@@ -1,6 +1,7 @@
 // Adjoints against derivatives that are known, and against tangents.
 #include <quern/algorithms.h>
 #include <quern/autodiff.h>
+#include <quern/runtime/observer.h>
 
 #include <cmath>
 #include <random>
@@ -318,6 +319,28 @@ TEST_CASE("a tape refuses what it cannot follow") {
     CHECK(message_of([&] { step(); }).find("was written between launches") != std::string::npos);
   }
   step();
+  {
+    // A launch that another observer refuses has not happened.
+    struct Refusing : qn::runtime::LaunchObserver {
+      bool refuses = false;
+      void before(const qn::runtime::LaunchEvent&) override {
+        if (refuses) throw qn::Error("no");
+      }
+    } refusing;
+    qn::Kernel more = [&] {
+      for (auto i : x) atomic_add(y[i], x[i] * x[i]);
+    };
+    x.grad().fill(0.0);
+    y.grad().fill(1.0);
+    qn::Tape tape;
+    qn::runtime::Observation second(refusing);
+    more();
+    refusing.refuses = true;
+    CHECK_THROWS_AS(more(), qn::Error);
+    refusing.refuses = false;
+    tape.backward();
+    CHECK(x.grad().at(0) == 6);
+  }
   {
     auto push = qn::jvp(step);
     qn::Tape tape;
