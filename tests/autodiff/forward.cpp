@@ -5,20 +5,12 @@
 #include <cmath>
 #include <random>
 
+#include "tests/autodiff/numbers.h"
 #include "tests/end_to_end/devices.h"
 #include "tests/message_of.h"
 
 using namespace qn::lang;
 using qn::test::message_of;
-
-namespace {
-
-qn::Field<double> numbers(const qn::Device& device, const std::vector<double>& v) {
-  qn::Field<double> x{device, {v.size()}};
-  x.copy_from(v);
-  return x;
-}
-}  // namespace
 
 TEST_CASE("tangents of straight code") {
   on_every_device([](const qn::Device& device) {

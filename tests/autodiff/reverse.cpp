@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "tests/autodiff/numbers.h"
 #include "tests/end_to_end/devices.h"
 #include "tests/message_of.h"
 
@@ -13,12 +14,6 @@ using namespace qn::lang;
 using qn::test::message_of;
 
 namespace {
-qn::Field<double> numbers(const qn::Device& device, const std::vector<double>& v) {
-  qn::Field<double> x{device, {v.size()}};
-  x.copy_from(v);
-  return x;
-}
-
 std::vector<double> drawn(int n, int seed) {
   std::mt19937 random{unsigned(seed)};
   std::normal_distribution<double> normal;
