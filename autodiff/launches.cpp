@@ -8,19 +8,43 @@ std::shared_ptr<Reversed::Program> Reversed::program(const ir::Premises& premise
     if (known == premises) return program;
   auto made = std::make_shared<Program>();
   made->reverse = reverse(*primal_, premises);
-  made->program = std::make_unique<runtime::Program>(std::move(made->reverse.kernel));
-  if (made->reverse.count)
-    made->count = std::make_unique<runtime::Program>(std::move(made->reverse.count));
+  const auto program_of = [](std::unique_ptr<ir::Kernel>& kernel) {
+    return kernel ? std::make_unique<runtime::Program>(std::move(kernel)) : nullptr;
+  };
+  made->program = program_of(made->reverse.kernel);
+  made->count = program_of(made->reverse.count);
+  made->log_sizes = program_of(made->reverse.log.sizes);
+  made->log_count = program_of(made->reverse.log.count);
+  made->log_record = program_of(made->reverse.log.record);
   programs_.emplace_back(premises, made);
   return made;
 }
 
 namespace {
+
 /// swap takes them along.
 runtime::Address where_adjoints_are(const runtime::Argument& field, Loc loc) {
   const auto companion = field.storage->companion(adjoints, loc);
   return companion->size() > 0 ? companion->base(0) : 0;
 }
+
+std::shared_ptr<runtime::Device> device_of(std::span<const runtime::Argument> arguments, Loc loc) {
+  for (const runtime::Argument& a : arguments)
+    if (a.storage) return a.storage->shared_device();
+  return runtime::Device::standard(loc);
+}
+
+std::vector<ir::Storage> stored(std::span<const ir::Type> types) {
+  std::vector<ir::Storage> components;
+  for (ir::Type t : types) components.push_back({t, ir::storage_type(t)});
+  return components;
+}
+
+std::shared_ptr<runtime::Outcome> run(runtime::Program& program,
+                                      std::span<const runtime::Argument> arguments, Loc loc) {
+  return program.launch(arguments, program.kernel().modes, loc);
+}
+
 }  // namespace
 
 Recorded::Recorded(std::shared_ptr<Reversed::Program> program,
@@ -35,46 +59,83 @@ Recorded::Recorded(std::shared_ptr<Reversed::Program> program,
   }
   for (size_t k = 0; k < reverse.fields.size(); k++)
     if (reverse.fields[k] != ir::no_binding) {
-      arguments_.push_back(arguments[k]);
+      fields_.push_back(arguments[k]);
       adjoints_.push_back(where_adjoints_are(arguments[k], loc));
     }
 }
 
-/// Fields for what loops carry, once it is known how much that is.
-void Recorded::add_rows(std::vector<runtime::Argument>& all, Loc loc) const {
-  const Reverse& reverse = program_->reverse;
-  const std::span<const runtime::Argument> primal(all.data(), reverse.fields.size());
-  auto counted = program_->count->launch(primal, program_->count->kernel().modes, loc);
-  std::shared_ptr<runtime::Device> device;
-  for (const runtime::Argument& a : primal)
-    if (a.storage) device = a.storage->shared_device();
-  if (!device) device = runtime::Device::standard(loc);
-  for (size_t k = 0; k < reverse.rows.size(); k++) {
-    std::vector<ir::Storage> components;
-    for (ir::Type t : reverse.rows[k]) components.push_back({t, ir::storage_type(t)});
-    all.push_back(
-        {0, runtime::Storage::unset(device, std::move(components), {int64_t(counted->result(k))},
-                                    "what a loop carries", loc)});
+/// Runs the launch again, on copies of what it reads behind its writes, and keeps what it reads.
+void Recorded::add_log(Arguments& all, const std::shared_ptr<runtime::Device>& device,
+                       Loc loc) const {
+  const Log& log = program_->reverse.log;
+  const size_t count = all.size();
+  const auto field = [&](const LogField& f, int64_t rows) {
+    return runtime::Argument{0, std::make_shared<runtime::Storage>(device, stored({&f.type, 1}),
+                                                                   std::vector{rows}, loc)};
+  };
+  if (!program_->log_record) {  // nobody reads it
+    const LogField none{ir::Type::u8};
+    for (size_t k = 0; k < program_->reverse.logged; k++) all.push_back(field(none, 0));
+    return;
   }
-  const std::vector<ir::Storage> cursors = {{ir::Type::i64, ir::Type::i64}};
-  all.push_back({0, std::make_shared<runtime::Storage>(
-                        device, cursors, std::vector{int64_t(reverse.rows.size())}, loc)});
+  const auto rerun = [&](runtime::Program& program) {
+    Arguments own = all;
+    runtime::Storage::Copies copies;
+    for (size_t k = 0; k < log.copied.size(); k++)
+      if (log.copied[k]) own[k].storage = copies.of(*own[k].storage, loc);
+    return run(program, own, loc);
+  };
+  for (const LogField& f : log.fields)
+    all.push_back(field(f, f.rule == LogField::constant ? int64_t(f.number) : 0));
+  auto sizes = rerun(*program_->log_sizes);
+  const auto size_all = [&](LogField::Rule rule, auto&& rows) {
+    for (size_t k = 0; k < log.fields.size(); k++)
+      if (log.fields[k].rule == rule)
+        all[count + k] = field(log.fields[k], int64_t(rows(log.fields[k].number)));
+  };
+  size_all(LogField::sized, [&](uint64_t k) { return sizes->result(k); });
+  if (program_->log_count) {
+    rerun(*program_->log_count);
+    std::vector<int64_t> taken(size_t(all[log.cursors].storage->size()));
+    all[log.cursors].storage->read(taken.data(), 0, int64_t(taken.size()));
+    size_all(LogField::counted, [&](uint64_t k) { return taken[k]; });
+  }
+  rerun(*program_->log_record);
+}
+
+/// Fields for what loops carry, once it is known how much that is. `read`: those of the primal, and
+/// its log.
+void Recorded::add_rows(Arguments& all, const Arguments& read,
+                        const std::shared_ptr<runtime::Device>& device, Loc loc) const {
+  const Reverse& reverse = program_->reverse;
+  auto counted = run(*program_->count, read, loc);
+  for (size_t k = 0; k < reverse.rows.size(); k++)
+    all.push_back(
+        {0, runtime::Storage::unset(device, stored(reverse.rows[k]), {int64_t(counted->result(k))},
+                                    "what a loop carries", loc)});
+  const ir::Type cursor = ir::Type::i64;
+  all.push_back(
+      {0, std::make_shared<runtime::Storage>(device, stored({&cursor, 1}),
+                                             std::vector{int64_t(reverse.rows.size())}, loc)});
 }
 
 std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> seeds,
                                                     Loc loc) const {
-  const size_t count = program_->reverse.fields.size();
   for (size_t k = 0; k < adjoints_.size(); k++)
-    if (where_adjoints_are(arguments_[count + k], loc) != adjoints_[k])
+    if (where_adjoints_are(fields_[k], loc) != adjoints_[k])
       throw Error(loc, "a field of the launch at " + std::string(loc_.file) + ":" +
                            std::to_string(loc_.line) +
                            " was swapped since, which cannot be gone back through: give the "
                            "kernel both fields, in turns");
-  std::vector<runtime::Argument> all = arguments_;
+  const auto device = device_of(arguments_, loc);
+  Arguments read = arguments_;
+  if (program_->reverse.logged > 0) add_log(read, device, loc);
+  Arguments all = read;
+  all.insert(all.end(), fields_.begin(), fields_.end());
   for (size_t k = 0; k < program_->reverse.seeds; k++)
     all.push_back({k < seeds.size() ? seeds[k] : 0, nullptr});
-  if (program_->count) add_rows(all, loc);
-  return program_->program->launch(all, program_->program->kernel().modes, loc);
+  if (program_->count) add_rows(all, read, device, loc);
+  return run(*program_->program, all, loc);
 }
 
 }  // namespace quern::autodiff

@@ -15,8 +15,9 @@ class Reversed {
   explicit Reversed(std::shared_ptr<const ir::Kernel> primal) : primal_(std::move(primal)) {}
 
   struct Program {
-    Reverse reverse;  ///< whose kernel the program has
+    Reverse reverse;  ///< whose kernels the programs have
     std::unique_ptr<runtime::Program> program, count;
+    std::unique_ptr<runtime::Program> log_sizes, log_count, log_record;
   };
   /// Throws Error with the line of what has no adjoint.
   std::shared_ptr<Program> program(const ir::Premises& premises);
@@ -38,10 +39,14 @@ class Recorded {
   std::shared_ptr<runtime::Outcome> go_back(std::span<const uint64_t> seeds, Loc loc) const;
 
  private:
-  void add_rows(std::vector<runtime::Argument>& all, Loc loc) const;
+  using Arguments = std::vector<runtime::Argument>;
+  void add_log(Arguments& all, const std::shared_ptr<runtime::Device>& device, Loc loc) const;
+  void add_rows(Arguments& all, const Arguments& read,
+                const std::shared_ptr<runtime::Device>& device, Loc loc) const;
 
   std::shared_ptr<Reversed::Program> program_;
-  std::vector<runtime::Argument> arguments_;
+  Arguments arguments_;                     ///< of the primal
+  Arguments fields_;                        ///< Reverse::fields
   std::vector<runtime::Address> adjoints_;  ///< of each field, where they were
   Loc loc_;
 };

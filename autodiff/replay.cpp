@@ -68,6 +68,12 @@ bool has_part(const Inst* inst, const Activity& active) {
   return found;
 }
 
+/// A local array, or a write to one.
+bool is_array(const Inst* inst) {
+  const Inst* slot = inst->is(Op::put) ? inst->operand(0)->inst : inst;
+  return slot->imm > 1;
+}
+
 void expect_repeatable(const Kernel& kernel, const Inst* inst) {
   switch (inst->op) {
     case Op::atomic:
@@ -84,9 +90,6 @@ void expect_repeatable(const Kernel& kernel, const Inst* inst) {
     case Op::append:
     case Op::deactivate:
       refuse(inst, "what ends or appends elements of a tree", "only launches without it have one");
-    case Op::slot:
-      if (inst->imm > 1) refuse(inst, "a local array", "use variables, or elements of a field");
-      return;
     default: return;
   }
 }
@@ -190,11 +193,20 @@ void Replay::count_all(const Region* body, std::span<Value* const> totals) {
 
 void Replay::replay(const Inst* inst) {
   b_.at(inst->loc);
+  if (const auto read = logged_.find(inst); read != logged_.end()) {
+    Value* row = now(read->second.row);
+    values_[inst->result()] = b_.load(read->second.binding, 0, inst->elem, {&row, 1});
+    return;
+  }
   switch (inst->op) {
     case Op::store:
     case Op::check:
     case Op::print:
     case Op::activate: return;
+    case Op::slot:
+    case Op::put:
+      if (!is_array(inst)) clone_inst(b_, inst, values_);  // of arrays reads are logged
+      return;
     case Op::atomic:
       if (inst->atomic() == AtomicOp::load)
         values_[inst->result()] =

@@ -1,5 +1,6 @@
 #pragma once
-// A kernel's values, computed again inside another kernel, without its effects.
+// A kernel's values, computed again inside another kernel, without its effects. What it reads behind
+// its own writes comes from the log (logged_reads.h).
 //
 // What goes back through a loop wants what each round began with. A loop with few rounds between
 // constants keeps that in arrays of the iteration's own. Of any other the rounds are counted first,
@@ -9,6 +10,7 @@
 #include <unordered_map>
 
 #include "autodiff/activity.h"
+#include "autodiff/logged_reads.h"
 #include "quern/ir/builder.h"
 
 namespace quern::autodiff {
@@ -20,8 +22,8 @@ struct RoundsSite {
 };
 
 /// Those of a kernel, in program order. Throws Error with the line of what cannot be computed
-/// again: random numbers, old values of atomics, functions with a derivative of their own, local
-/// arrays, changes of trees.
+/// again: random numbers, old values of atomics, functions with a derivative of their own, changes
+/// of trees.
 std::vector<RoundsSite> rounds_sites(const ir::Kernel& primal, const Activity& active);
 
 [[noreturn]] void refuse(const ir::Inst* inst, const std::string& what, const std::string& advice);
@@ -30,9 +32,14 @@ class Replay {
  public:
   /// `rows`: the bindings of the sites' fields; `cursors`: that of their cursors; both may be
   /// missing where rounds are only counted.
-  Replay(const ir::Kernel& primal, ir::Builder& b, const std::vector<RoundsSite>& sites,
-         std::vector<uint32_t> rows, uint32_t cursors)
-      : primal_(primal), b_(b), sites_(sites), rows_(std::move(rows)), cursors_(cursors) {}
+  Replay(const ir::Kernel& primal, const LoggedReads& logged, ir::Builder& b,
+         const std::vector<RoundsSite>& sites, std::vector<uint32_t> rows, uint32_t cursors)
+      : primal_(primal),
+        logged_(logged),
+        b_(b),
+        sites_(sites),
+        rows_(std::move(rows)),
+        cursors_(cursors) {}
 
   enum Mode {
     plain,      ///< the values alone
@@ -107,6 +114,7 @@ class Replay {
   void keep(const ir::Inst* loop, ir::Value* round, std::span<ir::Value* const> carried);
 
   const ir::Kernel& primal_;
+  const LoggedReads& logged_;
   ir::Builder& b_;
   const std::vector<RoundsSite>& sites_;
   const std::vector<uint32_t> rows_;

@@ -1,10 +1,12 @@
 #include "autodiff/reverse.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
-#include "autodiff/reads_before_writes.h"
+#include "autodiff/logged_reads.h"
 #include "autodiff/replay.h"
+#include "ir/passes/optimise/promote_slots.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/partials.h"
 
@@ -16,15 +18,17 @@ namespace {
 
 class Puller {
  public:
-  Puller(const Kernel& primal, const Activity& active, const std::vector<RoundsSite>& sites,
-         Reverse& out)
+  /// The bindings of the primal's log stand behind its own `count`.
+  Puller(const Kernel& primal, uint32_t count, const LoggedReads& logged, const Activity& active,
+         const std::vector<RoundsSite>& sites, Reverse& out)
       : primal_(primal),
+        count_(count),
         out_(out),
         kernel_(*out.kernel),
         b_(kernel_),
         active_(active),
         declared_(declare(sites)),
-        values_(primal, b_, sites, declared_.rows, declared_.cursors) {}
+        values_(primal, logged, b_, sites, declared_.rows, declared_.cursors) {}
 
   void run() {
     kernel_.body = b_.make_region();
@@ -75,9 +79,8 @@ class Puller {
 
   Declared declare(const std::vector<RoundsSite>& sites) {
     Declared made;
-    const auto count = uint32_t(primal_.bindings.size());
-    out_.fields.assign(count, no_binding);
-    for (uint32_t k = 0; k < count; k++) {
+    out_.fields.assign(count_, no_binding);
+    for (uint32_t k = 0; k < count_; k++) {
       const Binding& of = primal_.bindings[k];
       if (!has_floats(of)) continue;
       if (of.kind == Binding::scalar) out_.scalars.push_back(k);
@@ -100,8 +103,8 @@ class Puller {
     }
     const Type cursor = Type::i64;
     if (!sites.empty()) made.cursors = add(field_of("rows that are taken", {&cursor, 1}));
-    companions_.assign(count, no_binding);
-    for (uint32_t k = 0; k < count; k++) {
+    companions_.assign(count_, no_binding);
+    for (uint32_t k = 0; k < count_; k++) {
       if (out_.fields[k] == no_binding) continue;
       Binding companion = primal_.bindings[k];
       for (Component& c : companion.components) c.type = derivative_type(c.type);
@@ -124,12 +127,14 @@ class Puller {
 
   /// Slots for what is active directly in the region.
   void prepare(const Region* region) {
-    const auto add = [&](const Value* v, Type type) {
-      if (active_(v)) adjoints_[v] = {b_.slot(derivative_type(type)), region, !is_parallel_, true};
+    const auto add = [&](const Value* v, Type type, uint64_t count) {
+      if (!active_(v)) return;
+      adjoints_[v] = {b_.slot(derivative_type(type), count), region, !is_parallel_, true};
     };
-    for (const Value& arg : region->args) add(&arg, arg.type);
+    for (const Value& arg : region->args) add(&arg, arg.type, 1);
     for (const Inst* inst : *region)
-      for (const Value& v : inst->results) add(&v, inst->is(Op::slot) ? inst->elem : v.type);
+      for (const Value& v : inst->results)
+        inst->is(Op::slot) ? add(&v, inst->elem, inst->imm) : add(&v, v.type, 1);
   }
 
   Value* adjoint_of(const Value* v) const { return adjoints_.at(v).slot; }
@@ -184,9 +189,8 @@ class Puller {
       case Op::load: return back_load(inst);
       case Op::store: return back_store(inst);
       case Op::atomic: return back_atomic(inst);
-      case Op::get:
-        if (active_(inst->result())) accumulate(inst->operand(0), taken(inst));
-        return;
+      case Op::slot: return;
+      case Op::get: return back_get(inst);
       case Op::put: return back_put(inst);
       case Op::reduce: return back_reduce(inst);
       case Op::param:
@@ -363,12 +367,31 @@ class Puller {
     if (active_(v)) accumulate(v, adjoint_element(inst));
   }
 
+  /// Of an array; null for a variable.
+  Value* element_now(const Inst* inst, size_t operands_of_variable) const {
+    return inst->operand_count() > operands_of_variable ? values_.now(inst->operand(1)) : nullptr;
+  }
+
+  void back_get(const Inst* inst) {
+    if (!active_(inst->result())) return;
+    const Value* slot = inst->operand(0);
+    Value* t = taken(inst);
+    Value* at = element_now(inst, 1);
+    if (!at) return accumulate(slot, t);
+    if (adjoints_.at(slot).of_kernel && is_parallel_)
+      refuse(inst, "an array of the kernel that a parallel loop reads", "use a field");
+    Value* sum = b_.add(b_.get(adjoint_of(slot), at), t);
+    b_.put(adjoint_of(slot), at, sum);
+  }
+
   void back_put(const Inst* inst) {
     const Value* slot = inst->operand(0);
     if (!active_(slot)) return;
     const Value* v = inst->operands.back().value;
-    Value* old = b_.get(adjoint_of(slot));
-    b_.put(adjoint_of(slot), b_.real(old->type, 0));
+    Value* at = element_now(inst, 2);
+    Value* old = b_.get(adjoint_of(slot), at);
+    Value* zero = b_.real(old->type, 0);
+    at ? b_.put(adjoint_of(slot), at, zero) : b_.put(adjoint_of(slot), zero);
     if (active_(v)) accumulate(v, old);
   }
 
@@ -382,6 +405,7 @@ class Puller {
   }
 
   const Kernel& primal_;
+  const uint32_t count_;
   Reverse& out_;
   Kernel& kernel_;
   Builder b_;
@@ -407,12 +431,12 @@ std::unique_ptr<Kernel> like(const Kernel& primal, const Kernel& source, const c
 
 /// A kernel whose results are the rows that each site takes in all.
 std::unique_ptr<Kernel> counting(const Kernel& primal, const Kernel& source,
-                                 const std::vector<RoundsSite>& sites) {
+                                 const LoggedReads& logged, const std::vector<RoundsSite>& sites) {
   std::unique_ptr<Kernel> made = like(primal, source, "rounds of ");
   Builder b(*made);
   made->body = b.make_region();
   b.at_end(made->body).at(made->loc);
-  Replay values(source, b, sites, {}, no_binding);
+  Replay values(source, logged, b, sites, {}, no_binding);
   std::vector<Value*> totals, results;
   for (size_t k = 0; k < sites.size(); k++) totals.push_back(b.slot(Type::i64));
   values.count_all(source.body, totals);
@@ -421,6 +445,14 @@ std::unique_ptr<Kernel> counting(const Kernel& primal, const Kernel& source,
   b.yield(results);
   optimise(*made);
   return made;
+}
+
+/// Of each binding: does the kernel access its elements?
+void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
+  walk(kernel.body, [&](const Inst* inst) {
+    if (accesses_element(inst->op) && inst->binding() < accessed.size())
+      accessed[inst->binding()] = true;
+  });
 }
 
 }  // namespace
@@ -432,20 +464,32 @@ Reverse reverse(const Kernel& primal, const Premises& premises) {
   unchecked.modes.checked = false;
   assume(*source, unchecked);
   optimise(*source);
-  expect_reads_before_writes(*source);
-  const Activity active(*source, inputs_of(*source));
+  promote_slots_across_parallels(*source);
+  const std::unique_ptr<Kernel> original = clone(*source);
+  const size_t count = source->bindings.size();
+  const LoggedReads logged = number_rows(*source);
+  promote_slots_across_parallels(*source);  // the numbers of rows
+  std::vector<bool> inputs = inputs_of(*original);
+  inputs.resize(source->bindings.size(), false);
+  const Activity active(*source, inputs);
   const std::vector<RoundsSite> sites = rounds_sites(*source, active);
   Reverse out;
   out.kernel = like(primal, *source, "vjp of ");
-  Puller(*source, active, sites, out).run();
-  Kernel& made = *out.kernel;
-  if (!sites.empty()) out.count = counting(primal, *source, sites);
-  optimise(made);
-  out.reads.assign(primal.bindings.size(), false);
-  walk(made.body, [&](const Inst* inst) {
-    if (accesses_element(inst->op) && inst->binding() < out.reads.size())
-      out.reads[inst->binding()] = true;
-  });
+  Puller(*source, uint32_t(count), logged, active, sites, out).run();
+  if (!sites.empty()) out.count = counting(primal, *source, logged, sites);
+  optimise(*out.kernel);
+
+  std::vector<bool> accessed(source->bindings.size(), false);
+  add_accessed(*out.kernel, accessed);
+  if (out.count) add_accessed(*out.count, accessed);
+  const std::vector<bool> wanted(accessed.begin() + ptrdiff_t(count), accessed.end());
+  if (std::ranges::find(wanted, true) != wanted.end()) {
+    out.log = log_of(*original, wanted);
+    for (const auto& kernel : {&out.log.sizes, &out.log.count, &out.log.record})
+      if (*kernel) add_accessed(**kernel, accessed);
+  }
+  out.logged = wanted.size();
+  out.reads.assign(accessed.begin(), accessed.begin() + ptrdiff_t(count));
   return out;
 }
 

@@ -11,7 +11,7 @@
 // Walther, Evaluating Derivatives, 2nd ed., 2008, sections 3.2 and 4.)
 #include <memory>
 
-#include "quern/ir/lower.h"
+#include "autodiff/logged_reads.h"
 
 namespace quern::autodiff {
 
@@ -20,7 +20,7 @@ inline constexpr const char* adjoints = "adjoint";
 
 struct Reverse {
   /// At level structured. Bindings: those of the primal, whose fields are read as they were before
-  /// it; `fields`; a scalar for the adjoint of each float result of the primal; then companions,
+  /// it; those of its log; `fields`; a scalar for the adjoint of each float result of the primal; then companions,
   /// which launches look up. Results: the adjoints of the primal's float scalars, in their order.
   std::unique_ptr<ir::Kernel> kernel;
   /// Of each field of the primal whose elements have adjoints the binding that its companion is
@@ -30,15 +30,17 @@ struct Reverse {
   std::vector<bool> reads;        ///< of each of the primal's bindings: are elements read?
   size_t seeds = 0;
   /// What loops of any number of rounds carry is kept in fields of one axis, which stand behind the
-  /// seeds: of these components, and of as many rows as `count` says, a kernel with the primal's
-  /// bindings and a result for each. Behind them, if there are any, a field of cursors, zeros.
+  /// seeds: of these components, and of as many rows as `count` says, a kernel with the bindings of
+  /// the primal and its log, and a result for each. Behind them, if there are any, a field of cursors, zeros.
   std::vector<std::vector<ir::Type>> rows;
   std::unique_ptr<ir::Kernel> count;
+  size_t logged = 0;  ///< bindings of the log
+  Log log;            ///< without kernels where nobody reads it
 };
 
 /// Of a kernel at level structured. It is optimised first, for launches with these premises. Throws
-/// Error with the line of what it has no rule for: what `forward` refuses; random numbers; local
-/// arrays; a field that is read behind what may have written it in the same launch.
+/// Error with the line of what it has no rule for: what `forward` refuses; random numbers; an element
+/// that is read while other iterations add to it.
 Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises);
 
 }  // namespace quern::autodiff

@@ -96,6 +96,18 @@ std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
   return made;
 }
 
+std::shared_ptr<Storage::Memory> Storage::Memory::copy(Loc loc) const {
+  auto made = std::make_shared<Memory>(device);
+  made->stored = stored;
+  made->shape = shape;
+  made->layout = layout;
+  made->bytes = bytes;
+  const std::shared_lock held(holding);
+  allocate_for(*made, loc);
+  made->copy_from(*this);
+  return made;
+}
+
 Uses& Storage::uses() const { return *memory_->uses; }
 
 uint64_t Storage::version() const { return memory_->version; }
@@ -134,6 +146,16 @@ void Storage::restore(const Storage& snapshot, Loc loc) {
   const auto held = snapshot.hold();
   memory_->copy_from(*snapshot.memory_);
   memory_->version = snapshot.version();
+}
+
+std::shared_ptr<Storage> Storage::Copies::of(const Storage& storage, Loc loc) {
+  storage.expect_no_tree("a copy would not have its active elements", loc);
+  std::shared_ptr<Storage> copy = storage.view(loc);
+  copy->is_view_ = storage.is_view_;
+  std::shared_ptr<Memory>& made = made_[storage.memory_.get()];
+  if (!made) made = storage.memory_->copy(loc);
+  copy->memory_ = made;
+  return copy;
 }
 
 std::shared_lock<std::shared_mutex> Storage::hold() const {

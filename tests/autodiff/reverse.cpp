@@ -371,12 +371,14 @@ TEST_CASE("what has no adjoint is refused at its line") {
     CHECK(found.find(what) != std::string::npos);
   };
   int line = 0;
-  qn::Kernel behind = [&] {
-    for (auto i : x) y[i] = x[i] * x[i];
-    line = __LINE__ + 1;
-    for (auto i : x) x[i] = y[i] * y[i];
+  qn::Kernel racing = [&] {
+    for (auto i : x) {
+      atomic_add(y[0], x[i]);
+      line = __LINE__ + 1;
+      x[i] = y[0] * y[0];
+    }
   };
-  refused(behind, line, "is read here behind what may have written it");
+  refused(racing, line, "is read here while other iterations may add to it");
   qn::Kernel random_one = [&] {
     line = __LINE__ + 1;
     for (auto i : x) y[i] = x[i] * random<double>();

@@ -14,10 +14,11 @@ using Slots = std::vector<uint32_t>;
 
 class Promoter {
  public:
-  explicit Promoter(Kernel& kernel) : b_(kernel), arena_(*kernel.arena) {}
+  Promoter(Kernel& kernel, bool across_parallels)
+      : b_(kernel), arena_(*kernel.arena), across_parallels_(across_parallels) {}
 
   void run(Region* root) {
-    find_parallels(root);
+    if (!across_parallels_) find_parallels(root);
     measure(root, {1, 0});
     walk(root, [&](Inst* inst) {
       if (inst->is(Op::slot) && promotable(inst)) {
@@ -149,6 +150,7 @@ class Promoter {
 
   Builder b_;
   Arena& arena_;
+  const bool across_parallels_;
   std::unordered_set<Inst*> holds_parallel_;
   std::unordered_map<Region*, Place> places_;
   std::unordered_map<Inst*, uint32_t> numbers_;  ///< slots to promote
@@ -160,7 +162,11 @@ class Promoter {
 }  // namespace
 
 void promote_slots(Kernel& kernel) {
-  for (Region* root : roots(kernel)) Promoter(kernel).run(root);
+  for (Region* root : roots(kernel)) Promoter(kernel, false).run(root);
+}
+
+void promote_slots_across_parallels(Kernel& kernel) {
+  for (Region* root : roots(kernel)) Promoter(kernel, true).run(root);
 }
 
 }  // namespace quern::ir

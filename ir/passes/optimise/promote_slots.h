@@ -12,4 +12,8 @@
 
 namespace quern::ir {
 void promote_slots(Kernel& kernel);
+/// The same, also of slots that are put where parallel loops stand, which kernel-level control
+/// carries then: none of one element is left that no `reduce` names. For analyses that go by
+/// values.
+void promote_slots_across_parallels(Kernel& kernel);
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <shared_mutex>
 #include <vector>
 
@@ -102,6 +103,7 @@ class Storage {
   /// may write is copied at once.
   std::shared_ptr<Storage> snapshot(Loc loc) const;
   bool is_snapshot() const;
+  class Copies;
   /// The contents become those of a snapshot of this storage, or of one of the same shape, types
   /// and layout. Throws Error otherwise, and for views.
   void restore(const Storage& snapshot, Loc loc);
@@ -239,6 +241,17 @@ class Storage {
   ir::Signature::Field facts_;
   uint64_t steps_ = 0;  ///< components side by side: offset and strides, joined by bitwise or
   Loc loc_;
+};
+
+/// Copies of storages, to be written while those stay as they are: storages with the same memory get
+/// copies with the same memory, each whole.
+class Storage::Copies {
+ public:
+  /// Throws Error for a field on a tree, and where there is no memory.
+  std::shared_ptr<Storage> of(const Storage& storage, Loc loc);
+
+ private:
+  std::map<const Memory*, std::shared_ptr<Memory>> made_;
 };
 
 std::string shape_text(std::span<const int64_t> shape);

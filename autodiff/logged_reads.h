@@ -1,0 +1,61 @@
+#pragma once
+// Reads whose values going back does not find again, and the log that keeps them.
+//
+// Values are computed again from fields as they were before the launch. What a launch reads behind
+// its own writes is not there: an element that it may have written before, an element of a local
+// array, a variable that changes later. Before a launch with such reads is gone back through it is
+// run once more, on copies of those fields, and logs what it reads (Tapenade's "to be recorded",
+// for whole launches: Hascoët and Pascual, ACM TOMS 39(3), 2013). No bound, no truncation: rows are
+// counted first.
+//
+// A read that stands directly in the kernel's body has one row; in an iteration of a parallel loop
+// the one of the iteration's number; in a serial loop one for each round, counted from the first
+// row of its iteration on. Row numbers are ordinary values of the kernel, so that going back has
+// them wherever it is.
+#include <memory>
+#include <unordered_map>
+
+#include "quern/ir/lower.h"
+
+namespace quern::autodiff {
+
+/// A field of one axis that a log needs, with so many elements.
+struct LogField {
+  enum Rule : uint8_t {
+    constant,  ///< `number`
+    sized,     ///< what result `number` of Log::sizes says
+    counted    ///< what element `number` of Log::cursors is behind Log::count
+  };
+  ir::Type type = ir::Type::none;
+  Rule rule = constant;
+  uint64_t number = 0;
+};
+
+/// The kernels that fill a log, in the order in which they run. Bindings: the primal's, then
+/// `fields`.
+struct Log {
+  std::vector<LogField> fields;
+  std::vector<bool> copied;  ///< of each binding of the primal: it is written here, so on a copy
+  std::unique_ptr<ir::Kernel> sizes;
+  std::unique_ptr<ir::Kernel> count;  ///< null where no row is counted
+  uint32_t cursors = ir::no_binding;  ///< of what is counted, zeros
+  std::unique_ptr<ir::Kernel> record;
+};
+
+/// Where a read's value is kept: an element of a binding, and its number, i64.
+struct LoggedRead {
+  uint32_t binding = ir::no_binding;
+  ir::Value* row = nullptr;
+};
+using LoggedReads = std::unordered_map<const ir::Inst*, LoggedRead>;
+
+/// Adds row numbers to a kernel at level structured, optimised for its launch, and bindings for the
+/// log. Throws Error with both lines where what is read depends on the order of iterations: an
+/// element that other iterations of the same loop add to.
+LoggedReads number_rows(ir::Kernel& kernel);
+
+/// Of the kernel as it was before number_rows. `wanted`: of each binding that this adds, whether
+/// its elements are read by who goes back; nothing else is kept.
+Log log_of(const ir::Kernel& kernel, const std::vector<bool>& wanted);
+
+}  // namespace quern::autodiff
