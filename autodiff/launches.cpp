@@ -7,7 +7,7 @@ std::shared_ptr<Reversed::Program> Reversed::program(const ir::Premises& premise
   for (const auto& [known, program] : programs_)
     if (known == premises) return program;
   auto made = std::make_shared<Program>();
-  made->reverse = reverse(*primal_, premises);
+  made->reverse = reverse(*primal_, premises, inputs_);
   const auto program_of = [](std::unique_ptr<ir::Kernel>& kernel) {
     return kernel ? std::make_unique<runtime::Program>(std::move(kernel)) : nullptr;
   };
@@ -62,6 +62,14 @@ Recorded::Recorded(std::shared_ptr<Reversed::Program> program,
       fields_.push_back(arguments[k]);
       adjoints_.push_back(where_adjoints_are(arguments[k], loc));
     }
+}
+
+void Recorded::clear_adjoints(Loc loc) const {
+  for (const runtime::Argument& field : fields_) {
+    const auto companion = field.storage->companion(adjoints, loc);
+    const std::vector<std::byte> zero(companion->element_bytes());
+    companion->fill(zero.data(), loc);
+  }
 }
 
 /// Runs the launch again, on copies of what it reads behind its writes, and keeps what it reads.

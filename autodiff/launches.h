@@ -12,7 +12,9 @@ namespace quern::autodiff {
 /// used from several threads.
 class Reversed {
  public:
-  explicit Reversed(std::shared_ptr<const ir::Kernel> primal) : primal_(std::move(primal)) {}
+  /// `inputs`: as reverse() takes them.
+  Reversed(std::shared_ptr<const ir::Kernel> primal, std::vector<bool> inputs)
+      : primal_(std::move(primal)), inputs_(std::move(inputs)) {}
 
   struct Program {
     Reverse reverse;  ///< whose kernels the programs have
@@ -24,6 +26,7 @@ class Reversed {
 
  private:
   const std::shared_ptr<const ir::Kernel> primal_;
+  const std::vector<bool> inputs_;
   std::mutex mutex_;
   std::vector<std::pair<ir::Premises, std::shared_ptr<Program>>> programs_;
 };
@@ -34,6 +37,8 @@ class Recorded {
   Recorded(std::shared_ptr<Reversed::Program> program, std::span<const runtime::Argument> arguments,
            Loc loc);
   size_t seeds() const { return program_->reverse.seeds; }
+  /// Of every field that is an input they become 0.
+  void clear_adjoints(Loc loc) const;
   /// Launches the reverse kernel. Null where no scalar has an adjoint. Throws Error where a field has
   /// been swapped or released since.
   std::shared_ptr<runtime::Outcome> go_back(std::span<const uint64_t> seeds, Loc loc) const;

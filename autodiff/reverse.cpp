@@ -1,6 +1,7 @@
 #include "autodiff/reverse.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -19,10 +20,12 @@ namespace {
 class Puller {
  public:
   /// The bindings of the primal's log stand behind its own `count`.
-  Puller(const Kernel& primal, uint32_t count, const LoggedReads& logged, const Activity& active,
+  Puller(const Kernel& primal, uint32_t count, const LoggedReads& logged,
+         const std::vector<bool>& inputs, const Activity& active,
          const std::vector<RoundsSite>& sites, Reverse& out)
       : primal_(primal),
         count_(count),
+        inputs_(inputs),
         out_(out),
         kernel_(*out.kernel),
         b_(kernel_),
@@ -82,7 +85,7 @@ class Puller {
     out_.fields.assign(count_, no_binding);
     for (uint32_t k = 0; k < count_; k++) {
       const Binding& of = primal_.bindings[k];
-      if (!has_floats(of)) continue;
+      if (!inputs_[k]) continue;
       if (of.kind == Binding::scalar) out_.scalars.push_back(k);
       if (of.kind == Binding::field) out_.fields[k] = add(of);
     }
@@ -350,7 +353,7 @@ class Puller {
   }
 
   void back_store(const Inst* inst) {
-    if (!is_float(inst->elem)) return;
+    if (companions_[inst->binding()] == no_binding || !is_float(inst->elem)) return;
     const Value* v = inst->operands.back().value;
     if (active_(v)) accumulate(v, adjoint_element(inst));
     Value* zero = b_.real(derivative_type(inst->elem), 0);
@@ -364,7 +367,8 @@ class Puller {
       refuse(inst, "an atomic " + std::string(name(inst->atomic())) + " of floats",
              "use atomic_add, or a loop over what is combined");
     const Value* v = inst->operands.back().value;
-    if (active_(v)) accumulate(v, adjoint_element(inst));
+    if (active_(v) && companions_[inst->binding()] != no_binding)
+      accumulate(v, adjoint_element(inst));
   }
 
   /// Of an array; null for a variable.
@@ -406,6 +410,7 @@ class Puller {
 
   const Kernel& primal_;
   const uint32_t count_;
+  const std::vector<bool>& inputs_;
   Reverse& out_;
   Kernel& kernel_;
   Builder b_;
@@ -447,6 +452,23 @@ std::unique_ptr<Kernel> counting(const Kernel& primal, const Kernel& source,
   return made;
 }
 
+/// Fields that are written and read, through one binding or several, pass on what they were given.
+void add_passing(const Kernel& kernel, std::vector<bool>& inputs) {
+  std::set<uint32_t> written, read;  // classes of fields that may overlap
+  walk(kernel.body, [&](const Inst* inst) {
+    if (!accesses_element(inst->op) || !is_float(inst->elem)) return;
+    const bool writes =
+        inst->is(Op::store) || (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
+    (writes ? written : read).insert(kernel.bindings[inst->binding()].alias_class);
+  });
+  for (size_t k = 0; k < inputs.size(); k++) {
+    const Binding& b = kernel.bindings[k];
+    if (b.kind == Binding::field && has_floats(b) && written.contains(b.alias_class) &&
+        read.contains(b.alias_class))
+      inputs[k] = true;
+  }
+}
+
 /// Of each binding: does the kernel access its elements?
 void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
   walk(kernel.body, [&](const Inst* inst) {
@@ -457,25 +479,25 @@ void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
 
 }  // namespace
 
-Reverse reverse(const Kernel& primal, const Premises& premises) {
+Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool> inputs) {
   std::unique_ptr<Kernel> source = clone(primal);
   // Indices are those of the launch before, which was checked if it was to be.
   Premises unchecked = premises;
   unchecked.modes.checked = false;
   assume(*source, unchecked);
   optimise(*source);
+  add_passing(*source, inputs);
   promote_slots_across_parallels(*source);
   const std::unique_ptr<Kernel> original = clone(*source);
   const size_t count = source->bindings.size();
   const LoggedReads logged = number_rows(*source);
   promote_slots_across_parallels(*source);  // the numbers of rows
-  std::vector<bool> inputs = inputs_of(*original);
   inputs.resize(source->bindings.size(), false);
   const Activity active(*source, inputs);
   const std::vector<RoundsSite> sites = rounds_sites(*source, active);
   Reverse out;
   out.kernel = like(primal, *source, "vjp of ");
-  Puller(*source, uint32_t(count), logged, active, sites, out).run();
+  Puller(*source, uint32_t(count), logged, inputs, active, sites, out).run();
   if (!sites.empty()) out.count = counting(primal, *source, logged, sites);
   optimise(*out.kernel);
 

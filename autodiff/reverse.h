@@ -20,27 +20,30 @@ inline constexpr const char* adjoints = "adjoint";
 
 struct Reverse {
   /// At level structured. Bindings: those of the primal, whose fields are read as they were before
-  /// it; those of its log; `fields`; a scalar for the adjoint of each float result of the primal; then companions,
-  /// which launches look up. Results: the adjoints of the primal's float scalars, in their order.
+  /// it; those of its log; `fields`; a scalar for the adjoint of each float result of the primal;
+  /// then companions, which launches look up. Results: the adjoints of the primal's `scalars`.
   std::unique_ptr<ir::Kernel> kernel;
-  /// Of each field of the primal whose elements have adjoints the binding that its companion is
+  /// Of each field of the primal that is an input the binding that its companion is
   /// looked up by, which takes the field itself: a snapshot has none. Else no_binding.
   std::vector<uint32_t> fields;
-  std::vector<uint32_t> scalars;  ///< the primal's float ones
+  std::vector<uint32_t> scalars;  ///< the primal's that are inputs
   std::vector<bool> reads;        ///< of each of the primal's bindings: are elements read?
   size_t seeds = 0;
   /// What loops of any number of rounds carry is kept in fields of one axis, which stand behind the
   /// seeds: of these components, and of as many rows as `count` says, a kernel with the bindings of
-  /// the primal and its log, and a result for each. Behind them, if there are any, a field of cursors, zeros.
+  /// the primal and its log, and a result for each. Behind them, if there are any, a field of
+  /// cursors, zeros.
   std::vector<std::vector<ir::Type>> rows;
   std::unique_ptr<ir::Kernel> count;
   size_t logged = 0;  ///< bindings of the log
   Log log;            ///< without kernels where nobody reads it
 };
 
-/// Of a kernel at level structured. It is optimised first, for launches with these premises. Throws
-/// Error with the line of what it has no rule for: what `forward` refuses; random numbers; an element
-/// that is read while other iterations add to it.
-Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises);
+/// Of a kernel at level structured. It is optimised first, for launches with these premises.
+/// `inputs`: of each binding, whether derivatives are taken by its floats. Those of another have no
+/// adjoints, before the launch and behind it, but for a field's that the kernel writes and reads.
+/// Throws Error with the line of what it has no rule for: what `forward` refuses; random numbers;
+/// an element that is read while other iterations add to it.
+Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises, std::vector<bool> inputs);
 
 }  // namespace quern::autodiff

@@ -3,6 +3,7 @@
 #include <optional>
 #include <thread>
 
+#include "autodiff/activity.h"
 #include "autodiff/launches.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
@@ -64,7 +65,8 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     auto& [recording, reversed] = kernels[event.recording.get()];
     if (!reversed) {
       recording = event.recording;
-      reversed = std::make_unique<autodiff::Reversed>(event.recording);
+      reversed = std::make_unique<autodiff::Reversed>(event.recording,
+                                                      autodiff::inputs_of(*event.recording));
     }
     auto program = reversed->program(runtime::premises_of(event.arguments, event.modes));
     launches.push_back({autodiff::Recorded(std::move(program), event.arguments, event.loc),

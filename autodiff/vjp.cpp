@@ -1,4 +1,5 @@
 // Launches that are gone back through one by one, behind their handles.
+#include "autodiff/activity.h"
 #include "autodiff/launches.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
@@ -28,7 +29,8 @@ ReverseObject* make_reverse(KernelObject* kernel, Loc loc) {
   object->kernel = Ref<KernelObject>(kernel);
   // The handle keeps the kernel, and that its recording.
   object->reversed = std::make_unique<autodiff::Reversed>(
-      std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(), &kernel->program->kernel()));
+      std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(), &kernel->program->kernel()),
+      autodiff::inputs_of(kernel->program->kernel()));
   return object.release();
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "autodiff/activity.h"
 #include "autodiff/forward.h"
 #include "autodiff/launches.h"
 #include "quern/ir/builder.h"
@@ -79,7 +80,8 @@ class Run {
   Products products() {
     autodiff::Forward forward = autodiff::forward(kernel_, kernel_.modes);
     auto arguments = fuzz::arguments_on(device_, program_, false);
-    autodiff::Reversed reversed(std::shared_ptr<const Kernel>(std::shared_ptr<void>(), &kernel_));
+    autodiff::Reversed reversed(std::shared_ptr<const Kernel>(std::shared_ptr<void>(), &kernel_),
+                                autodiff::inputs_of(kernel_));
     auto back = reversed.program(runtime::premises_of(arguments, kernel_.modes));
 
     // Forward, from v.

@@ -1,0 +1,97 @@
+// Gradients of launches, behind their handles.
+#include "autodiff/activity.h"
+#include "autodiff/launches.h"
+#include "dsl/recording.h"
+#include "quern/autodiff.h"
+
+namespace quern::detail {
+
+struct GradientObject : Counted<GradientObject> {
+  Ref<KernelObject> kernel;
+  std::unique_ptr<autodiff::Reversed> reversed;
+};
+
+void retain(GradientObject* o) noexcept { add_reference(o); }
+void release(GradientObject* o) noexcept { drop_reference(o); }
+
+namespace {
+
+/// What holds floats and is read.
+std::vector<bool> read_by(const ir::Kernel& kernel) {
+  std::vector<bool> read(kernel.bindings.size(), false);
+  ir::walk(kernel.body, [&](const ir::Inst* inst) {
+    const bool is_load =
+        inst->is(ir::Op::load) ||
+        (inst->is(ir::Op::atomic) && (inst->used() || inst->atomic() == ir::AtomicOp::load));
+    if (is_load || inst->is(ir::Op::param)) read[inst->binding()] = true;
+  });
+  return read;
+}
+
+std::vector<bool> inputs_among(const KernelObject& kernel, const Inputs& inputs, Loc loc) {
+  const ir::Kernel& primal = kernel.program->kernel();
+  std::vector<bool> chosen(primal.bindings.size(), false);
+  if (inputs.all) {
+    chosen = read_by(primal);
+  } else {
+    const auto first = size_t(inputs.argument_count);
+    for (size_t k = 0; k < first; k++) chosen[k] = inputs.arguments[k];
+    for (int n = 0; n < inputs.captured_count; n++) {
+      const FieldObject* wanted = inputs.captured[n].get();
+      bool is_captured = false;
+      for (size_t k = 0; k < kernel.captured.size(); k++) {
+        const FieldObject* here = kernel.captured[k].get();
+        is_captured = is_captured || here->storage == wanted->storage;
+        if (wanted->storage && here->storage->overlaps(*wanted->storage)) chosen[first + k] = true;
+      }
+      if (!is_captured || !wanted->storage)
+        throw Error(loc, "field number " + std::to_string(n) +
+                             " of wrt() is none that the kernel captures: fields that it is passed "
+                             "are chosen by the number of the parameter");
+    }
+  }
+  for (size_t k = 0; k < chosen.size(); k++)
+    if (!autodiff::has_floats(primal.bindings[k])) chosen[k] = false;
+  return chosen;
+}
+
+LaunchObject* object_of(std::shared_ptr<runtime::Outcome> outcome) {
+  if (!outcome) return nullptr;
+  auto object = std::make_unique<LaunchObject>();
+  object->outcome = std::move(outcome);
+  return object.release();
+}
+
+}  // namespace
+
+GradientObject* make_gradient(KernelObject* kernel, const Inputs& inputs, Loc loc) {
+  expect_no_recording("differentiating a kernel", loc);
+  if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
+  auto object = std::make_unique<GradientObject>();
+  // The handle keeps the kernel, and that its recording.
+  object->reversed = std::make_unique<autodiff::Reversed>(
+      std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(), &kernel->program->kernel()),
+      inputs_among(*kernel, inputs, loc));
+  retain(kernel);
+  object->kernel = Ref<KernelObject>(kernel);
+  return object.release();
+}
+
+GradientLaunches launch_gradient(GradientObject* gradient, const Argument* arguments, int count,
+                                 Loc loc) {
+  if (!gradient) throw Error(loc, "this gradient holds no kernel: it was moved from");
+  KernelObject* kernel = gradient->kernel.get();
+  const std::vector<runtime::Argument> all =
+      launch_arguments({arguments, size_t(count)}, kernel->captured, loc);
+  auto program = gradient->reversed->program(runtime::premises_of(all, kernel->modes));
+  const autodiff::Recorded recorded(std::move(program), all, loc);
+  Ref<LaunchObject> value(launch(*kernel->program, all, kernel->modes, loc));
+  recorded.clear_adjoints(loc);
+  const ir::Type type = autodiff::derivative_type(kernel->program->kernel().results[0]);
+  const uint64_t seed = ir::bits_of_real(1, type);
+  LaunchObject* derivatives = object_of(recorded.go_back({&seed, 1}, loc));
+  retain(value.get());
+  return {value.get(), derivatives};
+}
+
+}  // namespace quern::detail

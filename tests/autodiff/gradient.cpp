@@ -1,0 +1,217 @@
+// Gradients of kernels with one result, against derivatives that are known.
+#include <quern/autodiff.h>
+#include <quern/runtime/observer.h>
+
+#include <cmath>
+
+#include "quern/ir/ir.h"
+#include "tests/autodiff/numbers.h"
+#include "tests/end_to_end/devices.h"
+#include "tests/message_of.h"
+
+using namespace qn::lang;
+using qn::test::message_of;
+
+namespace {
+
+/// Of a kernel the operations and what it is passed.
+struct Size {
+  size_t operations = 0;
+  int companions = 0;  ///< of adjoints
+};
+
+/// What is launched last while it lives.
+struct Watch : qn::runtime::LaunchObserver {
+  Size last;
+  qn::runtime::Observation observation{*this, qn::runtime::Observation::kernels};
+  void before(const qn::runtime::LaunchEvent& event) override {
+    last = {};
+    qn::ir::walk(event.recording->body, [&](const qn::ir::Inst*) { last.operations++; });
+    for (const auto& p : event.parameters) last.companions += p.name.starts_with("the adjoints of");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the gradient of a function of scalars and of vectors") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<double> unused{device, {1}};  // says where the kernel runs
+    // f = x² sin(y) + |v|² x
+    qn::Kernel f = [&](F64 x, I32 n, F64 y, Val<dvec3> v) -> F64 {
+      unused[0] = cast<double>(n);
+      return x * x * sin(y) + dot(v, v) * x;
+    };
+    auto all = qn::value_and_grad(f)(3.0, 1, 0.5, dvec3(1, 2, -2));
+    CHECK(all.value() == Approx(9 * std::sin(0.5) + 27).epsilon(1e-13));
+    CHECK(all.get<0>() == Approx(6 * std::sin(0.5) + 9).epsilon(1e-13));
+    CHECK(all.get<1>() == 0);
+    CHECK(all.get<2>() == Approx(9 * std::cos(0.5)).epsilon(1e-13));
+    CHECK(all.get<3>() == dvec3(6, 12, -12));
+    CHECK(unused.at(0) == 1);
+
+    auto some = qn::value_and_grad<2, 3>(f)(3.0, 2, 0.5, dvec3(1, 2, -2));
+    CHECK(some.get<2>() == all.get<2>());
+    CHECK(some.get<3>() == dvec3(6, 12, -12));
+    CHECK(unused.at(0) == 2);
+    const double one = qn::grad<0>(f)(3.0, 3, 0.5, dvec3(1, 2, -2));
+    CHECK(one == all.get<0>());
+    CHECK(unused.at(0) == 3);
+  });
+}
+
+TEST_CASE("the gradient by fields is set: quadratic form and Rosenbrock's function") {
+  on_every_device([](const qn::Device& device) {
+    const std::vector<double> at = {-1.2, 1, 0.5, 2};
+    auto x = numbers(device, at);
+    qn::Field<double, 2> a{device, {4, 4}};
+    std::vector<double> entries;
+    for (int i = 0; i < 4; i++)
+      for (int j = 0; j < 4; j++) entries.push_back(i == j ? 3 + i : 0.5 * i - 0.25 * j);
+    a.copy_from(entries);
+    qn::Kernel form = [&](F64 scale) -> F64 {
+      Var<double> sum = 0;
+      for (auto [i, j] : a) sum += x[i] * a(i, j) * x[j];
+      return scale * sum;
+    };
+    x.grad().fill(1000.0);  // dropped
+    a.grad().fill(1000.0);
+    auto r = qn::value_and_grad(form)(0.5);
+    double value = 0;
+    for (size_t i = 0; i < 4; i++) {
+      double g = 0;  // ½ (A + Aᵀ) x
+      for (size_t j = 0; j < 4; j++) {
+        g += 0.5 * (entries[4 * i + j] + entries[4 * j + i]) * at[j];
+        value += 0.5 * at[i] * entries[4 * i + j] * at[j];
+        CHECK(a.grad().at({int(i), int(j)}) == Approx(0.5 * at[i] * at[j]).epsilon(1e-13));
+      }
+      CHECK(x.grad().at(int(i)) == Approx(g).epsilon(1e-13));
+    }
+    CHECK(r.value() == Approx(value).epsilon(1e-13));
+    CHECK(r.get<0>() == Approx(2 * value).epsilon(1e-13));
+
+    qn::Kernel rosenbrock = [](qn::Field<double> p, F64 weight) -> F64 {
+      Var<double> sum = 0;
+      for (auto i : range(p.dim(0) - 1)) {
+        F64 d = p[i + 1] - p[i] * p[i];
+        F64 e = 1.0 - p[i];
+        sum += weight * d * d + e * e;
+      }
+      return sum;
+    };
+    auto valley = qn::value_and_grad<0>(rosenbrock);
+    for (int twice = 0; twice < 2; twice++) {
+      double f = 0;
+      std::vector<double> g(4);
+      for (size_t i = 0; i < 3; i++) {
+        const double d = at[i + 1] - at[i] * at[i];
+        f += 100 * d * d + (1 - at[i]) * (1 - at[i]);
+        g[i] += -400 * at[i] * d - 2 * (1 - at[i]);
+        g[i + 1] += 200 * d;
+      }
+      CHECK(valley(x, 100.0).value() == Approx(f).epsilon(1e-13));
+      for (int i = 0; i < 4; i++)
+        CHECK(x.grad().at(i) == Approx(g[size_t(i)]).epsilon(1e-12).margin(1e-12));
+    }
+  });
+}
+
+TEST_CASE("by what is not chosen nothing is computed") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {1, 2, 3}), y = numbers(device, {4, 5, 6}),
+         z = numbers(device, {0, 0, 0});
+    qn::Kernel f = [&](qn::Field<double> w, F64 s) -> F64 {
+      Var<double> sum = 0;
+      for (auto i : x) {
+        z[i] = sin(x[i]);
+        sum += sin(w[i]) * exp(x[i]) * s + cos(y[i]) * y[i];
+      }
+      return sum;
+    };
+    auto w = numbers(device, {0.5, 0.25, -1});
+    const auto cost = [&](auto&& gradient) {
+      for (auto field : {x, y, z, w}) field.grad().fill(7.0);
+      Watch watch;
+      gradient(w, 2.0);
+      return watch.last;
+    };
+    const auto touched = [](const qn::Field<double>& field) { return field.grad().at(0) != 7; };
+    const Size all = cost(qn::value_and_grad(f));
+    CHECK(all.companions == 3);
+    CHECK((touched(x) && touched(y) && !touched(z) && touched(w)));
+    const Size by_w = cost(qn::value_and_grad<0>(f));
+    CHECK(by_w.companions == 1);
+    CHECK((!touched(x) && !touched(y) && !touched(z) && touched(w)));
+    CHECK(w.grad().at(1) == Approx(std::cos(0.25) * std::exp(2.0) * 2).epsilon(1e-13));
+    const Size by_y = cost(qn::grad(f, qn::wrt(y)));
+    CHECK(by_y.companions == 1);
+    CHECK(y.grad().at(2) == Approx(std::cos(6.0) - 6 * std::sin(6.0)).epsilon(1e-13));
+    const Size by_s = cost(qn::grad<1>(f));
+    CHECK(by_s.companions == 0);
+    CHECK((!touched(x) && !touched(y) && !touched(z) && !touched(w)));
+    const Size by_both = cost(qn::grad<0>(f, qn::wrt(x, y)));
+    CHECK(by_both.companions == 3);
+    CHECK(x.grad().at(0) == Approx(std::sin(0.5) * std::exp(1.0) * 2).epsilon(1e-13));
+    // The terms that only others want are gone: a reverse kernel of one input is shorter than half.
+    CHECK(2 * by_w.operations < all.operations + by_s.operations);
+    CHECK(by_y.operations < by_both.operations);
+    CHECK(by_s.operations < all.operations);
+    CHECK(double(qn::grad<1>(f)(w, 2.0)) ==
+          Approx(std::sin(0.5) * std::exp(1.0) + std::sin(0.25) * std::exp(2.0) +
+                 std::sin(-1.0) * std::exp(3.0))
+              .epsilon(1e-13));
+  });
+}
+
+TEST_CASE("gradients of kernels that overwrite what they read are those before the launch") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {1, 2, 3});
+    qn::Field<double> half = x.slice(0, 0, 2);
+    qn::Kernel f = [&]() -> F64 {
+      Var<double> sum = 0;
+      for (auto i : x) {
+        sum += x[i] * x[i] * x[i];
+        x[i] = 10.0 * x[i];
+      }
+      return sum;
+    };
+    CHECK(qn::value_and_grad(f)().value() == 36);
+    CHECK(qn::to_vector(x) == std::vector<double>{10, 20, 30});
+    CHECK(qn::to_vector(x.grad()) == std::vector<double>{3, 12, 27});
+    // A view of what is chosen is chosen with it.
+    qn::Kernel g = [&]() -> F64 {
+      Var<double> sum = 0;
+      for (auto i : half) sum += half[i] * x[i + 1];
+      return sum;
+    };
+    qn::grad(g, qn::wrt(x))();
+    CHECK(qn::to_vector(x.grad()) == std::vector<double>{20, 10 + 30, 20});
+  });
+}
+
+TEST_CASE("gradients of halves and single floats") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<qn::half> h{device, {2}};
+    h.copy_from(std::vector<qn::half>{qn::half(0.5f), qn::half(3.0f)});
+    qn::Kernel f = [&](F32 a) -> F32 {
+      Var<float> sum = 0;
+      for (auto i : h) sum += a * cast<float>(h[i]) * cast<float>(h[i]);
+      return sum;
+    };
+    auto r = qn::value_and_grad(f)(2.0f);
+    CHECK(r.value() == 18.5f);
+    CHECK(r.get<0>() == 9.25f);
+    CHECK(h.grad().at(0) == 2.0f);
+    CHECK(h.grad().at(1) == 12.0f);
+  });
+}
+
+TEST_CASE("what a gradient cannot be taken by is refused") {
+  const qn::Device device("cpu");
+  auto x = numbers(device, {1}), y = numbers(device, {1});
+  qn::Kernel f = [&](qn::Field<double> p) -> F64 { return x[0] * p[0]; };
+  CHECK(message_of([&] { qn::grad(f, qn::wrt(x, y)); }).find("field number 1 of wrt() is none") !=
+        std::string::npos);
+  qn::Kernel random_one = [&]() -> F64 { return x[0] * random<double>(); };
+  auto g = qn::value_and_grad(random_one);
+  CHECK(message_of([&] { g(); }).find("a random number has no adjoint") != std::string::npos);
+}
