@@ -1,5 +1,6 @@
 #include "autodiff/forward.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "autodiff/activity.h"
@@ -19,8 +20,12 @@ namespace {
 
 class Pusher {
  public:
-  explicit Pusher(Forward& out)
-      : out_(out), kernel_(*out.kernel), b_(kernel_), active_(kernel_, inputs_of(kernel_)) {}
+  Pusher(Forward& out, std::span<const uint32_t> tangents_by)
+      : out_(out),
+        kernel_(*out.kernel),
+        b_(kernel_),
+        of_(tangents_by.begin(), tangents_by.end()),
+        active_(kernel_, has_tangents()) {}
 
   void run() {
     declare();
@@ -31,22 +36,52 @@ class Pusher {
  private:
   // ---- where tangents come from and go to
 
+  std::vector<bool> has_tangents() const {
+    std::vector<bool> has;
+    for (uint32_t of : of_) has.push_back(of != no_binding);
+    return has;
+  }
+
   void declare() {
-    const size_t count = kernel_.bindings.size();
-    out_.tangent_of.assign(count, no_binding);
-    for (size_t k = 0; k < count; k++) {
+    std::vector<Binding> derived;
+    while (!kernel_.bindings.empty() && kernel_.bindings.back().is_derived()) {
+      derived.insert(derived.begin(), std::move(kernel_.bindings.back()));
+      kernel_.bindings.pop_back();
+    }
+    const size_t passed = kernel_.bindings.size();
+    out_.tangent_of.assign(of_.size(), no_binding);
+    for (size_t k = 0; k < passed; k++) {
       const Binding of = kernel_.bindings[k];
-      if (of.kind == Binding::scalar && has_floats(of))
+      if (of.kind == Binding::scalar && of_[k] != no_binding)
         out_.tangent_of[k] = add("the tangent of " + of.name, of);
     }
-    companions_.assign(count, no_binding);
-    for (size_t k = 0; k < count; k++) {
+    make_room(passed, uint32_t(kernel_.bindings.size() - passed), derived);
+    companions_.assign(of_.size(), no_binding);
+    for (size_t k = 0; k < of_.size(); k++) {
       const Binding of = kernel_.bindings[k];
-      if (of.kind != Binding::field || !has_floats(of)) continue;
+      if (of.kind != Binding::field || of_[k] == no_binding) continue;
       companions_[k] = add("the tangents of " + of.name, of);
-      kernel_.bindings.back().of = uint32_t(k);
+      kernel_.bindings.back().of = of_[k];
       kernel_.bindings.back().companion = tangents;
     }
+  }
+
+  /// The derived bindings, from number `from` on, stand `count` further back.
+  void make_room(size_t from, uint32_t count, std::vector<Binding>& derived) {
+    const auto move = [&](uint32_t& binding) {
+      if (binding >= from && binding < no_binding) binding += count;
+    };
+    for (Binding& b : derived) {
+      move(b.of);
+      kernel_.bindings.push_back(std::move(b));
+    }
+    for (uint32_t& of : of_) move(of);
+    of_.insert(of_.begin() + std::ptrdiff_t(from), count, no_binding);
+    out_.tangent_of.insert(out_.tangent_of.begin() + std::ptrdiff_t(from), count, no_binding);
+    walk(kernel_.body, [&](Inst* inst) {
+      move(inst->part.binding);
+      move(inst->options.over);
+    });
   }
 
   uint32_t add(std::string name, const Binding& of) {
@@ -176,7 +211,7 @@ class Pusher {
   }
 
   void store(Inst* inst) {
-    if (!is_float(inst->elem)) return;
+    if (!is_float(inst->elem) || companions_[inst->binding()] == no_binding) return;
     Value* t = known_or_zero(inst->operands.back().value);
     placed(b_.store(companions_[inst->binding()], inst->component(), indices(inst), t), inst);
   }
@@ -190,7 +225,7 @@ class Pusher {
     if (inst->used())
       refuse(inst, "the old value of " + what, "it depends on the order of iterations");
     Value* t = known(inst->operands.back().value);
-    if (!t) return;
+    if (!t || companions_[inst->binding()] == no_binding) return;
     placed(b_.atomic(AtomicOp::add, companions_[inst->binding()], inst->component(), t->type,
                      indices(inst), {&t, 1}),
            inst);
@@ -297,6 +332,7 @@ class Pusher {
   Forward& out_;
   Kernel& kernel_;
   Builder b_;
+  std::vector<uint32_t> of_;  ///< Directions::of
   const Activity active_;
   std::vector<uint32_t> companions_;                   ///< of each binding of the primal
   std::unordered_map<const Value*, Value*> tangents_;  ///< of values, and slots of slots
@@ -304,14 +340,21 @@ class Pusher {
 
 }  // namespace
 
-Forward forward(const Kernel& primal, Modes modes) {
+Directions all_directions(const Kernel& kernel) {
+  Directions all;
+  for (uint32_t k = 0; k < kernel.bindings.size(); k++)
+    all.of.push_back(has_floats(kernel.bindings[k]) ? k : no_binding);
+  return all;
+}
+
+Forward forward(const Kernel& primal, Modes modes, const Directions& directions) {
   Forward out;
   out.kernel = clone(primal);
   Premises any{modes, std::vector<uint32_t>(primal.bindings.size(), 0)};
   assume(*out.kernel, any);
   optimise(*out.kernel);
   out.kernel->name = "jvp of " + primal.name;
-  Pusher(out).run();
+  Pusher(out, directions.of).run();
   return out;
 }
 

@@ -15,7 +15,17 @@ namespace quern::autodiff {
 /// The name of a field's companion that holds tangents.
 inline constexpr const char* tangents = "dual";
 
-/// What `forward` makes of a kernel: its bindings stand first, as they were.
+/// What a kernel is differentiated along.
+struct Directions {
+  /// Of each binding the one whose companion holds its tangents: itself, unless what is passed for it
+  /// has none, as a snapshot; of a scalar itself. no_binding: it has no tangents, and is constant.
+  std::vector<uint32_t> of;
+};
+/// Everything that holds floats.
+Directions all_directions(const ir::Kernel& kernel);
+
+/// What `forward` makes of a kernel: its bindings stand first, as they were, but for those that are
+/// derived, which stand behind the new scalars.
 struct Forward {
   std::unique_ptr<ir::Kernel> kernel;  ///< at level structured
   /// Of each binding that is a float scalar the one of its tangent; else no_binding. Behind them
@@ -30,6 +40,6 @@ struct Forward {
 /// atomic exchange, compare-and-swap, min, max or product of floats, the old value of any that is
 /// used, a minimum, maximum or product that a loop reduces, the bits of a float, a function of the
 /// library with a derivative of its own.
-Forward forward(const ir::Kernel& primal, ir::Modes modes);
+Forward forward(const ir::Kernel& primal, ir::Modes modes, const Directions& directions);
 
 }  // namespace quern::autodiff

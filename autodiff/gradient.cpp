@@ -64,21 +64,21 @@ LaunchObject* object_of(std::shared_ptr<runtime::Outcome> outcome) {
 
 }  // namespace
 
-GradientObject* make_gradient(KernelObject* kernel, const Inputs& inputs, Loc loc) {
+GradientObject* make_gradient(KernelObject* kernel, const Inputs& inputs, bool second, Loc loc) {
   expect_no_recording("differentiating a kernel", loc);
   if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
   auto object = std::make_unique<GradientObject>();
   // The handle keeps the kernel, and that its recording.
   object->reversed = std::make_unique<autodiff::Reversed>(
       std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(), &kernel->program->kernel()),
-      inputs_among(*kernel, inputs, loc));
+      inputs_among(*kernel, inputs, loc), second);
   retain(kernel);
   object->kernel = Ref<KernelObject>(kernel);
   return object.release();
 }
 
-GradientLaunches launch_gradient(GradientObject* gradient, const Argument* arguments, int count,
-                                 Loc loc) {
+GradientLaunches launch_gradient(GradientObject* gradient, const Argument* arguments,
+                                 const uint64_t* tangents, int count, Loc loc) {
   if (!gradient) throw Error(loc, "this gradient holds no kernel: it was moved from");
   KernelObject* kernel = gradient->kernel.get();
   const std::vector<runtime::Argument> all =
@@ -89,7 +89,10 @@ GradientLaunches launch_gradient(GradientObject* gradient, const Argument* argum
   recorded.clear_adjoints(loc);
   const ir::Type type = autodiff::derivative_type(kernel->program->kernel().results[0]);
   const uint64_t seed = ir::bits_of_real(1, type);
-  LaunchObject* derivatives = object_of(recorded.go_back({&seed, 1}, loc));
+  std::vector<uint64_t> directions;
+  if (tangents)
+    for (uint32_t scalar : recorded.scalars()) directions.push_back(tangents[scalar]);
+  LaunchObject* derivatives = object_of(recorded.go_back({&seed, 1}, loc, directions));
   retain(value.get());
   return {value.get(), derivatives};
 }

@@ -18,7 +18,9 @@ void release(ForwardObject* o) noexcept { drop_reference(o); }
 ForwardObject* make_forward(KernelObject* kernel, Loc loc) {
   expect_no_recording("differentiating a kernel", loc);
   if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
-  autodiff::Forward forward = autodiff::forward(kernel->program->kernel(), kernel->modes);
+  const ir::Kernel& primal = kernel->program->kernel();
+  autodiff::Forward forward =
+      autodiff::forward(primal, kernel->modes, autodiff::all_directions(primal));
   auto object = std::make_unique<ForwardObject>();
   object->program = std::make_unique<runtime::Program>(std::move(forward.kernel));
   object->modes = kernel->modes;

@@ -1,6 +1,24 @@
 #include "autodiff/launches.h"
 
+#include "autodiff/forward.h"
+
 namespace quern::autodiff {
+
+namespace {
+/// Of the primal's inputs, of adjoints, and of what loops carry. Fields' tangents stand with the
+/// fields themselves: their snapshots have none.
+Directions directions_of(const Reverse& reverse) {
+  Directions made = all_directions(*reverse.kernel);
+  const size_t primal = reverse.fields.size();
+  for (size_t k = 0; k < primal; k++) made.of[k] = reverse.fields[k];
+  for (uint32_t field : reverse.fields)
+    if (field != ir::no_binding) made.of[field] = ir::no_binding;
+  for (uint32_t scalar : reverse.scalars) made.of[scalar] = scalar;
+  for (size_t k = primal; k < made.of.size(); k++)
+    if (reverse.kernel->bindings[k].kind == ir::Binding::scalar) made.of[k] = ir::no_binding;
+  return made;
+}
+}  // namespace
 
 std::shared_ptr<Reversed::Program> Reversed::program(const ir::Premises& premises) {
   std::lock_guard lock(mutex_);
@@ -8,6 +26,15 @@ std::shared_ptr<Reversed::Program> Reversed::program(const ir::Premises& premise
     if (known == premises) return program;
   auto made = std::make_shared<Program>();
   made->reverse = reverse(*primal_, premises, inputs_);
+  made->second = second_;
+  if (second_) {
+    if (made->reverse.log.record)
+      throw Error(made->reverse.log.loc,
+                  "what is read here may have been written by the same launch, which has no second "
+                  "derivative then: make two kernels of it, on a tape");
+    const ir::Kernel& first = *made->reverse.kernel;
+    made->reverse.kernel = forward(first, first.modes, directions_of(made->reverse)).kernel;
+  }
   const auto program_of = [](std::unique_ptr<ir::Kernel>& kernel) {
     return kernel ? std::make_unique<runtime::Program>(std::move(kernel)) : nullptr;
   };
@@ -69,6 +96,7 @@ void Recorded::clear_adjoints(Loc loc) const {
     const auto companion = field.storage->companion(adjoints, loc);
     const std::vector<std::byte> zero(companion->element_bytes());
     companion->fill(zero.data(), loc);
+    if (program_->second) companion->companion(tangents, loc)->fill(zero.data(), loc);
   }
 }
 
@@ -127,8 +155,8 @@ void Recorded::add_rows(Arguments& all, const Arguments& read,
                                              std::vector{int64_t(reverse.rows.size())}, loc)});
 }
 
-std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> seeds,
-                                                    Loc loc) const {
+std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> seeds, Loc loc,
+                                                    std::span<const uint64_t> along) const {
   for (size_t k = 0; k < adjoints_.size(); k++)
     if (where_adjoints_are(fields_[k], loc) != adjoints_[k])
       throw Error(loc, "a field of the launch at " + std::string(loc_.file) + ":" +
@@ -143,6 +171,7 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
   for (size_t k = 0; k < program_->reverse.seeds; k++)
     all.push_back({k < seeds.size() ? seeds[k] : 0, nullptr});
   if (program_->count) add_rows(all, read, device, loc);
+  for (uint64_t bits : along) all.push_back({bits, nullptr});
   return run(*program_->program, all, loc);
 }
 

@@ -12,12 +12,14 @@ namespace quern::autodiff {
 /// used from several threads.
 class Reversed {
  public:
-  /// `inputs`: as reverse() takes them.
-  Reversed(std::shared_ptr<const ir::Kernel> primal, std::vector<bool> inputs)
-      : primal_(std::move(primal)), inputs_(std::move(inputs)) {}
+  /// `inputs`: as reverse() takes them. `second`: the reverse kernels run forward themselves, and
+  /// yield what their results change by along a direction, too.
+  Reversed(std::shared_ptr<const ir::Kernel> primal, std::vector<bool> inputs, bool second = false)
+      : primal_(std::move(primal)), inputs_(std::move(inputs)), second_(second) {}
 
   struct Program {
-    Reverse reverse;  ///< whose kernels the programs have
+    Reverse reverse;      ///< whose kernels the programs have,
+    bool second = false;  ///< the first one run forward
     std::unique_ptr<runtime::Program> program, count;
     std::unique_ptr<runtime::Program> log_sizes, log_count, log_record;
   };
@@ -27,6 +29,7 @@ class Reversed {
  private:
   const std::shared_ptr<const ir::Kernel> primal_;
   const std::vector<bool> inputs_;
+  const bool second_;
   std::mutex mutex_;
   std::vector<std::pair<ir::Premises, std::shared_ptr<Program>>> programs_;
 };
@@ -37,11 +40,15 @@ class Recorded {
   Recorded(std::shared_ptr<Reversed::Program> program, std::span<const runtime::Argument> arguments,
            Loc loc);
   size_t seeds() const { return program_->reverse.seeds; }
-  /// Of every field that is an input they become 0.
+  /// The primal's scalars that are inputs.
+  std::span<const uint32_t> scalars() const { return program_->reverse.scalars; }
+  /// Of every field that is an input they become 0, and their tangents with them.
   void clear_adjoints(Loc loc) const;
-  /// Launches the reverse kernel. Null where no scalar has an adjoint. Throws Error where a field has
-  /// been swapped or released since.
-  std::shared_ptr<runtime::Outcome> go_back(std::span<const uint64_t> seeds, Loc loc) const;
+  /// Launches the reverse kernel. `along`: tangents of scalars(), where it runs forward.
+  /// Null where no scalar has an adjoint. Throws Error where a field has been swapped or released
+  /// since.
+  std::shared_ptr<runtime::Outcome> go_back(std::span<const uint64_t> seeds, Loc loc,
+                                            std::span<const uint64_t> along = {}) const;
 
  private:
   using Arguments = std::vector<runtime::Argument>;

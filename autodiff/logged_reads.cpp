@@ -167,12 +167,16 @@ class Rows {
       }
   }
 
-  void log(const std::vector<bool>& wanted) {
+  /// Comes back: where the first of them is read.
+  Loc log(const std::vector<bool>& wanted) {
+    std::pair<uint32_t, Loc> first = {no_binding, {}};
     for (const auto& [read, at] : reads) {
       if (!wanted[at.binding - first_binding_]) continue;
+      if (at.binding < first.first) first = {at.binding, read->loc};
       b_.after(const_cast<Inst*>(read)).at(read->loc);
       b_.store(at.binding, 0, {&at.row, 1}, read->result());
     }
+    return first.second;
   }
 
  private:
@@ -354,7 +358,7 @@ Log log_of(const Kernel& kernel, const std::vector<bool>& wanted) {
   log.record = make("log of ", [&](Rows& rows) {
     rows.keep_effects(true);
     rows.return_nothing();
-    rows.log(wanted);
+    log.loc = rows.log(wanted);
   });
   return log;
 }

@@ -78,7 +78,8 @@ class Run {
     double forward = 0, reverse = 0, size = 0;
   };
   Products products() {
-    autodiff::Forward forward = autodiff::forward(kernel_, kernel_.modes);
+    autodiff::Forward forward =
+        autodiff::forward(kernel_, kernel_.modes, autodiff::all_directions(kernel_));
     auto arguments = fuzz::arguments_on(device_, program_, false);
     autodiff::Reversed reversed(std::shared_ptr<const Kernel>(std::shared_ptr<void>(), &kernel_),
                                 autodiff::inputs_of(kernel_));

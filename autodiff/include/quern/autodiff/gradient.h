@@ -17,14 +17,17 @@ struct Inputs {
   const Ref<FieldObject>* captured = nullptr;
   int captured_count = 0;
 };
-GradientObject* make_gradient(KernelObject* kernel, const Inputs& inputs, Loc loc);
+/// `second`: of the gradient the derivative along a direction, too.
+GradientObject* make_gradient(KernelObject* kernel, const Inputs& inputs, bool second, Loc loc);
 /// A launch of the kernel, and that of its derivatives by each float among the arguments that is an
-/// input; null where there is none.
+/// input; null where there is none. If `second`, derivatives of these along the direction stand behind
+/// them.
 struct GradientLaunches {
   LaunchObject *value, *derivatives;
 };
-GradientLaunches launch_gradient(GradientObject* gradient, const Argument* arguments, int count,
-                                 Loc loc);
+/// `tangents`: those of the arguments, as launch_forward takes them; null unless `second`.
+GradientLaunches launch_gradient(GradientObject* gradient, const Argument* arguments,
+                                 const uint64_t* tangents, int count, Loc loc);
 
 /// The parameters number K…, or all of them.
 template <bool All, std::size_t... K>
@@ -88,7 +91,7 @@ struct OneFloat<Types<T>> {
 };
 
 template <class Choice, class R, class... A>
-GradientObject* gradient_of(KernelObject* kernel, Inputs inputs, Loc loc) {
+GradientObject* gradient_of(KernelObject* kernel, Inputs inputs, bool second, Loc loc) {
   static_assert(OneFloat<typename ResultOf<R>::types>::value,
                 "quern: a gradient is that of one float, and this kernel yields something else; "
                 "vjp() takes an adjoint for each result");
@@ -96,18 +99,21 @@ GradientObject* gradient_of(KernelObject* kernel, Inputs inputs, Loc loc) {
   static constexpr InputsOf<Choice, A...> chosen;
   inputs.arguments = chosen.arguments;
   inputs.argument_count = chosen.count;
-  return make_gradient(kernel, inputs, loc);
+  return make_gradient(kernel, inputs, second, loc);
 }
 
-/// The derivative by parameter K, from results `first` and following of a launch.
+/// The derivative by parameter K, or `second`: the derivative of that along the direction.
 template <class Choice, std::size_t K, class... A>
-auto derivative_by(LaunchObject* launch, int first, Loc loc) {
+auto derivative_by(LaunchObject* launch, bool second, Loc loc) {
   using X = ScalarsOfParameter<Nth<K, A...>>;
   static_assert(!std::is_void_v<typename X::type>,
                 "quern: the gradient by a field is in its grad()");
   static_assert(Choice::template has<K>, "quern: no derivative was taken by this parameter");
   static constexpr InputsOf<Choice, A...> chosen;
-  for (size_t before = 0; before < K; before++) first += chosen.floats[before];
+  int first = 0;
+  for (size_t before = 0; before < (second ? sizeof...(A) : K); before++)
+    first += chosen.floats[before];
+  for (size_t before = 0; second && before < K; before++) first += chosen.floats[before];
   return derivative_of_results<derivative_t<typename X::type>>(launch, first, loc);
 }
 }  // namespace detail
@@ -141,12 +147,18 @@ class Gradient {
   /// By the K-th parameter: of its type, of halves float, 0 where it holds no float. Waits.
   template <std::size_t K>
   auto get(Loc l = Loc::here()) const {
-    return detail::derivative_by<Choice, K, A...>(derivatives_.get(), 0, l);
+    return detail::derivative_by<Choice, K, A...>(derivatives_.get(), false, l);
   }
   template <class T>
     requires std::is_same_v<T, typename detail::DerivativeByOnly<chosen.only, A...>::type>
   operator T() const {
     return get<size_t(chosen.only)>(Loc{});
+  }
+
+ protected:
+  template <std::size_t K>
+  auto second(Loc l) const {
+    return detail::derivative_by<Choice, K, A...>(derivatives_.get(), true, l);
   }
 
  private:
@@ -180,7 +192,8 @@ class ValueAndGrad<R(A...), Choice> {
  public:
   /// Throws Error where `inputs` names a field that the kernel does not capture.
   ValueAndGrad(const Kernel<R(A...)>& kernel, const detail::Inputs& inputs, Loc l)
-      : object_(detail::gradient_of<Choice, R, detail::bare<A>...>(kernel.object(), inputs, l)) {}
+      : object_(detail::gradient_of<Choice, R, detail::bare<A>...>(kernel.object(), inputs, false,
+                                                                   l)) {}
 
   /// Throws Error as Vjp does.
   ValueAndGradient<Value, Choice, detail::bare<A>...> operator()(
@@ -192,7 +205,7 @@ class ValueAndGrad<R(A...), Choice> {
          a, std::exchange(next, next + detail::Parameter<detail::bare<A>>::count)),
      ...);
     return ValueAndGradient<Value, Choice, detail::bare<A>...>(
-        detail::launch_gradient(object_.get(), arguments, count, l));
+        detail::launch_gradient(object_.get(), arguments, nullptr, count, l));
   }
 
  private:

@@ -76,6 +76,19 @@ struct ForwardParameter<Val<T>> {
 };
 }  // namespace detail
 
+namespace detail {
+template <class... X>
+void pass_forward([[maybe_unused]] Argument* arguments, [[maybe_unused]] uint64_t* tangents,
+                  const typename ForwardParameter<X>::host&... a) {
+  [[maybe_unused]] int at = 0;
+  [[maybe_unused]] auto pass = [&]<class Y>(std::type_identity<Y>, const auto& argument) {
+    ForwardParameter<Y>::pass(argument, arguments + at, tangents + at);
+    at += Parameter<Y>::count;
+  };
+  (pass(std::type_identity<X>{}, a), ...);
+}
+}  // namespace detail
+
 template <class Signature>
 class Jvp;
 
@@ -98,12 +111,7 @@ class Jvp<R(A...)> {
     constexpr int count = (detail::Parameter<detail::bare<A>>::count + ... + 0);
     detail::Argument arguments[size_t(count) + 1];
     uint64_t tangents[size_t(count) + 1] = {};
-    [[maybe_unused]] int at = 0;
-    [[maybe_unused]] auto pass = [&]<class X>(std::type_identity<X>, const auto& argument) {
-      detail::ForwardParameter<X>::pass(argument, arguments + at, tangents + at);
-      at += detail::Parameter<X>::count;
-    };
-    (pass(std::type_identity<detail::bare<A>>{}, a), ...);
+    detail::pass_forward<detail::bare<A>...>(arguments, tangents, a...);
     return finish(detail::launch_forward(object_.get(), arguments, tangents, count, l),
                   typename detail::ResultOf<R>::types{});
   }
