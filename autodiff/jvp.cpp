@@ -15,12 +15,14 @@ struct ForwardObject : Counted<ForwardObject> {
 void retain(ForwardObject* o) noexcept { add_reference(o); }
 void release(ForwardObject* o) noexcept { drop_reference(o); }
 
-ForwardObject* make_forward(KernelObject* kernel, Loc loc) {
+ForwardObject* make_forward(KernelObject* kernel, bool fields, Loc loc) {
   expect_no_recording("differentiating a kernel", loc);
   if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
   const ir::Kernel& primal = kernel->program->kernel();
-  autodiff::Forward forward =
-      autodiff::forward(primal, kernel->modes, autodiff::all_directions(primal));
+  autodiff::Directions directions = autodiff::all_directions(primal);
+  for (size_t k = 0; k < directions.of.size(); k++)
+    if (!fields && primal.bindings[k].kind == ir::Binding::field) directions.of[k] = ir::no_binding;
+  autodiff::Forward forward = autodiff::forward(primal, kernel->modes, directions);
   auto object = std::make_unique<ForwardObject>();
   object->program = std::make_unique<runtime::Program>(std::move(forward.kernel));
   object->modes = kernel->modes;

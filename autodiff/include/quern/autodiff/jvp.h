@@ -8,7 +8,8 @@ namespace detail {
 struct ForwardObject;
 void retain(ForwardObject*) noexcept;
 void release(ForwardObject*) noexcept;
-ForwardObject* make_forward(KernelObject* kernel, Loc loc);
+/// `fields`: do fields have tangents?
+ForwardObject* make_forward(KernelObject* kernel, bool fields, Loc loc);
 /// `tangents`: the bits of each argument's, in its derivative's type; of those without one any.
 LaunchObject* launch_forward(ForwardObject* forward, const Argument* arguments,
                              const uint64_t* tangents, int count, Loc loc);
@@ -104,7 +105,7 @@ class Jvp<R(A...)> {
   /// or compare-and-swap of floats, the old value of an atomic sum, a minimum, maximum or product
   /// that a loop reduces, the bits of a float, decompositions.
   explicit Jvp(const Kernel<R(A...)>& kernel, Loc l = Loc::here())
-      : object_(detail::make_forward(kernel.object(), l)) {}
+      : object_(detail::make_forward(kernel.object(), true, l)) {}
 
   auto operator()(typename detail::ForwardParameter<detail::bare<A>>::host... a,
                   Loc l = Loc::here()) const {
