@@ -40,6 +40,29 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
                                  "begins, or in a kernel");
   }
 
+  /// What goes back is not gone back through.
+  static void expect_forward(const runtime::LaunchEvent& event) {
+    for (size_t k = 0; k < event.parameters.size(); k++)
+      if (event.parameters[k].is_derived() && event.parameters[k].companion == autodiff::adjoints)
+        throw Error(event.loc, "a launch of '" + std::string(event.name) +
+                                   "', which goes back, cannot be recorded by a tape: end the "
+                                   "tape before it");
+  }
+
+  /// The same kernel, to which companions are passed like other fields: a launch event has them.
+  /// Its accesses are those of the launch, which has checked them if it was to.
+  static std::shared_ptr<const ir::Kernel> all_passed(
+      const std::shared_ptr<const ir::Kernel>& recording) {
+    const auto is_derived = [](const ir::Binding& b) { return b.is_derived(); };
+    if (std::ranges::none_of(recording->bindings, is_derived)) return recording;
+    std::shared_ptr<ir::Kernel> made = ir::clone(*recording);
+    for (ir::Binding& b : made->bindings) b.of = ir::Binding::not_derived;
+    ir::walk(made->body, [](ir::Inst* inst) {
+      if (!inst->is(ir::Op::check) && !inst->is(ir::Op::print)) inst->site = ir::no_site;
+    });
+    return made;
+  }
+
   void after(const runtime::LaunchEvent& event) noexcept override {
     std::lock_guard lock(mutex);
     const auto last = std::ranges::find(launches.rbegin(), launches.rend(),
@@ -55,18 +78,14 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       throw Error(event.loc, "kernel '" + std::string(event.name) +
                                  "' was loaded without its recording, so a tape cannot go back "
                                  "through it");
-    for (const runtime::Image::Parameter& p : event.parameters)
-      if (p.is_derived())
-        throw Error(event.loc, "a launch of '" + std::string(event.name) +
-                                   "', which differentiates, cannot be recorded by a tape: end "
-                                   "the tape before it");
+    expect_forward(event);
     std::lock_guard lock(mutex);
     for (size_t k = 0; k < event.arguments.size(); k++) expect_known(event, k);
     auto& [recording, reversed] = kernels[event.recording.get()];
     if (!reversed) {
       recording = event.recording;
-      reversed = std::make_unique<autodiff::Reversed>(event.recording,
-                                                      autodiff::inputs_of(*event.recording));
+      reversed = std::make_unique<autodiff::Reversed>(all_passed(event.recording),
+                                                      autodiff::inputs_of(*recording));
     }
     auto program = reversed->program(runtime::premises_of(event.arguments, event.modes));
     launches.push_back({autodiff::Recorded(std::move(program), event.arguments, event.loc),

@@ -129,3 +129,42 @@ TEST_CASE("second derivatives through branches and loops of any number of rounds
     CHECK(r.product<0>() == Approx(by_scale).epsilon(1e-9));
   });
 }
+
+TEST_CASE("a tape goes back through launches that run forward") {
+  on_every_device([](const qn::Device& device) {
+    const std::vector<double> at = {-1.2, 1, 0.5, 2}, v = {1, -3, 0.25, 2};
+    auto x = numbers(device, at), terms = numbers(device, {0, 0, 0});
+    x.dual().copy_from(v);
+    qn::Field<double, 0> sum{device};
+    qn::Kernel rosenbrock = [&] {
+      for (auto i : terms) {
+        F64 d = x[i + 1] - x[i] * x[i];
+        terms[i] = 100.0 * d * d + (1.0 - x[i]) * (1.0 - x[i]);
+      }
+    };
+    qn::Kernel add_up = [&] {
+      for (auto i : terms) atomic_add(sum(), terms[i]);
+    };
+    auto push = qn::jvp(rosenbrock), push_sum = qn::jvp(add_up);
+    qn::Tape tape;
+    push();
+    push_sum();
+    sum.dual().grad().fill(1.0);  // of ⟨∇f, v⟩
+    tape.backward();
+    double along = 0;
+    std::vector<double> g(4), hv(4);
+    for (size_t i = 0; i < 3; i++) {
+      const double p = at[i], d = at[i + 1] - p * p;
+      g[i] += -400 * p * d - 2 * (1 - p);
+      g[i + 1] += 200 * d;
+      hv[i] += (1200 * p * p - 400 * at[i + 1] + 2) * v[i] - 400 * p * v[i + 1];
+      hv[i + 1] += -400 * p * v[i] + 200 * v[i + 1];
+    }
+    for (size_t i = 0; i < 4; i++) along += g[i] * v[i];
+    CHECK(sum.dual().at({}) == Approx(along).epsilon(1e-12));
+    for (int i = 0; i < 4; i++) {
+      CHECK(x.grad().at(i) == Approx(hv[size_t(i)]).epsilon(1e-12));
+      CHECK(x.dual().grad().at(i) == Approx(g[size_t(i)]).epsilon(1e-12));
+    }
+  });
+}

@@ -23,7 +23,9 @@ void go_back(TapeObject* tape, Loc loc);
 /// A field's grad() is what is known of the adjoint behind the last launch when backward() begins,
 /// and that before the first one when it ends. What launches read is kept as it was then: a field
 /// that is overwritten is copied. A launch throws Error where a field that it uses was written by the
-/// host between it and another recorded launch; backward() where one was swapped since.
+/// host between it and another recorded launch, and where it goes back itself; backward() where one
+/// was swapped since. Launches of jvp() are recorded like others: their tangents x.dual() have
+/// adjoints of their own, x.dual().grad().
 class Tape {
  public:
   explicit Tape(Loc l = Loc::here()) : object_(detail::make_tape(l)) {}
