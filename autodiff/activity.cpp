@@ -38,6 +38,12 @@ void Activity::pass_yields(const Region* region, size_t skipped, const Inst* to)
     pass(yield->operand(k), to->result(k - skipped));
 }
 
+bool Activity::takes_active(const Inst* inst) const {
+  for (const Use& use : inst->operands)
+    if (is_float(use.value->type) && active_.contains(use.value)) return true;
+  return false;
+}
+
 bool Activity::makes_active(const Inst* inst) const {
   switch (inst->op) {
     case Op::param:
@@ -48,13 +54,16 @@ bool Activity::makes_active(const Inst* inst) const {
     default: break;
   }
   if (info(inst->op).rule == OperandRule::special || is_flat(inst->op)) return false;
-  for (const Use& use : inst->operands)
-    if (is_float(use.value->type) && active_.contains(use.value)) return true;
-  return false;
+  return takes_active(inst);
 }
 
 void Activity::visit(const Inst* inst) {
   switch (inst->op) {
+    case Op::apply:
+      if (takes_active(inst))
+        for (const Value& v : inst->results)
+          if (is_float(v.type)) changed_ |= active_.insert(&v).second;
+      return;
     case Op::put: return pass(inst->operands.back().value, inst->operand(0));
     case Op::reduce: return pass(inst->operand(1), inst->operand(0));
     case Op::if_:

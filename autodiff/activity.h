@@ -11,10 +11,6 @@
 
 namespace quern::autodiff {
 
-/// The type of tangents and adjoints of a float: its own, but f32 for f16, as sums are kept in
-/// them.
-inline ir::Type derivative_type(ir::Type t) { return t == ir::Type::f16 ? ir::Type::f32 : t; }
-
 bool has_floats(const ir::Binding& binding);
 /// Of each binding of the kernel: may derivatives be taken by it?
 std::vector<bool> inputs_of(const ir::Kernel& kernel);
@@ -32,6 +28,7 @@ class Activity {
   void visit(const ir::Inst* inst);
   void pass(const ir::Value* from, const ir::Value* to);
   void pass_yields(const ir::Region* region, size_t skipped, const ir::Inst* to);
+  bool takes_active(const ir::Inst* inst) const;
   bool makes_active(const ir::Inst* inst) const;
 
   const std::vector<bool> inputs_;

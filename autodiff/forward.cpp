@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "autodiff/activity.h"
+#include "autodiff/rules.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/partials.h"
@@ -143,13 +144,7 @@ class Pusher {
       case Op::get: return get(inst);
       case Op::put: return put(inst);
       case Op::reduce: return reduce(inst);
-      case Op::apply:
-      case Op::call:
-        for (const Value& v : inst->results)
-          if (is_float(v.type))
-            refuse(inst, "a call of " + kernel_.callees[size_t(inst->imm)].name,
-                   "write what it does with operations of the language");
-        return;
+      case Op::apply: return applied(inst);
       case Op::bitcast:
         if (known(inst->operand(0)))
           refuse(inst, "the bits of a float that varies", "it is nowhere smooth");
@@ -189,6 +184,24 @@ class Pusher {
       if (term) sum = sum ? b_.add(sum, term) : term;
     }
     if (sum) tangents_[inst->result()] = sum;
+  }
+
+  /// By the function's pushforward.
+  void applied(Inst* inst) {
+    bool varies = false;
+    for (const Use& use : inst->operands) varies |= known(use.value) != nullptr;
+    if (!varies) return;
+    const Function* rule = rule_of(kernel_, inst, Direction::forward);
+    if (!rule) refuse(inst, "a function without a pushforward", "give it one with its pullback");
+    std::vector<Value*> values;
+    for (const Use& use : inst->operands) values.push_back(use.value);
+    for (Value& v : inst->results) values.push_back(&v);
+    for (const Use& use : inst->operands)
+      if (is_float(use.value->type)) values.push_back(known_or_zero(use.value));
+    const std::vector<Value*> given = build_rule(b_, *rule, values);
+    size_t n = 0;
+    for (const Value& v : inst->results)
+      if (is_float(v.type) && n < given.size()) tangents_[&v] = given[n++];
   }
 
   // ---- fields
@@ -353,6 +366,7 @@ Forward forward(const Kernel& primal, Modes modes, const Directions& directions)
   Premises any{modes, std::vector<uint32_t>(primal.bindings.size(), 0)};
   assume(*out.kernel, any);
   optimise(*out.kernel);
+  add_rules(*out.kernel, Direction::forward);
   out.kernel->name = "jvp of " + primal.name;
   Pusher(out, directions.of).run();
   return out;

@@ -38,8 +38,8 @@ struct Forward {
 /// Of a kernel at level structured. It is optimised first, for what holds of all launches. Throws
 /// Error with the line of what has no derivative that tangents beside their values can give: an
 /// atomic exchange, compare-and-swap, min, max or product of floats, the old value of any that is
-/// used, a minimum, maximum or product that a loop reduces, the bits of a float, a function of the
-/// library with a derivative of its own.
+/// used, a minimum, maximum or product that a loop reduces, the bits of a float, a function whose
+/// derivative is a pullback alone.
 Forward forward(const ir::Kernel& primal, ir::Modes modes, const Directions& directions);
 
 }  // namespace quern::autodiff

@@ -87,7 +87,7 @@ GradientLaunches launch_gradient(GradientObject* gradient, const Argument* argum
   const autodiff::Recorded recorded(std::move(program), all, loc);
   Ref<LaunchObject> value(launch(*kernel->program, all, kernel->modes, loc));
   recorded.clear_adjoints(loc);
-  const ir::Type type = autodiff::derivative_type(kernel->program->kernel().results[0]);
+  const ir::Type type = ir::derivative_type(kernel->program->kernel().results[0]);
   const uint64_t seed = ir::bits_of_real(1, type);
   std::vector<uint64_t> directions;
   if (tangents)

@@ -74,7 +74,7 @@ bool is_array(const Inst* inst) {
   return slot->imm > 1;
 }
 
-void expect_repeatable(const Kernel& kernel, const Inst* inst) {
+void expect_repeatable(const Inst* inst) {
   switch (inst->op) {
     case Op::atomic:
       if (inst->used() && inst->atomic() != AtomicOp::load)
@@ -83,10 +83,6 @@ void expect_repeatable(const Kernel& kernel, const Inst* inst) {
       return;
     case Op::launch_key:
       refuse(inst, "a random number", "the launch that goes back would draw another one");
-    case Op::call:
-    case Op::apply:
-      refuse(inst, "a call of " + kernel.callees[size_t(inst->imm)].name,
-             "write what it does with operations of the language");
     case Op::append:
     case Op::deactivate:
       refuse(inst, "what ends or appends elements of a tree", "only launches without it have one");
@@ -103,7 +99,7 @@ void refuse(const Inst* inst, const std::string& what, const std::string& advice
 std::vector<RoundsSite> rounds_sites(const Kernel& primal, const Activity& active) {
   std::vector<RoundsSite> sites;
   walk(primal.body, [&](const Inst* inst) {
-    expect_repeatable(primal, inst);
+    expect_repeatable(inst);
     const bool keeps = inst->is(Op::while_)
                            ? has_part(inst, active)
                            : inst->is(Op::loop) && keeps_rounds(inst) && !is_short(inst);

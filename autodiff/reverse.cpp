@@ -7,6 +7,7 @@
 
 #include "autodiff/logged_reads.h"
 #include "autodiff/replay.h"
+#include "autodiff/rules.h"
 #include "ir/passes/optimise/promote_slots.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/partials.h"
@@ -199,6 +200,7 @@ class Puller {
       case Op::param:
         if (active_(inst->result())) add_to(scalar_[inst->binding()], taken(inst), true, false);
         return;
+      case Op::apply: return back_applied(inst);
       case Op::bitcast:
         if (active_(inst->operand(0)))
           refuse(inst, "the bits of a float that varies", "it is nowhere smooth");
@@ -228,6 +230,23 @@ class Puller {
       Value* term = chain(b_, inst->op, operands, result, k, adjoint);
       if (term) accumulate(inst->operand(k), term);
     }
+  }
+
+  /// By the function's pullback.
+  void back_applied(const Inst* inst) {
+    bool varies = false;
+    for (const Value& v : inst->results) varies |= active_(&v);
+    if (!varies) return;
+    const Function* rule = rule_of(kernel_, inst, Direction::back);
+    if (!rule) refuse(inst, "a function without a pullback", "give it one with its pushforward");
+    std::vector<Value*> values = values_.operands_now(inst);
+    for (const Value& v : inst->results) values.push_back(values_.now(&v));
+    for (const Value& v : inst->results)
+      if (is_float(v.type)) values.push_back(known(&v));
+    const std::vector<Value*> given = build_rule(b_, *rule, values);
+    size_t n = 0;
+    for (const Use& use : inst->operands)
+      if (is_float(use.value->type) && n < given.size()) give(use.value, given[n++]);
   }
 
   void back_branch(const Inst* inst) {
@@ -431,6 +450,12 @@ std::unique_ptr<Kernel> like(const Kernel& primal, const Kernel& source, const c
   made->level = Level::structured;
   made->modes = source.modes;
   made->bindings = source.bindings;
+  Builder b(*made);
+  for (Function f : source.callees) {
+    ValueMap map;
+    f.body = clone_region(b, f.body, map);
+    made->callees.push_back(std::move(f));
+  }
   return made;
 }
 
@@ -486,6 +511,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   unchecked.modes.checked = false;
   assume(*source, unchecked);
   optimise(*source);
+  add_rules(*source, Direction::back);
   add_passing(*source, inputs);
   promote_slots_across_parallels(*source);
   const std::unique_ptr<Kernel> original = clone(*source);

@@ -1,5 +1,8 @@
 #include "ir/analysis/facts.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace quern::ir {
 
 bool may_fail(const Inst* inst) {
@@ -22,6 +25,31 @@ bool is_of_arguments(const Inst* inst) {
     return inst->operand_count() == (inst->is(Op::get) ? 1u : 2u);
   if (is_pure(inst->op)) return !may_fail(inst);
   return inst->is(Op::slot) || has(inst->op, flag::control | flag::ends);
+}
+
+namespace {
+const Inst* beyond_arguments(const Kernel& kernel, const Inst* inst,
+                             std::vector<const Region*>& called) {
+  if (!inst->is(Op::call)) {
+    if (!is_of_arguments(inst)) return inst;
+    for (const Region* r : inst->regions)
+      for (const Inst* inner : *r)
+        if (const Inst* found = beyond_arguments(kernel, inner, called)) return found;
+    return nullptr;
+  }
+  if (inst->imm >= kernel.callees.size() || !kernel.callees[inst->imm].body) return inst;
+  const Region* body = kernel.callees[inst->imm].body;
+  if (std::ranges::find(called, body) != called.end()) return nullptr;
+  called.push_back(body);
+  for (const Inst* inner : *body)
+    if (const Inst* found = beyond_arguments(kernel, inner, called)) return found;
+  return nullptr;
+}
+}  // namespace
+
+const Inst* beyond_arguments(const Kernel& kernel, const Inst* inst) {
+  std::vector<const Region*> called;
+  return beyond_arguments(kernel, inst, called);
 }
 
 bool costly(const Inst* inst) {

@@ -20,6 +20,9 @@ bool can_fail(const Kernel& kernel, const Inst* inst);
 /// May it stand in a function with a derivative of its own: does it depend on its operands and the
 /// function's own slots alone, without effects, and cannot fail?
 bool is_of_arguments(const Inst* inst);
+/// The first of the instruction, what is in it and in what it calls that may not; null: there is
+/// none.
+const Inst* beyond_arguments(const Kernel& kernel, const Inst* inst);
 
 /// Does it take much longer than most? Not to be run where the program would not have run it.
 bool costly(const Inst* inst);

@@ -106,4 +106,29 @@ std::vector<Region*> roots(const Kernel& kernel) {
   return all;
 }
 
+namespace {
+void add_derivatives(std::vector<Type>& to, std::span<const Type> of) {
+  for (Type t : of)
+    if (is_float(t)) to.push_back(derivative_type(t));
+}
+std::vector<Type> argument_types(const Function& f) {
+  std::vector<Type> types;
+  for (const Value& v : f.body->args) types.push_back(v.type);
+  return types;
+}
+/// Of a rule that takes derivatives of `from` and gives those of `to`.
+RuleTypes rule_types(const Function& f, std::span<const Type> from, std::span<const Type> to) {
+  RuleTypes rule{argument_types(f), {}};
+  rule.arguments.insert(rule.arguments.end(), f.results.begin(), f.results.end());
+  add_derivatives(rule.arguments, from);
+  add_derivatives(rule.results, to);
+  return rule;
+}
+}  // namespace
+
+RuleTypes pushforward_types(const Function& f) {
+  return rule_types(f, argument_types(f), f.results);
+}
+RuleTypes pullback_types(const Function& f) { return rule_types(f, f.results, argument_types(f)); }
+
 }  // namespace quern::ir

@@ -317,6 +317,8 @@ class Parser {
     if (accept("derivative")) {
       expect("=");
       f.derivative = symbol();
+      if (accept("pushforward")) f.pushforward = attribute<uint32_t>("the number of a function");
+      if (accept("pullback")) f.pullback = attribute<uint32_t>("the number of a function");
     }
     f.loc = location();
     expect("{");

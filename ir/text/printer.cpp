@@ -285,6 +285,8 @@ class Printer {
     out_ += ")";
     if (!f.results.empty()) out_ += " -> (" + types(f.results) + ")";
     if (!f.derivative.empty()) out_ += " derivative=" + symbol(f.derivative);
+    if (f.pushforward != no_function) out_ += number(" pushforward=", f.pushforward);
+    if (f.pullback != no_function) out_ += number(" pullback=", f.pullback);
     at(f.loc);
     if (f.body) {
       out_ += " {\n";

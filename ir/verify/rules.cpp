@@ -662,11 +662,14 @@ void check_inst(const Place& place, const Inst* inst) {
 }
 
 void check_region(const Place& place, const Region* region) {
+  const auto is_own = [&](const Inst* inst) {
+    return inst->is(Op::call) ? !beyond_arguments(place.kernel, inst) : is_of_arguments(inst);
+  };
   const bool has_rule = place.callee && !place.callee->derivative.empty();
   for (const Inst* inst = region->first; inst; inst = inst->next) {
     const size_t found = place.findings.count();
     check_inst(place, inst);
-    if (has_rule && place.findings.count() == found && !is_of_arguments(inst))
+    if (has_rule && place.findings.count() == found && !is_own(inst))
       place.findings.add(inst,
                          "may fail, has an effect or depends on more than the arguments, in "
                          "a function with a derivative of its own");

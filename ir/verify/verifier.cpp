@@ -178,8 +178,25 @@ class Verifier {
               "the frame's first cells are not the kernel's results");
     for (size_t k = 0; k < kernel_.tasks.size(); k++) task(kernel_.tasks[k], numbered("task", k));
     for (size_t k = 0; k < kernel_.callees.size(); k++)
-      require(kernel_.callees[k].body != nullptr, numbered("function", k) + " has no body");
+      function(kernel_.callees[k], numbered("function", k));
     for_each_step(kernel_.schedule, [&](const Step& s) { step(s); });
+  }
+
+  void function(const Function& f, const std::string& what) {
+    if (!f.body) return require(false, what + " has no body");
+    rule(f, f.pushforward, pushforward_types(f), what + ": its pushforward");
+    rule(f, f.pullback, pullback_types(f), what + ": its pullback");
+  }
+
+  void rule(const Function& f, uint32_t number, const RuleTypes& types, const std::string& what) {
+    if (number == no_function) return;
+    if (f.derivative.empty() || number >= kernel_.callees.size())
+      return require(false, what + " is no function, or not for one with a derivative of its own");
+    const Function& given = kernel_.callees[number];
+    if (!given.body) return;
+    require(std::ranges::equal(given.body->args, types.arguments, {}, &Value::type),
+            what + " takes other values");
+    require(given.results.empty() || given.results == types.results, what + " gives other values");
   }
 
   void binding(const Binding& b, size_t number, const std::string& what) {

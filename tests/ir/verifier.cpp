@@ -207,7 +207,7 @@ TEST_CASE("rules of functions with a derivative of their own") {
       "%b = constant<0> : i32 %x = load<1.0> %b, %b : f32",
       "%b = extent<1.0> : i32",
       "%b = constant<0> : i32 %c = constant<1> : b1 check %c, %b !0",
-      "%b = call<0> %a : f32",
+      "%b = call<2> %a : f32",
       "%b = convert %a : i32",  // may be out of range
       "%b = constant<3> : i32 %c = bitcast %a : i32 %d = div %b, %c : i32",
       "%b = constant<0> : i32 %s = slot<4> : slot f32 %x = get %s, %b : f32",
@@ -215,7 +215,8 @@ TEST_CASE("rules of functions with a derivative of their own") {
   };
   for (const char* body : bodies)
     refuse(kernel("function @g(%a: f32) -> (f32) derivative=@rule { " + std::string(body) +
-                      " yield %a }\n",
+                      " yield %a }\n"
+                      "function @random(%a: f32) -> (f32) { %k = launch_key : u64 yield %a }\n",
                   ""),
            "in a function with a derivative of its own");
   // Slots, branches and loops of its own, and what cannot fail.
@@ -223,7 +224,8 @@ TEST_CASE("rules of functions with a derivative of their own") {
       "function @g(%a: f32) -> (f32) derivative=@rule { %s = slot<1> : slot f32 put %s, %a "
       "%z = constant<0> : i32 %n = constant<3> : i32 %q = div %z, %n : i32 "
       "loop %z, %n, %n {(%k: i32) %b = get %s : f32 %c = lt %b, %a : b1 "
-      "if %c { put %s, %b yield } { yield } yield } %r = apply<2> %a : f32 yield %r }\n"
+      "if %c { put %s, %b yield } { yield } yield } %t = call<0> %a : f32 "
+      "%r = apply<2> %t : f32 yield %r }\n"
       "function @h(%a: f32) -> (f32) derivative=@other { yield %a }\n";
   CHECK(verify(*parse(kernel(own, ""))) == std::vector<std::string>{});
   refuse(
@@ -237,6 +239,34 @@ TEST_CASE("rules of functions with a derivative of their own") {
       "task serial { %a = constant<1> : f32 %b = apply<0> %a : f32 yield }\n"
       "schedule { launch 0 }\n",
       "not allowed at this level");
+}
+
+TEST_CASE("rules that give the derivative of a function") {
+  const auto kernel = [](const char* rules, const char* push, const char* pull) {
+    return "quern 1\nkernel @k level=structured\n"
+           "function @f(%a: f16, %n: i32) -> (f64, i32) derivative=@own" +
+           std::string(rules) +
+           " { %b = convert %a : f64 yield %b, %n }\n"
+           "function @push(%a: f16, %n: i32, %b: f64, %m: i32, %t: f32) -> " +
+           push + "\nfunction @pull(%a: f16, %n: i32, %b: f64, %m: i32, %t: f64) -> " + pull +
+           "\nfunction @none(%a: f16, %n: i32, %b: f64, %m: i32, %t: f64) { yield }\n"
+           "body { yield }\n";
+  };
+  const char *push = "(f64) { %r = convert %t : f64 yield %r }",
+             *pull = "(f32) { %r = convert %t : f32 yield %r }";
+  for (const char* good : {"", " pushforward=1", " pullback=2", " pushforward=1 pullback=2",
+                           " pushforward=1 pullback=3"}) {
+    const auto k = parse(kernel(good, push, pull));
+    CHECK(verify(*k) == std::vector<std::string>{});
+    CHECK(print(*parse(print(*k))) == print(*k));
+    CHECK(print(*k).find("derivative=@own" + std::string(good) + " {") != std::string::npos);
+  }
+  refuse(kernel(" pushforward=2", push, pull), "its pushforward takes other values");
+  refuse(kernel(" pullback=1", push, pull), "its pullback takes other values");
+  refuse(kernel(" pushforward=1", "(f32) { yield %t }", pull),
+         "its pushforward gives other values");
+  refuse(kernel(" pullback=2", push, "(f64) { yield %t }"), "its pullback gives other values");
+  refuse(kernel(" pullback=9", push, pull), "its pullback is no function");
 }
 
 TEST_CASE("rules of exits") {

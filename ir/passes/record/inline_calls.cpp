@@ -56,21 +56,36 @@ class Inliner {
   std::vector<State> states_;
 };
 
-/// Inlines what `op` calls, and drops it.
+/// Of each function: is it the rule of another's derivative?
+std::vector<bool> rules(const Kernel& kernel) {
+  std::vector<bool> all(kernel.callees.size());
+  for (const Function& f : kernel.callees)
+    for (uint32_t rule : {f.pushforward, f.pullback})
+      if (rule != no_function) all[rule] = true;
+  return all;
+}
+
+/// Inlines what `op` calls, and drops it. Rules are there as long as what they are the rules of.
 void inline_those(Kernel& kernel, Op op) {
   if (kernel.callees.empty()) return;
   Inliner inliner(kernel, op);
   for (Region* root : roots(kernel)) inliner.run(root);
-  std::vector<uint64_t> number;
+  const std::vector<bool> is_rule = rules(kernel);
+  std::vector<uint32_t> number;
   std::vector<Function> kept;
-  for (Function& f : kernel.callees) {
-    number.push_back(kept.size());
-    if (f.derivative.empty() == (op == Op::apply))
+  for (size_t k = 0; k < kernel.callees.size(); k++) {
+    Function& f = kernel.callees[k];
+    number.push_back(uint32_t(kept.size()));
+    const bool is_differentiated = !f.derivative.empty() || is_rule[k];
+    if (is_differentiated == (op == Op::call))
       kept.push_back(std::move(f));
     else
       while (f.body->last) f.body->last->erase();
   }
   kernel.callees = std::move(kept);
+  for (Function& f : kernel.callees)
+    for (uint32_t* rule : {&f.pushforward, &f.pullback})
+      if (*rule != no_function) *rule = number[*rule];
   if (kernel.callees.empty()) return;
   walk(kernel, [&](Inst* inst) {
     if (info(inst->op).names == NameUse::callee) inst->imm = number[inst->imm];

@@ -103,7 +103,7 @@ class Jvp<R(A...)> {
  public:
   /// Throws Error at the line of what has no tangent: an atomic minimum, maximum, product, exchange
   /// or compare-and-swap of floats, the old value of an atomic sum, a minimum, maximum or product
-  /// that a loop reduces, the bits of a float, decompositions.
+  /// that a loop reduces, the bits of a float.
   explicit Jvp(const Kernel<R(A...)>& kernel, Loc l = Loc::here())
       : object_(detail::make_forward(kernel.object(), true, l)) {}
 

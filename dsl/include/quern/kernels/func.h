@@ -65,6 +65,8 @@ class Func<R(A...)> {
     return finish(arguments, count, l, typename detail::ResultOf<R>::types{});
   }
 
+  detail::FuncObject* object() const { return object_.get(); }
+
  private:
   template <class... T>
   auto finish(const detail::Id* arguments, int count, Loc l, detail::Types<T...>) const {

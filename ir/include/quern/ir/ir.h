@@ -257,6 +257,8 @@ struct Step {
   std::vector<Step> condition;
 };
 
+inline constexpr uint32_t no_function = ~0u;
+
 /// A function with an IR body: the math library, outlined functions of the user, and functions of
 /// the language's library whose derivative is better given by a rule than found in their code.
 struct Function {
@@ -265,10 +267,23 @@ struct Function {
   /// Names that rule; empty: there is none. With a rule the body depends on the arguments alone, has
   /// no effect and cannot fail: `apply` calls it, and is pure.
   std::string derivative;
+  /// The rule itself, as functions of the same kernel; no_function: what differentiates the kernel
+  /// knows it by its name, or there is none in that direction. Both take the arguments and the
+  /// results; then `pushforward` takes tangents of the float arguments and gives those of the float
+  /// results, and `pullback` takes adjoints of the float results and gives those of the float
+  /// arguments, of derivative_type. One that gives nothing stands for zeros.
+  uint32_t pushforward = no_function, pullback = no_function;
   Region* body =
       nullptr;  ///< arguments are the parameters; ends in `return_` (recorded) or `yield`
   Loc loc;
 };
+
+/// What such a function takes and gives.
+struct RuleTypes {
+  std::vector<Type> arguments, results;
+};
+RuleTypes pushforward_types(const Function& f);
+RuleTypes pullback_types(const Function& f);
 
 /// What a kernel's meaning depends on besides its code; part of its signature.
 struct Modes {

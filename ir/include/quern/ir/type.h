@@ -57,6 +57,10 @@ constexpr unsigned byte_size(Type t) { return t == Type::b1 ? 1 : bit_width(t) /
 /// What memory holds of a scalar where nothing else is said.
 constexpr Type storage_type(Type t) { return t == Type::b1 ? Type::u8 : t; }
 
+/// The type of tangents and adjoints of a float: its own, but f32 for f16, as sums are kept in
+/// them.
+constexpr Type derivative_type(Type t) { return t == Type::f16 ? Type::f32 : t; }
+
 constexpr Type unsigned_of(Type t) {
   return is_signed(t) ? Type(uint8_t(t) - uint8_t(Type::i8) + uint8_t(Type::u8)) : t;
 }
