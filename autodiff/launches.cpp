@@ -1,5 +1,7 @@
 #include "autodiff/launches.h"
 
+#include <algorithm>
+
 #include "autodiff/forward.h"
 
 namespace quern::autodiff {
@@ -67,6 +69,9 @@ std::vector<ir::Storage> stored(std::span<const ir::Type> types) {
   return components;
 }
 
+/// Rows to allocate: rounds that were not counted stay in the last one until a check ends the launch.
+int64_t at_least_one(uint64_t rows) { return std::max<int64_t>(int64_t(rows), 1); }
+
 std::shared_ptr<runtime::Outcome> run(runtime::Program& program,
                                       std::span<const runtime::Argument> arguments, Loc loc) {
   return program.launch(arguments, program.kernel().modes, loc);
@@ -127,14 +132,14 @@ void Recorded::add_log(Arguments& all, const std::shared_ptr<runtime::Device>& d
   const auto size_all = [&](LogField::Rule rule, auto&& rows) {
     for (size_t k = 0; k < log.fields.size(); k++)
       if (log.fields[k].rule == rule)
-        all[count + k] = field(log.fields[k], int64_t(rows(log.fields[k].number)));
+        all[count + k] = field(log.fields[k], at_least_one(rows(log.fields[k].number)));
   };
   size_all(LogField::sized, [&](uint64_t k) { return sizes->result(k); });
   if (program_->log_count) {
     rerun(*program_->log_count);
     std::vector<int64_t> taken(size_t(all[log.cursors].storage->size()));
     all[log.cursors].storage->read(taken.data(), 0, int64_t(taken.size()));
-    size_all(LogField::counted, [&](uint64_t k) { return taken[k]; });
+    size_all(LogField::counted, [&](uint64_t k) { return uint64_t(taken[k]); });
   }
   rerun(*program_->log_record);
 }
@@ -146,9 +151,9 @@ void Recorded::add_rows(Arguments& all, const Arguments& read,
   const Reverse& reverse = program_->reverse;
   auto counted = run(*program_->count, read, loc);
   for (size_t k = 0; k < reverse.rows.size(); k++)
-    all.push_back(
-        {0, runtime::Storage::unset(device, stored(reverse.rows[k]), {int64_t(counted->result(k))},
-                                    "what a loop carries", loc)});
+    all.push_back({0, runtime::Storage::unset(device, stored(reverse.rows[k]),
+                                              {at_least_one(counted->result(k))},
+                                              "what a loop carries", loc)});
   const ir::Type cursor = ir::Type::i64;
   all.push_back(
       {0, std::make_shared<runtime::Storage>(device, stored({&cursor, 1}),

@@ -164,6 +164,7 @@ class Rows {
         Value* first =
             b_.atomic(AtomicOp::add, cursors, 0, Type::i64, {&cursor, 1}, {&rows, 1})->result();
         b_.store(counted.firsts, 0, {&walked.position, 1}, first);
+        b_.store(counted.lengths, 0, {&walked.position, 1}, rows);
       }
   }
 
@@ -174,8 +175,10 @@ class Rows {
       if (!wanted[at.binding - first_binding_]) continue;
       if (at.binding < first.first) first = {at.binding, read->loc};
       b_.after(const_cast<Inst*>(read)).at(read->loc);
-      b_.store(at.binding, 0, {&at.row, 1}, read->result());
+      Value* row = last_row_or(b_, at.binding, at.row);
+      b_.store(at.binding, 0, {&row, 1}, read->result());
     }
+    check_rows();
     return first.second;
   }
 
@@ -187,8 +190,8 @@ class Rows {
     uint64_t number = 1;
   };
   struct Counted {
-    Value* counter = nullptr;  ///< slot
-    uint32_t firsts = no_binding;
+    Value* counter = nullptr;                            ///< slot
+    uint32_t firsts = no_binding, lengths = no_binding;  ///< by position: rows of the iteration
     uint64_t number = 0;
   };
   struct Walked {
@@ -217,6 +220,18 @@ class Rows {
   }
 
   Builder& at_top(Region* region, Loc loc) { return b_.before(region->first).at(loc); }
+
+  /// That each iteration has as many as were counted.
+  void check_rows() {
+    for (const auto& [loop, walked] : loops_)
+      for (const Counted& counted : walked.counted) {
+        Inst* yield = loop->region(0)->terminator();
+        b_.before(yield).at(loop->loc);
+        Value* rows = b_.get(counted.counter);
+        Value* expected = b_.load(counted.lengths, 0, Type::i64, {&walked.position, 1});
+        check_same_rounds(kernel_, b_, b_.binary(Op::eq, rows, expected));
+      }
+  }
 
   Value* size_slot(uint64_t& number) {
     Value* slot = at_top(kernel_.body, kernel_.loc).slot(Type::i64);
@@ -287,12 +302,13 @@ class Rows {
     if (loop) {
       Walked& at = walked(loop);
       const uint32_t firsts = add_field(Type::i64, LogField::sized, at.number);
+      const uint32_t lengths = add_field(Type::i64, LogField::sized, at.number);
       b_.after(at.position->inst).at(loc);
       first = b_.load(firsts, 0, Type::i64, {&at.position, 1});
       counter = b_.slot(Type::i64);
       site.rule = LogField::counted;
       site.number = counted_++;
-      at.counted.push_back({counter, firsts, site.number});
+      at.counted.push_back({counter, firsts, lengths, site.number});
     } else {
       counter = size_slot(site.number);
       first = b_.integer(Type::i64, 0);
@@ -326,6 +342,30 @@ bool reads_any(const Kernel& kernel, const std::vector<bool>& bindings) {
 
 }  // namespace
 
+void keep_order(Inst* inst) {
+  if (inst->is(Op::parallel)) inst->options.deterministic = true;
+  const bool is_arithmetic =
+      info(inst->op).kind == KindUse::arithmetic && info(inst->op).rule == OperandRule::same;
+  if (is_arithmetic && !inst->results.empty() && is_float(inst->type())) inst->kind = uncontracted;
+}
+
+Value* last_row_or(Builder& b, uint32_t binding, Value* row) {
+  Value* rows = b.extent(binding, 0, Type::i64);
+  Value* one = b.integer(Type::i64, 1);
+  return b.binary(Op::min, row, b.sub(rows, one));
+}
+
+void check_same_rounds(Kernel& kernel, Builder& b, Value* same) {
+  const Loc loc = b.loc();
+  kernel.sites.push_back(
+      {Site::check,
+       loc,
+       "a loop had more rounds when it was gone back through than when they were counted: they "
+       "depend on the order in which iterations add",
+       {}});
+  b.make(Op::check, {}, {same})->site = uint32_t(kernel.sites.size() - 1);
+}
+
 LoggedReads number_rows(Kernel& kernel) { return Rows(kernel).reads; }
 
 Log log_of(const Kernel& kernel, const std::vector<bool>& wanted) {
@@ -333,6 +373,7 @@ Log log_of(const Kernel& kernel, const std::vector<bool>& wanted) {
   const auto make = [&](const char* what, auto&& edit) {
     std::unique_ptr<Kernel> made = clone(kernel);
     made->name = what + kernel.name;
+    walk(made->body, keep_order);
     Rows rows(*made);
     edit(rows);
     optimise(*made);

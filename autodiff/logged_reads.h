@@ -15,6 +15,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "quern/ir/builder.h"
 #include "quern/ir/lower.h"
 
 namespace quern::autodiff {
@@ -48,6 +49,13 @@ struct LoggedRead {
   uint32_t binding = ir::no_binding;
   ir::Value* row = nullptr;
 };
+/// A float operation gives the same wherever it is computed.
+void keep_order(ir::Inst* inst);
+/// `row`, or the last row of the binding where there are not as many.
+ir::Value* last_row_or(ir::Builder& b, uint32_t binding, ir::Value* row);
+/// A check that fails where a loop has other rounds than when its rows were counted.
+void check_same_rounds(ir::Kernel& kernel, ir::Builder& b, ir::Value* same);
+
 using LoggedReads = std::unordered_map<const ir::Inst*, LoggedRead>;
 
 /// Adds row numbers to a kernel at level structured, optimised for its launch, and bindings for the

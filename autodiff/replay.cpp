@@ -173,6 +173,16 @@ void Replay::record(const Region* region_of) {
   region(region_of, recording);
 }
 
+void Replay::check_rows(Kernel& kernel) {
+  for (size_t k = 0; k < sites_.size(); k++) {
+    b_.at(sites_[k].loop->loc);
+    Value* cursor = b_.integer(Type::i64, int64_t(k));
+    Value* taken = b_.load(cursors_, 0, Type::i64, {&cursor, 1});
+    Value* there = b_.extent(rows_[k], 0, Type::i64);
+    check_same_rounds(kernel, b_, b_.binary(Op::le, taken, there));
+  }
+}
+
 void Replay::count_all(const Region* body, std::span<Value* const> totals) {
   totals_ = totals;
   const std::vector<Value*> counted = count(body);
@@ -191,6 +201,7 @@ void Replay::replay(const Inst* inst) {
   b_.at(inst->loc);
   if (const auto read = logged_.find(inst); read != logged_.end()) {
     Value* row = now(read->second.row);
+    row = last_row_or(b_, read->second.binding, row);
     values_[inst->result()] = b_.load(read->second.binding, 0, inst->elem, {&row, 1});
     return;
   }
@@ -218,7 +229,10 @@ void Replay::replay(const Inst* inst) {
     case Op::if_: return branch(inst);
     case Op::loop: return loop(inst);
     case Op::while_: return while_loop(inst);
-    default: clone_inst(b_, inst, values_);
+    default: {
+      Inst* made = clone_inst(b_, inst, values_);
+      if (counts()) keep_order(made);
+    }
   }
 }
 
@@ -240,6 +254,7 @@ void Replay::copy_parallel(const Inst* inst, std::span<Value* const> operands, R
   Inst* made = b_.at(inst->loc).make(Op::parallel, std::span<const Type>(), operands);
   made->kind = inst->kind;
   made->options = inst->options;
+  if (counts()) keep_order(made);
   b_.set_regions(made, {body});
 }
 
@@ -283,6 +298,7 @@ void Replay::keep(const Inst* inst, Value* round, std::span<Value* const> carrie
     return;
   }
   Value* row = b_.add(first_row_.at(site), round);
+  row = last_row_or(b_, rows_[size_t(site)], row);
   for (size_t k = 0; k < carried.size(); k++)
     b_.store(rows_[size_t(site)], uint32_t(k), {&row, 1}, carried[k]);
 }

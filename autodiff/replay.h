@@ -7,6 +7,9 @@
 // by replaying the iteration, and kept in rows of a field that has as many as all iterations
 // together take: each takes its rows by an atomic add to a cursor, so that none are lost or shared,
 // whatever the number.
+//
+// What is computed twice is the same twice, so that rounds are: where rounds are counted operations
+// are neither contracted nor reassociated, and sums have one order.
 #include <unordered_map>
 
 #include "autodiff/activity.h"
@@ -53,6 +56,9 @@ class Replay {
   std::vector<ir::Value*> count(const ir::Region* region);
   /// The same, takes that many rows of each site, and replays the region recording into them.
   void record(const ir::Region* region);
+
+  /// Checks that the iterations together have taken no more rows than there are.
+  void check_rows(ir::Kernel& kernel);
 
   /// Counts the rows that the kernel takes in all, parallel loops too: adds them to slots, by site.
   void count_all(const ir::Region* body, std::span<ir::Value* const> totals);
@@ -105,6 +111,7 @@ class Replay {
   void branch(const ir::Inst* inst);
   void loop(const ir::Inst* inst);
   void while_loop(const ir::Inst* inst);
+  bool counts() const { return !sites_.empty() || !logged_.empty(); }
   void copy_parallel(const ir::Inst* inst, std::span<ir::Value* const> operands, ir::Region* body);
   ir::Value* counted_rounds(std::span<ir::Value* const> bounds);
   /// The number of the loop among the sites, or -1.

@@ -48,6 +48,7 @@ class Puller {
           accumulate(use.value, b_.param(binding, derivative_type(use.value->type)));
       }
     back(primal_.body);
+    values_.check_rows(kernel_);
     std::vector<Value*> results;
     for (uint32_t k : out_.scalars) {
       results.push_back(b_.get(scalar_[k]));

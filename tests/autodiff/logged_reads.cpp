@@ -4,10 +4,16 @@
 #include <cmath>
 #include <numeric>
 
+#include "autodiff/reverse.h"
+#include "quern/runtime/program.h"
 #include "tests/autodiff/numbers.h"
+#include "tests/dsl/record.h"
 #include "tests/end_to_end/devices.h"
+#include "tests/message_of.h"
 
-using namespace qn::lang;
+using namespace quern;
+using namespace quern::lang;
+using quern::test::message_of;
 
 namespace {
 /// x̄ of a kernel by vjp, given the adjoints of y behind it.
@@ -176,4 +182,34 @@ TEST_CASE("adjoints of local arrays") {
     };
     expect_transposed(recurrence, x, y);
   });
+}
+
+TEST_CASE("more rounds than were counted are reported and write nowhere else") {
+  const auto device = quern::runtime::Device::open("cpu");
+  auto kernel = test::record([](Field<double> x, Field<double> y) {
+    for (auto i : x) {
+      Var<double> v = x[i];
+      for ([[maybe_unused]] auto k : range(100 + i)) v = v * v;
+      y[i] = v;
+    }
+  });
+  quern::ir::finish_recording(*kernel);
+  autodiff::Reverse reverse = autodiff::reverse(*kernel, {kernel->modes, {1, 2}}, {true, true});
+  REQUIRE(reverse.rows.size() == 1);
+  quern::runtime::Program program(std::move(reverse.kernel));
+  const auto field = [&](quern::ir::Type type, int64_t extent) {
+    return quern::runtime::Argument{0, std::make_shared<quern::runtime::Storage>(
+                                           device, std::vector<quern::ir::Storage>{{type, type}},
+                                           std::vector{extent}, quern::Loc{})};
+  };
+  const auto launch = [&](int64_t rows) {
+    auto x = field(quern::ir::Type::f64, 3), y = field(quern::ir::Type::f64, 3);
+    program.launch(
+        std::vector{x, y, x, y, field(quern::ir::Type::f64, rows), field(quern::ir::Type::i64, 1)},
+        program.kernel().modes, {});
+    device->synchronize();
+  };
+  launch(303);
+  CHECK(message_of([&] { launch(302); }).find("had more rounds") != std::string::npos);
+  CHECK(message_of([&] { launch(1); }).find("had more rounds") != std::string::npos);
 }
