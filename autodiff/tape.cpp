@@ -15,10 +15,6 @@ namespace quern::detail {
 struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   std::optional<runtime::Observation> observation;
   std::mutex mutex;
-  /// By recording, which the entry keeps alive, so that no other takes its address.
-  std::map<const ir::Kernel*,
-           std::pair<std::shared_ptr<const ir::Kernel>, std::unique_ptr<autodiff::Reversed>>>
-      kernels;
   struct Entry {
     autodiff::Recorded launch;
     std::thread::id by;
@@ -81,12 +77,10 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     expect_forward(event);
     std::lock_guard lock(mutex);
     for (size_t k = 0; k < event.arguments.size(); k++) expect_known(event, k);
-    auto& [recording, reversed] = kernels[event.recording.get()];
-    if (!reversed) {
-      recording = event.recording;
-      reversed = std::make_unique<autodiff::Reversed>(all_passed(event.recording),
-                                                      autodiff::inputs_of(*recording));
-    }
+    const auto reversed = event.attached->get<autodiff::Reversed>([&] {
+      return std::make_shared<autodiff::Reversed>(all_passed(event.recording),
+                                                  autodiff::inputs_of(*event.recording));
+    });
     auto program = reversed->program(runtime::premises_of(event.arguments, event.modes));
     launches.push_back({autodiff::Recorded(std::move(program), event.arguments, event.loc),
                         std::this_thread::get_id()});

@@ -102,6 +102,7 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
   return observed({.name = kernel().name,
                    .recording = {recording_, &kernel()},
+                   .attached = &attached_,
                    .parameters = parameters_,
                    .arguments = arguments,
                    .modes = modes,

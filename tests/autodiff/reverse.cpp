@@ -301,6 +301,27 @@ TEST_CASE("gradient descent on a tape finds what a field was") {
   });
 }
 
+TEST_CASE("what goes back through a kernel is made once for all tapes") {
+  on_every_device([](const qn::Device& device) {
+    struct Recordings : qn::runtime::LaunchObserver {
+      void before(const qn::runtime::LaunchEvent& e) override { all.push_back(e.recording); }
+      std::vector<std::shared_ptr<const qn::ir::Kernel>> all;
+    } launched;
+    auto x = numbers(device, {1, 2}), y = numbers(device, {0, 0});
+    qn::Kernel step = [&] {
+      for (auto i : x) y[i] = x[i] * x[i];
+    };
+    for (int round = 0; round < 3; round++) {
+      qn::Tape tape;
+      step();
+      qn::runtime::Observation watch(launched);
+      tape.backward();
+    }
+    REQUIRE(launched.all.size() == 3);
+    for (const auto& recording : launched.all) CHECK(recording == launched.all[0]);
+  });
+}
+
 TEST_CASE("a tape refuses what it cannot follow") {
   const qn::Device device("cpu");
   auto x = numbers(device, {1, 2}), y = numbers(device, {0, 0});

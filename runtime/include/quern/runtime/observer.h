@@ -1,11 +1,34 @@
 #pragma once
 // Being told of launches: what a profiler, a tape of launches or an exchange of halos stands on.
 #include <memory>
+#include <mutex>
 #include <string_view>
+#include <typeindex>
+#include <vector>
 
 #include "quern/runtime/launch.h"
 
 namespace quern::runtime {
+
+/// What observers keep with a kernel's program, for as long as that is there: one of each type. May be
+/// used from several threads.
+class Attached {
+ public:
+  /// What `make()` yielded when it was first asked for a T, a std::shared_ptr.
+  template <class T, class Make>
+  std::shared_ptr<T> get(Make make) {
+    std::lock_guard lock(mutex_);
+    for (const auto& [type, kept] : kept_)
+      if (type == typeid(T)) return std::static_pointer_cast<T>(kept);
+    std::shared_ptr<T> made = make();
+    kept_.emplace_back(typeid(T), made);
+    return made;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<std::type_index, std::shared_ptr<void>>> kept_;
+};
 
 /// A call that launches: of a kernel, or of an algorithm of the library, whose kernels it stands for.
 /// What it refers to is there while the observer is called.
@@ -13,6 +36,7 @@ struct LaunchEvent {
   std::string_view name;  ///< of the kernel or the algorithm ("sort")
   /// The recording; null for an image that was loaded alone, and for an algorithm.
   std::shared_ptr<const ir::Kernel> recording;
+  Attached* attached = nullptr;  ///< to the recording's program; null where there is no recording
   /// Of each argument: name, type, and whether elements of it are read and written.
   std::span<const Image::Parameter> parameters;
   std::span<const Argument> arguments;

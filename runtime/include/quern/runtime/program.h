@@ -3,6 +3,7 @@
 
 #include "quern/runtime/compiler.h"
 #include "quern/runtime/launch.h"
+#include "quern/runtime/observer.h"
 
 namespace quern::runtime {
 
@@ -30,6 +31,7 @@ class Program {
   std::string listing(Device& device, ir::Modes modes, std::string_view kind);
   /// Images loaded so far, on all devices.
   size_t variants() const;
+  Attached& attached() { return attached_; }
 
  private:
   struct OnDevice;
@@ -40,6 +42,7 @@ class Program {
                                   const ir::Signature& signature);
 
   std::shared_ptr<Recording> recording_;
+  Attached attached_;
   std::vector<Image::Parameter> parameters_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<OnDevice>> devices_;
