@@ -266,6 +266,7 @@ Value* emit_scalar(llvm::IRBuilderBase& b, const ir::Inst& inst, std::span<Value
     case Op::trunc: return intrinsic(b, llvm::Intrinsic::trunc, x);
     case Op::round: return intrinsic(b, llvm::Intrinsic::roundeven, x);
     case Op::copysign: return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, y);
+    case Op::stop_gradient: return x;
     case Op::bit_and: return b.CreateAnd(x, y);
     case Op::bit_or: return b.CreateOr(x, y);
     case Op::bit_xor: return b.CreateXor(x, y);

@@ -66,6 +66,7 @@ Id Arithmetic::row(const ir::Inst& inst, std::span<const Id> args) {
     case Op::trunc:
     case Op::round: return whole(inst.op, t, x);
     case Op::copysign: return copysign(t, x, y);
+    case Op::stop_gradient: return x;
     case Op::bit_and:
     case Op::bit_or:
     case Op::bit_xor: return logic(inst.op, t, x, y);

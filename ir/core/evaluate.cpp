@@ -249,6 +249,13 @@ struct copysign {
   }
 };
 
+struct stop_gradient {
+  template <Float T>
+  static T of(T a) {
+    return a;
+  }
+};
+
 struct bit_and {
   template <Logic T>
   static T of(T a, T b) {

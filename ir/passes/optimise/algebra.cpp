@@ -171,6 +171,7 @@ class Rules {
       case Op::neg:
         if (Inst* inner = made_by(x_, Op::neg)) return inner->operand(0);
         return nullptr;
+      case Op::stop_gradient: return kernel_.level >= Level::split ? x_ : nullptr;
       case Op::abs:
         if (Inst* inner = made_by(x_, Op::neg)) return b_.unary(Op::abs, inner->operand(0));
         return made_by(x_, Op::abs) ? x_ : nullptr;

@@ -343,6 +343,24 @@ QUERN_COUNT(clz, detail::host_leading_zeros)   // zeros above the highest 1; of 
 QUERN_COUNT(ctz, detail::host_trailing_zeros)  // zeros below the lowest 1; of 0 the width
 #undef QUERN_COUNT
 
+/// The value itself, of any type, which derivatives take for a constant. In other kernels it costs
+/// nothing and changes nothing.
+template <detail::Device U>
+auto stop_gradient(U&& u, Loc l = Loc::here()) {
+  using T = detail::elem_t<U>;
+  detail::Ids<T> ids = std::forward<U>(u).quern_ids(l);
+  for (int k = 0; k < detail::count_of<T>; k++) {
+    const detail::Scalar s = detail::scalars_of<T>.v[k];
+    if (s == detail::Scalar::f16 || s == detail::Scalar::f32 || s == detail::Scalar::f64)
+      ids.v[k] = detail::unary(detail::Op::stop_gradient, ids.v[k], l);
+  }
+  return detail::value<T>(ids);
+}
+template <detail::Host U>
+constexpr U stop_gradient(const U& u) {
+  return u;
+}
+
 /// The integer below or equal.
 template <detail::Device U>
 auto ifloor(U&& u, Loc l = Loc::here()) {
@@ -429,6 +447,7 @@ using lang::popcount;
 using lang::round;
 using lang::select;
 using lang::sqrt;
+using lang::stop_gradient;
 using lang::trunc;
 using lang::vec;
 
