@@ -7,8 +7,8 @@
 namespace quern::autodiff {
 
 namespace {
-/// Of the primal's inputs, of adjoints, and of what loops carry. Fields' tangents stand with the
-/// fields themselves: their snapshots have none.
+/// Of the primal's inputs, of adjoints, and of what loops carry and the log keeps. Fields' tangents
+/// stand with the fields themselves: their snapshots have none.
 Directions directions_of(const Reverse& reverse) {
   Directions made = all_directions(*reverse.kernel);
   const size_t primal = reverse.fields.size();
@@ -20,6 +20,29 @@ Directions directions_of(const Reverse& reverse) {
     if (reverse.kernel->bindings[k].kind == ir::Binding::scalar) made.of[k] = ir::no_binding;
   return made;
 }
+
+/// The kernel that records the log keeps tangents too. Those of fields are passed to it, as it writes
+/// to copies of them.
+void record_tangents(Reversed::Program& made) {
+  ir::Kernel& record = *made.reverse.log.record;
+  Directions directions = all_directions(record);
+  for (uint32_t k = 0; k < made.reverse.fields.size(); k++)
+    if (made.reverse.fields[k] == ir::no_binding) directions.of[k] = ir::no_binding;
+  for (uint32_t scalar : made.reverse.scalars) directions.of[scalar] = scalar;
+  for (uint32_t k = 0; k < directions.of.size(); k++)
+    if (directions.of[k] != ir::no_binding && record.bindings[k].kind == ir::Binding::field)
+      made.log_tangents.push_back(k);
+  made.reverse.log.record = forward(record, record.modes, directions).kernel;
+  for (ir::Binding& b : made.reverse.log.record->bindings) b.of = ir::Binding::not_derived;
+}
+
+void run_forward(Reversed::Program& made) {
+  made.second = true;
+  const ir::Kernel& first = *made.reverse.kernel;
+  made.reverse.kernel = forward(first, first.modes, directions_of(made.reverse)).kernel;
+  if (made.reverse.log.record) record_tangents(made);
+}
+
 }  // namespace
 
 std::shared_ptr<Reversed::Program> Reversed::program(const ir::Premises& premises) {
@@ -28,15 +51,7 @@ std::shared_ptr<Reversed::Program> Reversed::program(const ir::Premises& premise
     if (known == premises) return program;
   auto made = std::make_shared<Program>();
   made->reverse = reverse(*primal_, premises, inputs_);
-  made->second = second_;
-  if (second_) {
-    if (made->reverse.log.record)
-      throw Error(made->reverse.log.loc,
-                  "what is read here may have been written by the same launch, which has no second "
-                  "derivative then: make two kernels of it, on a tape");
-    const ir::Kernel& first = *made->reverse.kernel;
-    made->reverse.kernel = forward(first, first.modes, directions_of(made->reverse)).kernel;
-  }
+  if (second_) run_forward(*made);
   const auto program_of = [](std::unique_ptr<ir::Kernel>& kernel) {
     return kernel ? std::make_unique<runtime::Program>(std::move(kernel)) : nullptr;
   };
@@ -106,8 +121,8 @@ void Recorded::clear_adjoints(Loc loc) const {
 }
 
 /// Runs the launch again, on copies of what it reads behind its writes, and keeps what it reads.
-void Recorded::add_log(Arguments& all, const std::shared_ptr<runtime::Device>& device,
-                       Loc loc) const {
+void Recorded::add_log(Arguments& all, std::span<const uint64_t> along,
+                       const std::shared_ptr<runtime::Device>& device, Loc loc) const {
   const Log& log = program_->reverse.log;
   const size_t count = all.size();
   const auto field = [&](const LogField& f, int64_t rows) {
@@ -119,11 +134,12 @@ void Recorded::add_log(Arguments& all, const std::shared_ptr<runtime::Device>& d
     for (size_t k = 0; k < program_->reverse.logged; k++) all.push_back(field(none, 0));
     return;
   }
-  const auto rerun = [&](runtime::Program& program) {
+  const auto rerun = [&](runtime::Program& program, bool forward = false) {
     Arguments own = all;
     runtime::Storage::Copies copies;
     for (size_t k = 0; k < log.copied.size(); k++)
       if (log.copied[k]) own[k].storage = copies.of(*own[k].storage, loc);
+    if (forward) add_tangents(own, along, copies, loc);
     return run(program, own, loc);
   };
   for (const LogField& f : log.fields)
@@ -141,7 +157,25 @@ void Recorded::add_log(Arguments& all, const std::shared_ptr<runtime::Device>& d
     all[log.cursors].storage->read(taken.data(), 0, int64_t(taken.size()));
     size_all(LogField::counted, [&](uint64_t k) { return uint64_t(taken[k]); });
   }
-  rerun(*program_->log_record);
+  rerun(*program_->log_record, program_->second);
+}
+
+/// For the kernel that records the log: of scalars, and of fields, copies where it writes them.
+void Recorded::add_tangents(Arguments& own, std::span<const uint64_t> along,
+                            runtime::Storage::Copies& copies, Loc loc) const {
+  const Reverse& reverse = program_->reverse;
+  const size_t primal = reverse.fields.size();
+  Arguments made;
+  for (uint64_t bits : along) made.push_back({bits, nullptr});
+  for (uint32_t k : program_->log_tangents) {
+    const runtime::Storage& of = k < primal
+                                     ? *fields_[reverse.fields[k] - primal - reverse.logged].storage
+                                     : *own[k].storage;
+    std::shared_ptr<runtime::Storage> held = of.companion(tangents, loc);
+    if (k < primal && reverse.log.copied[k]) held = copies.of(*held, loc);
+    made.push_back({0, std::move(held)});
+  }
+  own.insert(own.end(), made.begin(), made.end());
 }
 
 /// Fields for what loops carry, once it is known how much that is. `read`: those of the primal, and
@@ -170,7 +204,7 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
                            "kernel both fields, in turns");
   const auto device = device_of(arguments_, loc);
   Arguments read = arguments_;
-  if (program_->reverse.logged > 0) add_log(read, device, loc);
+  if (program_->reverse.logged > 0) add_log(read, along, device, loc);
   Arguments all = read;
   all.insert(all.end(), fields_.begin(), fields_.end());
   for (size_t k = 0; k < program_->reverse.seeds; k++)

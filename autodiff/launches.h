@@ -18,8 +18,10 @@ class Reversed {
       : primal_(std::move(primal)), inputs_(std::move(inputs)), second_(second) {}
 
   struct Program {
-    Reverse reverse;      ///< whose kernels the programs have,
-    bool second = false;  ///< the first one run forward
+    Reverse reverse;      ///< whose kernels the programs have
+    bool second = false;  ///< those of `program` and `log_record` run forward
+    /// Of `log_record` then: the bindings whose tangents are passed behind all else.
+    std::vector<uint32_t> log_tangents;
     std::unique_ptr<runtime::Program> program, count;
     std::unique_ptr<runtime::Program> log_sizes, log_count, log_record;
   };
@@ -52,7 +54,10 @@ class Recorded {
 
  private:
   using Arguments = std::vector<runtime::Argument>;
-  void add_log(Arguments& all, const std::shared_ptr<runtime::Device>& device, Loc loc) const;
+  void add_log(Arguments& all, std::span<const uint64_t> along,
+               const std::shared_ptr<runtime::Device>& device, Loc loc) const;
+  void add_tangents(Arguments& own, std::span<const uint64_t> along,
+                    runtime::Storage::Copies& copies, Loc loc) const;
   void add_rows(Arguments& all, const Arguments& read,
                 const std::shared_ptr<runtime::Device>& device, Loc loc) const;
 

@@ -168,18 +168,14 @@ class Rows {
       }
   }
 
-  /// Comes back: where the first of them is read.
-  Loc log(const std::vector<bool>& wanted) {
-    std::pair<uint32_t, Loc> first = {no_binding, {}};
+  void log(const std::vector<bool>& wanted) {
     for (const auto& [read, at] : reads) {
       if (!wanted[at.binding - first_binding_]) continue;
-      if (at.binding < first.first) first = {at.binding, read->loc};
       b_.after(const_cast<Inst*>(read)).at(read->loc);
       Value* row = last_row_or(b_, at.binding, at.row);
       b_.store(at.binding, 0, {&row, 1}, read->result());
     }
     check_rows();
-    return first.second;
   }
 
  private:
@@ -399,7 +395,7 @@ Log log_of(const Kernel& kernel, const std::vector<bool>& wanted) {
   log.record = make("log of ", [&](Rows& rows) {
     rows.keep_effects(true);
     rows.return_nothing();
-    log.loc = rows.log(wanted);
+    rows.log(wanted);
   });
   return log;
 }

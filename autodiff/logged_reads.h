@@ -41,7 +41,6 @@ struct Log {
   std::unique_ptr<ir::Kernel> count;  ///< null where no row is counted
   uint32_t cursors = ir::no_binding;  ///< of what is counted, zeros
   std::unique_ptr<ir::Kernel> record;
-  Loc loc;  ///< of the first read that is kept
 };
 
 /// Where a read's value is kept: an element of a binding, and its number, i64.

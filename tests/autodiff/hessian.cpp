@@ -130,6 +130,52 @@ TEST_CASE("second derivatives through branches and loops of any number of rounds
   });
 }
 
+TEST_CASE("second derivatives through what a launch reads behind its own writes") {
+  on_every_device([](const qn::Device& device) {
+    const std::vector<double> at = {0.3, -0.5, 1.2}, v = {1, -2, 0.5};
+    auto x = numbers(device, at), y = numbers(device, {5, 5, 5});
+    qn::Field<double> y_part = y.slice(0, 0, 2);  // the same memory
+    // y_i = s x_i², then x_i = y_i x_i = s x_i³; f = Σ w_i x_i², w = (2, 2, 1): of y once more
+    qn::Kernel f = [&](F64 s) -> F64 {
+      for (auto i : x) y[i] = s * x[i] * x[i];
+      for (auto i : x) {
+        Var<qn::Array<double, 3>> a;
+        for (auto k : range(3)) a[k] = y[i] * cast<double>(k);
+        x[i] = x[i] * (a[2] - a[1]);
+      }
+      Var<double> sum = 0;
+      for (auto i : x) sum += x[i] * x[i];
+      for (auto i : y_part) sum += s * y_part[i] * y_part[i] * y_part[i];  // s⁴ x⁶
+      return sum;
+    };
+    // f = Σ s² x⁶ + Σ_{i<2} s⁴ x⁶
+    const double s = 1.5, ds = 0.25;
+    x.dual().copy_from(v);
+    y.dual().fill(33.0);  // of what is overwritten
+    auto hv = qn::hessian_vector(f);
+    for (int twice = 0; twice < 2; twice++) {
+      x.copy_from(at);
+      auto r = hv({s, ds});
+      double value = 0, by_s = 0, along_s = 0;
+      for (int i = 0; i < 3; i++) {
+        const double e = at[size_t(i)], d = v[size_t(i)], p5 = std::pow(e, 5);
+        const double c = s * s + (i < 2 ? std::pow(s, 4) : 0);
+        const double cs = 2 * s + (i < 2 ? 4 * s * s * s : 0), css = 2 + (i < 2 ? 12 * s * s : 0);
+        value += c * e * p5;
+        by_s += cs * e * p5;
+        along_s += css * e * p5 * ds + cs * 6 * p5 * d;
+        CHECK(x.grad().at(i) == Approx(c * 6 * p5).epsilon(1e-12));
+        CHECK(x.grad().dual().at(i) ==
+              Approx(c * 30 * e * e * e * e * d + cs * 6 * p5 * ds).epsilon(1e-12));
+      }
+      CHECK(r.value() == Approx(value).epsilon(1e-12));
+      CHECK(r.get<0>() == Approx(by_s).epsilon(1e-12));
+      CHECK(r.product<0>() == Approx(along_s).epsilon(1e-12));
+    }
+    CHECK(qn::to_vector(x.dual()) == v);  // directions stay
+  });
+}
+
 TEST_CASE("a tape goes back through launches that run forward") {
   on_every_device([](const qn::Device& device) {
     const std::vector<double> at = {-1.2, 1, 0.5, 2}, v = {1, -3, 0.25, 2};
