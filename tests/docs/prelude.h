@@ -2,6 +2,7 @@
 // What every block of docs/guide.md may use.
 #include <quern/algorithms.h>
 #include <quern/autodiff.h>
+#include <quern/autodiff/check.h>
 #include <quern/complex.h>
 #include <quern/decompose.h>
 #include <quern/dlpack.h>

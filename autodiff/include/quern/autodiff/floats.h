@@ -43,4 +43,11 @@ struct ScalarsOfParameter<Val<T>> {
   using type = T;
 };
 
+/// The arguments for parameters X….
+template <class... X, class... H>
+void pass_values(Argument* arguments, const H&... a) {
+  [[maybe_unused]] Argument* next = arguments;
+  (Parameter<X>::pass(a, std::exchange(next, next + Parameter<X>::count)), ...);
+}
+
 }  // namespace quern::detail

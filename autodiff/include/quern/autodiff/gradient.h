@@ -200,10 +200,7 @@ class ValueAndGrad<R(A...), Choice> {
       typename detail::Parameter<detail::bare<A>>::host... a, Loc l = Loc::here()) const {
     constexpr int count = (detail::Parameter<detail::bare<A>>::count + ... + 0);
     detail::Argument arguments[size_t(count) + 1];
-    [[maybe_unused]] detail::Argument* next = arguments;
-    (detail::Parameter<detail::bare<A>>::pass(
-         a, std::exchange(next, next + detail::Parameter<detail::bare<A>>::count)),
-     ...);
+    detail::pass_values<detail::bare<A>...>(arguments, a...);
     return ValueAndGradient<Value, Choice, detail::bare<A>...>(
         detail::launch_gradient(object_.get(), arguments, nullptr, count, l));
   }

@@ -78,12 +78,6 @@ double derivative_value(uint64_t bits, bool is_double);
 /// Throws Error at the line of the first write to a field.
 void expect_no_writes(KernelObject* kernel, Loc loc);
 
-template <class... X, class... H>
-void pass_values(Argument* arguments, const H&... a) {
-  [[maybe_unused]] Argument* next = arguments;
-  (Parameter<X>::pass(a, std::exchange(next, next + Parameter<X>::count)), ...);
-}
-
 }  // namespace detail
 
 template <class Signature>

@@ -93,10 +93,7 @@ class Vjp<R(A...)> {
                   Loc l = Loc::here()) const {
     constexpr int count = (detail::Parameter<detail::bare<A>>::count + ... + 0);
     detail::Argument arguments[size_t(count) + 1];
-    [[maybe_unused]] detail::Argument* next = arguments;
-    (detail::Parameter<detail::bare<A>>::pass(
-         a, std::exchange(next, next + detail::Parameter<detail::bare<A>>::count)),
-     ...);
+    detail::pass_values<detail::bare<A>...>(arguments, a...);
     return Pullback<typename detail::ResultOf<R>::types, detail::bare<A>...>(
         detail::launch_recorded(object_.get(), arguments, count, l));
   }
