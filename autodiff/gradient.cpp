@@ -84,8 +84,9 @@ GradientLaunches launch_gradient(GradientObject* gradient, const Argument* argum
   const std::vector<runtime::Argument> all =
       launch_arguments({arguments, size_t(count)}, kernel->captured, loc);
   auto program = gradient->reversed->program(runtime::premises_of(all, kernel->modes));
-  const autodiff::Recorded recorded(std::move(program), all, loc);
+  autodiff::Recorded recorded(std::move(program), all, loc);
   Ref<LaunchObject> value(launch(*kernel->program, all, kernel->modes, loc));
+  recorded.was_launched();
   recorded.clear_adjoints(loc);
   const ir::Type type = ir::derivative_type(kernel->program->kernel().results[0]);
   const uint64_t seed = ir::bits_of_real(1, type);

@@ -202,6 +202,7 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
                            std::to_string(loc_.line) +
                            " was swapped since, which cannot be gone back through: give the "
                            "kernel both fields, in turns");
+  const runtime::SameRandomNumbers same(key_);
   const auto device = device_of(arguments_, loc);
   Arguments read = arguments_;
   if (program_->reverse.logged > 0) add_log(read, along, device, loc);

@@ -5,6 +5,7 @@
 
 #include "autodiff/reverse.h"
 #include "quern/runtime/program.h"
+#include "quern/runtime/stream.h"
 
 namespace quern::autodiff {
 
@@ -41,6 +42,9 @@ class Recorded {
  public:
   Recorded(std::shared_ptr<Reversed::Program> program, std::span<const runtime::Argument> arguments,
            Loc loc);
+  /// To be called on the thread that has launched, right behind it: going back draws its random
+  /// numbers.
+  void was_launched() { key_ = runtime::RandomKey::last(); }
   size_t seeds() const { return program_->reverse.seeds; }
   /// The primal's scalars that are inputs.
   std::span<const uint32_t> scalars() const { return program_->reverse.scalars; }
@@ -65,6 +69,7 @@ class Recorded {
   Arguments arguments_;                     ///< of the primal
   Arguments fields_;                        ///< Reverse::fields
   std::vector<runtime::Address> adjoints_;  ///< of each field, where they were
+  runtime::RandomKey key_;
   Loc loc_;
 };
 

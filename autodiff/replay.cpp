@@ -81,8 +81,6 @@ void expect_repeatable(const Inst* inst) {
         refuse(inst, "the old value of an atomic " + std::string(name(inst->atomic())),
                "it depends on the order of iterations");
       return;
-    case Op::launch_key:
-      refuse(inst, "a random number", "the launch that goes back would draw another one");
     case Op::append:
     case Op::deactivate:
       refuse(inst, "what ends or appends elements of a tree", "only launches without it have one");

@@ -25,7 +25,7 @@ struct RoundsSite {
 };
 
 /// Those of a kernel, in program order. Throws Error with the line of what cannot be computed
-/// again: random numbers, old values of atomics, changes of trees.
+/// again: old values of atomics, changes of trees.
 std::vector<RoundsSite> rounds_sites(const ir::Kernel& primal, const Activity& active);
 
 [[noreturn]] void refuse(const ir::Inst* inst, const std::string& what, const std::string& advice);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "autodiff/logged_reads.h"
+#include "autodiff/random_calls.h"
 #include "autodiff/replay.h"
 #include "autodiff/rules.h"
 #include "ir/passes/optimise/promote_slots.h"
@@ -514,6 +515,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   optimise(*source);
   add_rules(*source, Direction::back);
   add_passing(*source, inputs);
+  number_calls(*source);
   promote_slots_across_parallels(*source);
   const std::unique_ptr<Kernel> original = clone(*source);
   const size_t count = source->bindings.size();

@@ -42,8 +42,7 @@ struct Reverse {
 /// Of a kernel at level structured. It is optimised first, for launches with these premises.
 /// `inputs`: of each binding, whether derivatives are taken by its floats. Those of another have no
 /// adjoints, before the launch and behind it, but for a field's that the kernel writes and reads.
-/// Throws Error with the line of what it has no rule for: what `forward` refuses; random numbers;
-/// an element that is read while other iterations add to it.
+/// Throws Error with the line of what it has no rule for: what `forward` refuses; an element that is read while other iterations add to it.
 Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises, std::vector<bool> inputs);
 
 }  // namespace quern::autodiff

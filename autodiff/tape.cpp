@@ -63,7 +63,10 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     std::lock_guard lock(mutex);
     const auto last = std::ranges::find(launches.rbegin(), launches.rend(),
                                         std::this_thread::get_id(), &Entry::by);
-    if (last != launches.rend()) last->is_submitted = true;
+    if (last != launches.rend()) {
+      last->is_submitted = true;
+      last->launch.was_launched();
+    }
     for (const runtime::Argument& a : event.arguments)
       if (a.storage && !a.storage->is_snapshot())
         versions[&a.storage->uses()] = a.storage->version();

@@ -44,6 +44,7 @@ PullbackObject* launch_recorded(ReverseObject* reverse, const Argument* argument
   auto object = std::make_unique<PullbackObject>();
   object->recorded = std::make_unique<autodiff::Recorded>(std::move(program), all, loc);
   object->launch = Ref<LaunchObject>(launch(*kernel->program, all, kernel->modes, loc));
+  object->recorded->was_launched();
   return object.release();
 }
 

@@ -354,9 +354,9 @@ std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& bloc
   writer.head({.frame = kernel.frame(block),
                .error = stream.error_record(),
                .print = kernel.reporter->prints ? stream.print_ring() : 0,
-               .random_seed = launch.seed,
+               .random_seed = launch.key.seed,
                .launch_number = launch.number,
-               .random_launch = launch.since_seed});
+               .random_launch = launch.key.launch});
   for (const TreeArguments::Part& p : trees.parts()) {
     for (uint32_t c = 0; c < p.part->components.size(); c++) {
       const int64_t stride = p.storage->stride(c, 0);

@@ -1,6 +1,7 @@
 #include "quern/runtime/stream.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "quern/runtime/device.h"
 #include "quern/runtime/observer.h"
@@ -114,6 +115,16 @@ Stream::Current::~Current() {
 
 // ---- launches
 
+namespace {
+thread_local RandomKey last_key;
+thread_local std::optional<RandomKey> same_key;
+}  // namespace
+
+RandomKey RandomKey::last() { return last_key; }
+
+SameRandomNumbers::SameRandomNumbers(RandomKey key) : outer_(std::exchange(same_key, key)) {}
+SameRandomNumbers::~SameRandomNumbers() { same_key = outer_; }
+
 std::shared_ptr<LaunchRecord> Stream::begin_launch(
     const std::shared_ptr<const Reporter>& reporter) {
   std::unique_lock lock(mutex_);
@@ -127,10 +138,10 @@ std::shared_ptr<LaunchRecord> Stream::begin_launch(
   {
     std::unique_lock order(device_.order_, std::defer_lock);
     if (device_.several_) order.lock();
-    launch->seed = device_.seed_;
-    launch->since_seed = device_.since_seed_;
-    if (!LaunchCall::in_upkeep()) device_.since_seed_++;
+    launch->key = same_key.value_or(RandomKey{device_.seed_, device_.since_seed_});
+    if (!same_key && !LaunchCall::in_upkeep()) device_.since_seed_++;
   }
+  if (!LaunchCall::in_upkeep()) last_key = launch->key;
   launch->reporter = reporter;
   launch->begun = ++now_;
   launched_.push_back(launch);

@@ -400,14 +400,53 @@ TEST_CASE("what has no adjoint is refused at its line") {
     }
   };
   refused(racing, line, "is read here while other iterations may add to it");
-  qn::Kernel random_one = [&] {
-    line = __LINE__ + 1;
-    for (auto i : x) y[i] = x[i] * random<double>();
-  };
-  refused(random_one, line, "a random number");
   qn::Kernel most = [&] {
     line = __LINE__ + 1;
     for (auto i : x) atomic_max(y[0], x[i]);
   };
   refused(most, line, "an atomic max of floats");
+}
+
+TEST_CASE("going back draws the launch's random numbers again") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 100;
+    auto x = numbers(device, drawn(n, 1));
+    qn::Field<double> y{device, {n}}, scale{device, {n}};
+    qn::Kernel noisy = [&] {
+      for (auto i : x) {
+        Var<double> product = 1.0;
+        for ([[maybe_unused]] auto k : range(i % 5)) {
+          If(random<double>() < 0.5) { product = product * (1.0 + random<double>()); }
+        }
+        scale[i] = product;
+        y[i] = product * x[i] * x[i];
+      }
+    };
+    device.seed(7);
+    for (int repeat = 0; repeat < 2; repeat++) {
+      x.grad().fill(0);
+      y.grad().fill(1);
+      scale.grad().fill(0);
+      auto back = qn::vjp(noisy)();
+      const std::vector<double> drawn_before = qn::to_vector(scale);
+      noisy();  // draws others
+      CHECK(qn::to_vector(scale) != drawn_before);
+      back();
+      for (int i = 0; i < n; i++)
+        CHECK(x.grad().at(i) == Approx(2 * drawn_before[size_t(i)] * x.at(i)).epsilon(1e-13));
+    }
+    // What goes back counts as no launch: others draw the same as without it.
+    device.seed(7);
+    noisy();
+    const std::vector<double> first = qn::to_vector(scale);
+    device.seed(7);
+    qn::vjp(noisy)()();
+    CHECK(qn::to_vector(scale) == first);
+    noisy();
+    const std::vector<double> second = qn::to_vector(scale);
+    device.seed(7);
+    noisy();
+    noisy();
+    CHECK(qn::to_vector(scale) == second);
+  });
 }

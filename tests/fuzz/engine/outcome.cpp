@@ -203,8 +203,8 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   std::shared_ptr<runtime::LaunchMemory> block = runtime::Loaded::take_memory(loaded, 0);
   runtime::fill_arguments(*loaded, arguments, block->args());
   runtime::LaunchRecord launch;
-  launch.number = launch.since_seed = launch_number;
-  launch.seed = seed;
+  launch.number = launch.key.launch = launch_number;
+  launch.key.seed = seed;
   runtime::Stream& stream = device->stream();
   runtime::TreeArguments trees(*loaded->image, arguments, {});
   runtime::execute(*loaded, *block, stream, launch, trees);

@@ -41,11 +41,27 @@ class Touches {
   ~Touches() = default;
 };
 
+/// The key of a launch's random numbers: the device's seed, and the launches since it was set.
+struct RandomKey {
+  uint32_t seed = 0, launch = 0;
+  /// Of the last launch that the thread has submitted.
+  static RandomKey last();
+};
+/// While it lives launches of the thread draw the numbers of that key, and count as none.
+class SameRandomNumbers {
+ public:
+  explicit SameRandomNumbers(RandomKey key);
+  ~SameRandomNumbers();
+  SameRandomNumbers(const SameRandomNumbers&) = delete;
+
+ private:
+  const std::optional<RandomKey> outer_;
+};
+
 /// A launch as its stream knows it until it is known how the launch ended.
 struct LaunchRecord {
   uint32_t number = 0;  ///< names the launch in what its kernel reports
-  /// Key of its random numbers: the device's seed, and the launches since it was set.
-  uint32_t seed = 0, since_seed = 0;
+  RandomKey key;
   std::shared_ptr<const Reporter> reporter;
   const Touches* touches = nullptr;  ///< until end_launch; null: no field's memory
 
