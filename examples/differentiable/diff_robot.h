@@ -27,9 +27,9 @@ template <class Real>
 class DiffRobot {
  public:
   struct Setup {
-    int steps = 682;    ///< of 4 ms
-    double rate = 0.2;  ///< how far a step of the descent goes
-    unsigned seed = 1;  ///< of the first weights
+    int steps = 682;     ///< of 4 ms
+    double rate = 0.03;  ///< how far a step of the descent goes
+    unsigned seed = 1;   ///< of the first weights
   };
   DiffRobot(const quern::Device& device, const Setup& setup);
 

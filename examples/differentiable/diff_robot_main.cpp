@@ -9,6 +9,8 @@ int main(int argc, char** argv) {
   run.command.options.add_option("--steps", setup.steps, "of 4 ms")
       ->capture_default_str()
       ->check(CLI::Range(2, 100000));
+  run.command.options.add_option("--rate", setup.rate, "how far a step of the descent goes")
+      ->capture_default_str();
   run.command.options.add_option("--seed", setup.seed, "of the first weights")
       ->capture_default_str();
   return run.command.run(argc, argv, [&](const quern::Device& device) {
