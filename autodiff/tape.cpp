@@ -5,6 +5,7 @@
 
 #include "autodiff/activity.h"
 #include "autodiff/launches.h"
+#include "autodiff/tape.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
 #include "quern/runtime/observer.h"
@@ -16,11 +17,13 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   std::optional<runtime::Observation> observation;
   std::mutex mutex;
   struct Entry {
-    autodiff::Recorded launch;
+    std::function<void(Loc)> go_back;
     std::thread::id by;
     bool is_submitted = false;  ///< else its call threw, and nothing ran
+    std::shared_ptr<autodiff::Recorded> launch = {};
   };
-  std::vector<Entry> launches;
+  std::vector<Entry> launches;  ///< and parts of the program, as entries of theirs
+  std::thread::id paused;
   Loc gone_back;
   std::map<const runtime::Uses*, uint64_t> versions;  ///< of memory, behind the last launch
 
@@ -63,9 +66,9 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     std::lock_guard lock(mutex);
     const auto last = std::ranges::find(launches.rbegin(), launches.rend(),
                                         std::this_thread::get_id(), &Entry::by);
-    if (last != launches.rend()) {
+    if (last != launches.rend() && paused != last->by && last->launch) {
       last->is_submitted = true;
-      last->launch.was_launched();
+      last->launch->was_launched();
     }
     for (const runtime::Argument& a : event.arguments)
       if (a.storage && !a.storage->is_snapshot())
@@ -80,18 +83,35 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     expect_forward(event);
     std::lock_guard lock(mutex);
     for (size_t k = 0; k < event.arguments.size(); k++) expect_known(event, k);
+    if (paused == std::this_thread::get_id()) return;
     const auto reversed = event.attached->get<autodiff::Reversed>([&] {
       return std::make_shared<autodiff::Reversed>(all_passed(event.recording),
                                                   autodiff::inputs_of(*event.recording));
     });
     auto program = reversed->program(runtime::premises_of(event.arguments, event.modes));
-    launches.push_back({autodiff::Recorded(std::move(program), event.arguments, event.loc),
-                        std::this_thread::get_id()});
+    const auto launch =
+        std::make_shared<autodiff::Recorded>(std::move(program), event.arguments, event.loc);
+    launches.push_back(
+        {[launch](Loc loc) { launch->go_back({}, loc); }, std::this_thread::get_id(), false, launch});
   }
 };
 
 void retain(TapeObject* o) noexcept { add_reference(o); }
 void release(TapeObject* o) noexcept { drop_reference(o); }
+
+Pause::Pause(TapeObject* tape) : tape_(tape) {
+  std::lock_guard lock(tape->mutex);
+  tape->paused = std::this_thread::get_id();
+}
+Pause::~Pause() {
+  std::lock_guard lock(tape_->mutex);
+  tape_->paused = {};
+}
+
+void add_part(TapeObject* tape, std::function<void(Loc)> go_back) {
+  std::lock_guard lock(tape->mutex);
+  tape->launches.push_back({std::move(go_back), std::this_thread::get_id(), true});
+}
 
 TapeObject* make_tape(Loc loc) {
   expect_no_recording("a tape", loc);
@@ -100,15 +120,19 @@ TapeObject* make_tape(Loc loc) {
   return object.release();
 }
 
-void go_back(TapeObject* tape, Loc loc) {
-  expect_no_recording("going back through a tape", loc);
+void expect_recording(TapeObject* tape, Loc loc) {
   if (!tape) throw Error(loc, "this Tape is none: it was moved from");
   if (tape->gone_back.line)
     throw Error(loc, "the tape was gone back through already, at " + place(tape->gone_back));
+}
+
+void go_back(TapeObject* tape, Loc loc) {
+  expect_no_recording("going back through a tape", loc);
+  expect_recording(tape, loc);
   tape->gone_back = loc;
   tape->observation.reset();
   for (; !tape->launches.empty(); tape->launches.pop_back())
-    if (tape->launches.back().is_submitted) tape->launches.back().launch.go_back({}, loc);
+    if (tape->launches.back().is_submitted) tape->launches.back().go_back(loc);
 }
 
 }  // namespace quern::detail

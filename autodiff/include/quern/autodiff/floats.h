@@ -1,5 +1,5 @@
 #pragma once
-// The floats among the scalars of types.
+// What derivatives of all kinds ask: the floats among scalars, and arguments and fields by handle.
 #include "quern/quern.h"
 
 namespace quern::detail {
@@ -48,6 +48,11 @@ template <class... X, class... H>
 void pass_values(Argument* arguments, const H&... a) {
   [[maybe_unused]] Argument* next = arguments;
   (Parameter<X>::pass(a, std::exchange(next, next + Parameter<X>::count)), ...);
+}
+
+inline Ref<FieldObject> shared(FieldObject* field) {
+  retain(field);
+  return Ref<FieldObject>(field);
 }
 
 }  // namespace quern::detail

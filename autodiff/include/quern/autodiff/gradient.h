@@ -129,11 +129,7 @@ Wrt<int(sizeof...(T))> wrt(const Field<T, N>&... fields) {
   static_assert(
       ((detail::floats_in<T>() > 0) && ...),
       "quern: derivatives are taken by floats, and the elements of a field here have none");
-  const auto shared = [](detail::FieldObject* object) {
-    detail::retain(object);
-    return detail::Ref<detail::FieldObject>(object);
-  };
-  return {{shared(fields.object())...}};
+  return {{detail::shared(fields.object())...}};
 }
 
 /// The gradient of one launch: the derivatives by its scalar arguments, and by vectors and matrices;

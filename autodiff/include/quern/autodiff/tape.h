@@ -32,6 +32,8 @@ class Tape {
   /// Throws Error at the line of what has no adjoint (see Vjp), and where it was called before.
   void backward(Loc l = Loc::here()) { detail::go_back(object_.get(), l); }
 
+  detail::TapeObject* object() const { return object_.get(); }
+
  private:
   detail::Ref<detail::TapeObject> object_;
 };
