@@ -56,7 +56,9 @@ struct FuncObject : Counted<FuncObject> {
   std::unique_ptr<ir::Kernel> kernel;
   Loc loc, reassociated;
   std::vector<Ref<FieldObject>> captured;  ///< its bindings
-  std::vector<Ref<FuncObject>> callees;  ///< in the order of kernel->callees; none: of the library
+  std::vector<Ref<FuncObject>> callees;   ///< in the order of kernel->callees; none: of the library
+  Ref<FuncObject> pushforward, pullback;  ///< its derivative, where that is its own
+  bool has_rule() const { return pushforward || pullback; }
 };
 
 struct Argument;

@@ -1,8 +1,10 @@
-// Functions of the library with a derivative of their own: quern/values/record.h on the recording of
-// this thread.
+// Functions with a derivative of their own: those of the library (quern/values/record.h, on the
+// recording of this thread), and what users give rules for.
 #include <algorithm>
 
 #include "dsl/recording.h"
+#include "ir/analysis/facts.h"
+#include "quern/kernels/differentiable.h"
 
 namespace quern::detail {
 
@@ -61,6 +63,37 @@ void apply(const char* rule, const Id* arguments, int count, Id* out, int result
   const std::vector<ir::Type> types = r.kernel->callees[callee].results;
   ir::Inst* inst = r.at(loc).make(ir::Op::apply, types, values, callee);
   for (int k = 0; k < results; k++) out[k] = r.add(inst->result(size_t(k)));
+}
+
+namespace {
+/// What the instruction does that such a function may not.
+std::string offence(const ir::Inst* inst) {
+  using ir::NameUse;
+  const NameUse names = ir::info(inst->op).names;
+  if (inst->is(ir::Op::check)) return "checks a condition";
+  if (inst->is(ir::Op::print)) return "prints";
+  if (inst->is(ir::Op::launch_key)) return "draws a random number";
+  if (inst->is(ir::Op::get) || inst->is(ir::Op::put)) return "indexes a local array";
+  if (inst->is(ir::Op::div) || inst->is(ir::Op::rem)) return "divides integers by what may be zero";
+  if (inst->is(ir::Op::convert)) return "casts a float to an integer, which may not hold it";
+  if (names == NameUse::component || names == NameUse::axis) return "uses a field";
+  return "records '" + std::string(ir::info(inst->op).name) + "'";
+}
+}  // namespace
+
+void expect_of_arguments(FuncObject* function) {
+  for (const ir::Inst* inst : *function->kernel->body)
+    if (const ir::Inst* found = ir::beyond_arguments(*function->kernel, inst))
+      throw Error(found->loc, "a function with a derivative of its own, or its rule, " +
+                                  offence(found) +
+                                  ": they depend on their arguments alone, have no effect and "
+                                  "cannot fail");
+}
+
+void give_rule(FuncObject* function, bool back, FuncObject* rule) {
+  expect_of_arguments(rule);
+  retain(rule);
+  (back ? function->pullback : function->pushforward) = Ref<FuncObject>(rule);
 }
 
 }  // namespace quern::detail

@@ -175,7 +175,8 @@ void call(const void* handle, FuncObject* function, const Id* arguments, int cou
   uint32_t callee = r.import(function, loc);
   if (r.failed()) return;
   const auto& types = function->kernel->results;
-  ir::Inst* inst = r.at(loc).make(ir::Op::call, types, operands, callee);
+  const ir::Op op = function->has_rule() ? ir::Op::apply : ir::Op::call;
+  ir::Inst* inst = r.at(loc).make(op, types, operands, callee);
   for (int k = 0; k < results; k++) out[k] = r.add(inst->result(size_t(k)));
 }
 

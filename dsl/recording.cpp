@@ -296,6 +296,9 @@ uint32_t Recording::import(FuncObject* f, Loc use) {
   bool effect = false;
   ir::walk(body, [&](const ir::Inst* inst) { effect |= is_effect(inst); });
   ir::Function own;
+  if (f->has_rule()) own.derivative = "own";
+  if (f->pushforward) own.pushforward = import(f->pushforward.get(), use);
+  if (f->pullback) own.pullback = import(f->pullback.get(), use);
   own.results = f->kernel->results;
   own.body = body;
   own.loc = f->loc;

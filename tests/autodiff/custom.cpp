@@ -1,6 +1,10 @@
-// Derivatives that the user says: values that are constants to them.
+// Derivatives that the user says: values that are constants to them, functions with rules of their
+// own.
 #include <quern/autodiff.h>
 #include <quern/else.h>
+#include <quern/matrix.h>
+
+#include <cmath>
 
 #include "tests/autodiff/numbers.h"
 #include "tests/end_to_end/devices.h"
@@ -69,4 +73,234 @@ TEST_CASE("any value may be stopped, on the host too") {
   CHECK(n.at(0) == 7);
   CHECK(m.at(0) == mat2(7, 10, 15, 22));
   CHECK(float(h.at(0)) == 1);
+}
+
+TEST_CASE("a function's own rules are used in place of its code") {
+  on_every_device([](const qn::Device& device) {
+    // log(1 + eˣ), whose code overflows, and whose derivative is not that of the code
+    auto softplus = qn::differentiable(
+        [](F64 x) { return select(x > 30.0, x, log(1.0 + exp(x))); },
+        qn::pullback([](F64 x, F64, F64 dy) { return dy / (1.0 + exp(-x)); }),
+        qn::pushforward([](F64 x, F64, F64 dx) { return dx / (1.0 + exp(-x)); }));
+    auto x = numbers(device, {-800, -1, 0, 2, 800});
+    qn::Field<double> y{device, {5}};
+    qn::Kernel f = [&] {
+      for (auto i : x) {
+        Var<double> v = x[i];
+        for (int k = 0; k < 2; k++) v = softplus(v) - 0.5;
+        y[i] = v;
+      }
+    };
+    x.dual().fill(1.0);
+    qn::jvp(f)();
+    y.grad().fill(2.0);
+    qn::vjp(f)()();
+    const double at[] = {-800, -1, 0, 2, 800};
+    const auto sigma = [](double v) { return 1 / (1 + std::exp(-v)); };
+    for (int k = 0; k < 5; k++) {
+      const double once = at[k] > 30 ? at[k] : std::log1p(std::exp(at[k])),
+                   slope = sigma(at[k]) * sigma(once - 0.5);
+      CHECK(y.dual().at(k) == Approx(slope).epsilon(1e-13));
+      CHECK(x.grad().at(k) == Approx(2 * slope).epsilon(1e-13));
+    }
+  });
+}
+
+TEST_CASE("rules of several arguments and results, of vectors, integers and halves") {
+  on_every_device([](const qn::Device& device) {
+    // Adjoints of 10, 100 … times what they would be, so that nothing else can have made them.
+    auto f = qn::differentiable(
+        [](Vec2 a, I32 n, F16 h, Mat2 m) {
+          return result(m * a, n + 1, cast<float>(h) * cast<float>(n));
+        },
+        qn::pullback([](Vec2 a, I32 n, F16 h, Mat2 m, Vec2 ma, I32 n1, F32 hn, Vec2 dma, F32 dhn) {
+          const Vec2 da = 10 * (transpose(m) * dma);
+          const F32 dh = 100 * dhn * cast<float>(n1 - 1) + 0 * cast<float>(h) + 0 * hn + 0 * ma.x;
+          const Mat2 dm = 1000 * outer(dma, a) + 0.0f * cast<float>(n) * m;
+          return result(da, dh, dm);
+        }),
+        qn::pushforward([](auto, auto n, auto, auto m, auto, auto, auto, auto da, auto dh, auto) {
+          return result(m * da, cast<float>(n) * dh);
+        }));
+    qn::Field<vec2> a{device, {1}}, ma{device, {1}};
+    qn::Field<qn::half> h{device, {1}};
+    qn::Field<mat2> m{device, {1}};
+    qn::Field<float> hn{device, {1}};
+    qn::Field<int> n{device, {1}};
+    a.set(0, {2, 3});
+    h.set(0, qn::half(0.5f));
+    m.set(0, mat2(1, 2, 3, 4));
+    qn::Kernel k = [&](I32 count) {
+      for (auto i : a) {
+        auto [p, q, r] = f(a[i], count, h[i], m[i]);
+        ma[i] = p;
+        n[i] = q;
+        hn[i] = r;
+      }
+    };
+    a.dual().set(0, {5, 7});
+    h.dual().set(0, 0.25f);
+    qn::jvp(k)(6);
+    CHECK(ma.at(0) == vec2(8, 18));
+    CHECK(n.at(0) == 7);
+    CHECK(hn.at(0) == 3);
+    CHECK(ma.dual().at(0) == vec2(19, 43));
+    CHECK(hn.dual().at(0) == 1.5f);
+    ma.grad().set(0, {1, -1});
+    hn.grad().set(0, 2);
+    qn::vjp(k)(6)();
+    CHECK(a.grad().at(0) == vec2(-20, -20));
+    CHECK(h.grad().at(0) == 100 * 2 * 6);
+    CHECK(m.grad().at(0) == mat2(2000, 3000, -2000, -3000));
+  });
+}
+
+TEST_CASE("a rule that gives nothing stops derivatives") {
+  on_every_device([](const qn::Device& device) {
+    auto stop = qn::differentiable([](F64 x) { return x; }, qn::pullback([](F64, F64, F64) {}),
+                                   qn::pushforward([](F64, F64, F64) {}));
+    auto x = numbers(device, {3});
+    qn::Field<double> y{device, {1}};
+    qn::Kernel f = [&] {
+      for (auto i : x) y[i] = x[i] * stop(x[i]);
+    };
+    x.dual().fill(1.0);
+    y.grad().fill(1.0);
+    qn::jvp(f)();
+    CHECK(y.at(0) == 9);
+    CHECK(y.dual().at(0) == 3);
+    qn::vjp(f)()();
+    CHECK(x.grad().at(0) == 3);
+  });
+}
+
+TEST_CASE("rules call functions, of which some have rules, and have loops and branches") {
+  on_every_device([](const qn::Device& device) {
+    qn::Func cube = [](F64 x) { return x * x * x; };
+    // x⁴, and 7 in place of its slope where x is negative
+    auto fourth = qn::differentiable([&](F64 x) { return cube(x) * x; },
+                                     qn::pullback([&](F64 x, F64, F64 dy) {
+                                       Var<double> slope = 0;
+                                       If(x < 0.0) { slope = 7.0; }
+                                       Else {
+                                         for (auto k : range(4)) slope += cube(x);
+                                       }
+                                       return dy * slope;
+                                     }));
+    qn::Func outside = [&](F64 x) { return fourth(2.0 * x) + x; };
+    // Of a Func: a rule that applies another function with a rule.
+    auto twice =
+        qn::differentiable(outside, qn::pullback([&](F64 x, F64, F64 dy) {
+                             return dy * fourth(x) + 0.0 * inverse(DMat2(2.0, 0.0, 0.0, 2.0))(0, 0);
+                           }));
+    auto x = numbers(device, {0.5, -1, 2});
+    qn::Field<double> y{device, {3}}, z{device, {3}};
+    qn::Kernel f = [&] {
+      for (auto i : x) {
+        y[i] = outside(x[i]);
+        z[i] = twice(x[i]);
+      }
+    };
+    const double at[] = {0.5, -1, 2};
+    y.grad().fill(1.0);
+    qn::vjp(f)()();
+    for (int k = 0; k < 3; k++) {
+      CHECK(y.at(k) == 16 * std::pow(at[k], 4) + at[k]);
+      CHECK(z.at(k) == y.at(k));
+      CHECK(x.grad().at(k) == (at[k] < 0 ? 14 : 64 * std::pow(at[k], 3)) + 1);
+    }
+    x.grad().fill(0.0);
+    z.grad().fill(1.0);
+    qn::vjp(f)()();
+    for (int k = 0; k < 3; k++) CHECK(x.grad().at(k) == std::pow(at[k], 4));
+  });
+}
+
+TEST_CASE("what a rule may not do is refused at its line") {
+  const qn::Device device("cpu");
+  auto x = numbers(device, {1, 2});
+  int line = 0;
+  const auto refused = [&](auto make, const char* what) {
+    const std::string found = message_of(make);
+    INFO(found);
+    CHECK(found.find("custom.cpp:" + std::to_string(line) +
+                     ": a function with a derivative of its own, or its rule, " + what) !=
+          std::string::npos);
+  };
+  const auto of = [](auto f) {
+    qn::differentiable(f, qn::pullback([](F64, F64, F64 dy) { return dy; }));
+  };
+  const auto with = [](auto pull) {
+    qn::differentiable([](F64 v) { return v; }, qn::pullback(pull));
+  };
+  refused(
+      [&] {
+        of([&](F64 v) {
+          line = __LINE__ + 1;
+          return v + x[0];
+        });
+      },
+      "uses a field");
+  refused(
+      [&] {
+        with([&](F64, F64, F64 dy) {
+          line = __LINE__ + 1;
+          x[0] = dy;
+          return dy;
+        });
+      },
+      "uses a field");
+  refused(
+      [&] {
+        with([&](F64 v, F64, F64 dy) {
+          line = __LINE__ + 1;
+          print("{}", v);
+          return dy;
+        });
+      },
+      "prints");
+  refused(
+      [&] {
+        of([&](F64 v) {
+          line = __LINE__ + 1;
+          check(v > 0.0, "not positive");
+          return v;
+        });
+      },
+      "checks a condition");
+  refused(
+      [&] {
+        of([&](F64 v) {
+          line = __LINE__ + 1;
+          return v * random<double>();
+        });
+      },
+      "draws a random number");
+  qn::Func truncated = [&](F64 v) {
+    line = __LINE__ + 1;
+    return cast<double>(cast<int>(v));
+  };
+  refused([&] { of([&](F64 v) { return truncated(v); }); }, "casts a float to an integer");
+}
+
+TEST_CASE("a direction without a rule is refused where the function is called") {
+  const qn::Device device("cpu");
+  auto x = numbers(device, {1, 2});
+  auto back = qn::differentiable([](F64 v) { return v; },
+                                 qn::pullback([](F64, F64, F64 dy) { return dy; }));
+  auto ahead = qn::differentiable([](F64 v) { return v; },
+                                  qn::pushforward([](F64, F64, F64 dx) { return dx; }));
+  const int line = __LINE__ + 2;
+  qn::Kernel a = [&] {
+    for (auto i : x) x[i] = back(x[i]);
+  };
+  qn::Kernel b = [&] {
+    for (auto i : x) x[i] = ahead(x[i]);
+  };
+  const auto says = [](const std::string& found, int where, const char* what) {
+    INFO(found);
+    CHECK(found.find("custom.cpp:" + std::to_string(where) + ": " + what) != std::string::npos);
+  };
+  says(message_of([&] { qn::jvp(a); }), line, "a function without a pushforward has no tangent");
+  says(message_of([&] { qn::vjp(b)(); }), line + 3, "a function without a pullback has no adjoint");
 }

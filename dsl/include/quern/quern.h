@@ -58,3 +58,4 @@
 #include "quern/kernels/signature.h"
 #include "quern/kernels/kernel.h"
 #include "quern/kernels/func.h"
+#include "quern/kernels/differentiable.h"
