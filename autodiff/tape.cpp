@@ -1,5 +1,7 @@
 // A tape of launches.
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <optional>
 #include <thread>
 
@@ -12,19 +14,36 @@
 
 namespace quern::detail {
 
+namespace {
+/// Tapes that record, of all threads.
+struct Tapes {
+  std::mutex mutex;
+  std::vector<TapeObject*> all;
+};
+Tapes& recording_tapes() {
+  static Tapes& tapes = *new Tapes;  // tapes may end as late as statics do
+  return tapes;
+}
+/// Runs of the user's with a pullback that this thread is in.
+thread_local int given_runs = 0;
+}  // namespace
+
 /// Records each launch of a kernel, those of algorithms too.
 struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   std::optional<runtime::Observation> observation;
   std::mutex mutex;
+  /// A launch, or a part of the program.
   struct Entry {
     std::function<void(Loc)> go_back;
     std::thread::id by;
     bool is_submitted = false;  ///< else its call threw, and nothing ran
     std::shared_ptr<autodiff::Recorded> launch = {};
   };
-  std::vector<Entry> launches;  ///< and parts of the program, as entries of theirs
-  std::thread::id paused;
+  std::vector<Entry> entries;
+  std::atomic<std::thread::id> paused;  ///< whose launches are not recorded
   Loc gone_back;
+  const std::thread::id made_by = std::this_thread::get_id();
+  int made_in = given_runs;  ///< runs with a pullback, of which it knows nothing
   std::map<const runtime::Uses*, uint64_t> versions;  ///< of memory, behind the last launch
 
   /// What nobody recorded cannot be gone back through.
@@ -62,11 +81,38 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     return made;
   }
 
+  ~TapeObject() override { stop(); }
+
+  /// Runs with a pullback that this thread is in since the tape was made.
+  int runs() const {
+    return std::this_thread::get_id() == made_by ? given_runs - made_in : given_runs;
+  }
+
+  void start() {
+    Tapes& tapes = recording_tapes();
+    std::lock_guard lock(tapes.mutex);
+    tapes.all.push_back(this);
+    observation.emplace(*this, runtime::Observation::kernels);
+  }
+  void stop() {
+    observation.reset();
+    Tapes& tapes = recording_tapes();
+    std::lock_guard lock(tapes.mutex);
+    std::erase(tapes.all, this);
+  }
+
+  /// Where one ends that it was made in.
+  void leave_runs() {
+    if (std::this_thread::get_id() == made_by) made_in = std::min(made_in, given_runs);
+  }
+
+  bool is_paused() const { return paused.load() == std::this_thread::get_id(); }
+
   void after(const runtime::LaunchEvent& event) noexcept override {
     std::lock_guard lock(mutex);
-    const auto last = std::ranges::find(launches.rbegin(), launches.rend(),
-                                        std::this_thread::get_id(), &Entry::by);
-    if (last != launches.rend() && paused != last->by && last->launch) {
+    const auto last =
+        std::ranges::find(entries.rbegin(), entries.rend(), std::this_thread::get_id(), &Entry::by);
+    if (last != entries.rend() && last->launch && runs() == 0 && !is_paused()) {
       last->is_submitted = true;
       last->launch->was_launched();
     }
@@ -76,6 +122,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   }
 
   void before(const runtime::LaunchEvent& event) override {
+    if (runs() > 0) return;
     if (!event.recording)
       throw Error(event.loc, "kernel '" + std::string(event.name) +
                                  "' was loaded without its recording, so a tape cannot go back "
@@ -83,7 +130,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     expect_forward(event);
     std::lock_guard lock(mutex);
     for (size_t k = 0; k < event.arguments.size(); k++) expect_known(event, k);
-    if (paused == std::this_thread::get_id()) return;
+    if (is_paused()) return;
     const auto reversed = event.attached->get<autodiff::Reversed>([&] {
       return std::make_shared<autodiff::Reversed>(all_passed(event.recording),
                                                   autodiff::inputs_of(*event.recording));
@@ -91,8 +138,8 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     auto program = reversed->program(runtime::premises_of(event.arguments, event.modes));
     const auto launch =
         std::make_shared<autodiff::Recorded>(std::move(program), event.arguments, event.loc);
-    launches.push_back(
-        {[launch](Loc loc) { launch->go_back({}, loc); }, std::this_thread::get_id(), false, launch});
+    entries.push_back({[launch](Loc loc) { launch->go_back({}, loc); }, std::this_thread::get_id(),
+                       false, launch});
   }
 };
 
@@ -105,18 +152,18 @@ Pause::Pause(TapeObject* tape) : tape_(tape) {
 }
 Pause::~Pause() {
   std::lock_guard lock(tape_->mutex);
-  tape_->paused = {};
+  tape_->paused = std::thread::id();
 }
 
 void add_part(TapeObject* tape, std::function<void(Loc)> go_back) {
   std::lock_guard lock(tape->mutex);
-  tape->launches.push_back({std::move(go_back), std::this_thread::get_id(), true});
+  tape->entries.push_back({std::move(go_back), std::this_thread::get_id(), true});
 }
 
 TapeObject* make_tape(Loc loc) {
   expect_no_recording("a tape", loc);
   auto object = std::make_unique<TapeObject>();
-  object->observation.emplace(*object, runtime::Observation::kernels);
+  object->start();
   return object.release();
 }
 
@@ -130,9 +177,39 @@ void go_back(TapeObject* tape, Loc loc) {
   expect_no_recording("going back through a tape", loc);
   expect_recording(tape, loc);
   tape->gone_back = loc;
-  tape->observation.reset();
-  for (; !tape->launches.empty(); tape->launches.pop_back())
-    if (tape->launches.back().is_submitted) tape->launches.back().go_back(loc);
+  tape->stop();
+  for (; !tape->entries.empty(); tape->entries.pop_back())
+    if (tape->entries.back().is_submitted) tape->entries.back().go_back(loc);
+}
+
+// ---- runs with a pullback
+
+GivenRun::GivenRun(Loc loc) : loc_(loc) {
+  expect_no_recording("what has a pullback", loc);
+  given_runs++;
+}
+
+GivenRun::~GivenRun() {
+  if (!is_finished_) finish({});
+}
+
+void GivenRun::finish(GivenBack back) {
+  is_finished_ = true;
+  std::function<void(Loc)> go_back = [at = loc_](Loc loc) {
+    throw Error(loc, "what was run with a pullback at " + place(at) +
+                         " threw, so its tape cannot be gone back through");
+  };
+  if (back.call)
+    go_back = [captures = std::shared_ptr<void>(back.captures, back.drop), of = back.call](Loc) {
+      of(captures.get());
+    };
+  given_runs--;
+  Tapes& tapes = recording_tapes();
+  std::lock_guard lock(tapes.mutex);
+  for (TapeObject* tape : tapes.all) {
+    if (tape->runs() == 0 && !tape->is_paused()) add_part(tape, go_back);  // else part of another
+    tape->leave_runs();
+  }
 }
 
 }  // namespace quern::detail

@@ -304,3 +304,96 @@ TEST_CASE("a direction without a rule is refused where the function is called") 
   says(message_of([&] { qn::jvp(a); }), line, "a function without a pushforward has no tangent");
   says(message_of([&] { qn::vjp(b)(); }), line + 3, "a function without a pullback has no adjoint");
 }
+
+TEST_CASE("a tape goes back through a run by its pullback") {
+  on_every_device([](const qn::Device& device) {
+    // The least of all, by an atomic that has no adjoint: it goes to the element that is the least.
+    auto x = numbers(device, {3, -1, 2, -5, 4});
+    qn::Field<double> y{device, {5}};
+    qn::Field<double, 0> least{device}, loss{device};
+    qn::Kernel twice = [&] {
+      for (auto i : x) y[i] = 2.0 * x[i];
+    };
+    qn::Kernel find = [&] {
+      for (auto i : y) atomic_min(least(), y[i]);
+    };
+    qn::Kernel square = [&] { loss() = least() * least(); };
+    auto dy = y.grad();
+    auto dleast = least.grad();
+    qn::Kernel find_back = [&] {
+      for (auto i : y) {
+        If(y[i] == least()) { dy[i] += dleast(); }
+      }
+      dleast() = 0.0;
+    };
+    least.fill(100.0);
+    qn::Tape tape;
+    twice();
+    const int found = qn::with_pullback(
+        [&] {
+          find();
+          return 7;
+        },
+        [&] { find_back(); });
+    CHECK(found == 7);
+    square();
+    loss.grad().fill(1.0);
+    tape.backward();
+    // loss = (2 x₃)²
+    for (int k = 0; k < 5; k++) CHECK(x.grad().at(k) == (k == 3 ? 8 * -5 : 0));
+    CHECK(dleast.at({}) == 0);
+  });
+}
+
+TEST_CASE("runs with a pullback within others are part of them") {
+  const qn::Device device("cpu");
+  auto x = numbers(device, {1});
+  std::vector<int> order;
+  qn::Kernel step = [&] {
+    for (auto i : x) x[i] = 2.0 * x[i];
+  };
+  x.grad().fill(1.0);
+  qn::Tape tape;
+  step();
+  qn::with_pullback(
+      [&] {
+        qn::with_pullback([&] { step(); }, [&] { order.push_back(0); });
+        step();
+      },
+      [&] { order.push_back(1); });
+  step();
+  qn::with_pullback([&] { step(); }, [&] { order.push_back(2); });
+  tape.backward();
+  CHECK(order == std::vector<int>{2, 1});
+  CHECK(x.at(0) == 32);
+  CHECK(x.grad().at(0) == 4);  // of the two steps that were recorded
+  // Without a tape nothing is kept.
+  qn::with_pullback([&] { step(); }, [&] { order.push_back(3); });
+  CHECK(order.size() == 2);
+}
+
+TEST_CASE("a tape says where a run with a pullback threw") {
+  const qn::Device device("cpu");
+  auto x = numbers(device, {1});
+  qn::Kernel step = [&] {
+    for (auto i : x) x[i] = 2.0 * x[i];
+  };
+  qn::Tape tape;
+  step();
+  const auto fails = [&] {
+    step();
+    throw 5;
+  };
+  int thrown = 0;
+  const int line = __LINE__ + 2;
+  try {
+    qn::with_pullback(fails, [] {});
+  } catch (int n) {
+    thrown = n;
+  }
+  CHECK(thrown == 5);
+  step();
+  const std::string found = message_of([&] { tape.backward(); });
+  INFO(found);
+  CHECK(found.find("custom.cpp:" + std::to_string(line) + " threw") != std::string::npos);
+}

@@ -10,6 +10,25 @@ void retain(TapeObject*) noexcept;
 void release(TapeObject*) noexcept;
 TapeObject* make_tape(Loc loc);
 void go_back(TapeObject* tape, Loc loc);
+
+/// A call of the user's, and what ends its captures.
+struct GivenBack {
+  void (*call)(void* captures) = nullptr;
+  void (*drop)(void* captures) = nullptr;
+  void* captures = nullptr;
+};
+/// While it lives, no tape records what this thread launches. What finish() is given stands for it.
+class GivenRun {
+ public:
+  explicit GivenRun(Loc loc);
+  GivenRun(const GivenRun&) = delete;
+  ~GivenRun();  ///< not finished: tapes cannot be gone back through
+  void finish(GivenBack back);
+
+ private:
+  Loc loc_;
+  bool is_finished_ = false;
+};
 }  // namespace detail
 
 /// Records what is launched while it lives, by all threads, and goes back through it once:
@@ -37,5 +56,29 @@ class Tape {
  private:
   detail::Ref<detail::TapeObject> object_;
 };
+
+/// Calls `run`, which launches what it likes, and yields what that yields. A tape records none of it:
+/// it goes back through it by `back`, which launches what carries adjoints back, in fields' grad():
+/// those of what `run` has written are known, and `back` leaves what they were before, 0 where it was
+/// overwritten, and adds to those of what `run` has read. Fields have the elements that they have
+/// then; of one that is written later `back` keeps a snapshot(). Where nothing records this calls
+/// `run`. `run` writes fields by launches alone. Where it throws, a tape cannot be gone back through.
+template <class Run, class Back>
+auto with_pullback(Run&& run, Back back, Loc l = Loc::here()) {
+  detail::GivenRun recorded(l);
+  const auto finish = [&] {
+    recorded.finish({[](void* captures) { (*static_cast<Back*>(captures))(); },
+                     [](void* captures) { delete static_cast<Back*>(captures); },
+                     new Back(std::move(back))});
+  };
+  if constexpr (std::is_void_v<decltype(run())>) {
+    run();
+    finish();
+  } else {
+    auto yielded = run();
+    finish();
+    return yielded;
+  }
+}
 
 }  // namespace quern
