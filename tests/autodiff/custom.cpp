@@ -5,6 +5,7 @@
 #include <quern/matrix.h>
 
 #include <cmath>
+#include <optional>
 
 #include "tests/autodiff/numbers.h"
 #include "tests/end_to_end/devices.h"
@@ -370,6 +371,43 @@ TEST_CASE("runs with a pullback within others are part of them") {
   // Without a tape nothing is kept.
   qn::with_pullback([&] { step(); }, [&] { order.push_back(3); });
   CHECK(order.size() == 2);
+}
+
+TEST_CASE("a tape made within a run with a pullback records") {
+  const qn::Device device("cpu");
+  auto x = numbers(device, {1}), y = numbers(device, {3});
+  qn::Kernel step = [&] {
+    for (auto i : x) x[i] = 2.0 * x[i];
+  };
+  qn::Kernel square = [&] {
+    for (auto i : y) y[i] = y[i] * y[i];
+  };
+  x.grad().fill(1.0);
+  y.grad().fill(1.0);
+  qn::Tape outer;
+  step();
+  qn::with_pullback(
+      [&] {
+        step();
+        qn::Tape inner;
+        square();
+        qn::with_pullback([&] { square(); }, [&] { y.grad().set(0, 10.0 * y.grad().at(0)); });
+        inner.backward();
+        CHECK(y.grad().at(0) == 10 * 2 * 3);
+      },
+      [&] { x.grad().set(0, 7.0 * x.grad().at(0)); });
+  step();
+  outer.backward();
+  CHECK(x.grad().at(0) == 2 * 7 * 2);
+  CHECK(y.grad().at(0) == 60);
+  // One that outlives the run that it was made in is one like others then.
+  std::optional<qn::Tape> late;
+  qn::with_pullback([&] { late.emplace(); }, [] {});
+  step();
+  qn::with_pullback([&] { step(); }, [&] { x.grad().set(0, 5.0 * x.grad().at(0)); });
+  x.grad().fill(1.0);
+  late->backward();
+  CHECK(x.grad().at(0) == 10);
 }
 
 TEST_CASE("a tape says where a run with a pullback threw") {

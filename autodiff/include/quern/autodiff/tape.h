@@ -17,7 +17,8 @@ struct GivenBack {
   void (*drop)(void* captures) = nullptr;
   void* captures = nullptr;
 };
-/// While it lives, no tape records what this thread launches. What finish() is given stands for it.
+/// While it lives, tapes that were there before do not record what this thread launches. What
+/// finish() is given stands for it.
 class GivenRun {
  public:
   explicit GivenRun(Loc loc);
@@ -57,8 +58,8 @@ class Tape {
   detail::Ref<detail::TapeObject> object_;
 };
 
-/// Calls `run`, which launches what it likes, and yields what that yields. A tape records none of it:
-/// it goes back through it by `back`, which launches what carries adjoints back, in fields' grad():
+/// Calls `run`, which launches what it likes, and yields what that yields. Tapes made before record none of it:
+/// they go back through it by `back`, which launches what carries adjoints back, in fields' grad():
 /// those of what `run` has written are known, and `back` leaves what they were before, 0 where it was
 /// overwritten, and adds to those of what `run` has read. Fields have the elements that they have
 /// then; of one that is written later `back` keeps a snapshot(). Where nothing records this calls
