@@ -175,9 +175,10 @@ Val<R> blended(const Field<T, N>& u, const B& border, const Weights<degree, C> (
     const Val<int32_t> all[] = {index...};
     return cast<scalar_t<R>>(read(u, border, all));
   } else {
-    const auto& [first, of] = at[sizeof...(I)];
+    const auto& here = at[sizeof...(I)];
     return [&]<int... K>(std::integer_sequence<int, K...>) -> Val<R> {
-      return ((of[size_t(K)] * blended<degree, R>(u, border, at, index..., first + K)) + ...);
+      return ((here.of[size_t(K)] * blended<degree, R>(u, border, at, index..., here.first + K)) +
+              ...);
     }(std::make_integer_sequence<int, degree + 1>{});
   }
 }
