@@ -542,3 +542,32 @@ TEST_CASE("rules within branches and loops, and of what varies in part") {
     }
   });
 }
+
+TEST_CASE(
+    "rules have derivatives: second ones of what is made of polar decompositions and inverses") {
+  const qn::Device device("cpu");
+  // The sum of the singular values of ((a, b), (c, d)) is √((a + d)² + (b - c)²) where the
+  // determinant is positive.
+  qn::Kernel by_polar = [](F64 a, F64 b, F64 c, F64 d) -> F64 {
+    return trace(polar(DMat2(a, b, c, d)).s);
+  };
+  qn::Kernel by_root = [](F64 a, F64 b, F64 c, F64 d) -> F64 {
+    return sqrt((a + d) * (a + d) + (b - c) * (b - c));
+  };
+  qn::Kernel by_inverse = [](F64 a, F64 b, F64 c, F64 d) -> F64 {
+    return inverse(DMat2(a, b, c, d))(0, 1);
+  };
+  qn::Kernel by_cramer = [](F64 a, F64 b, F64 c, F64 d) -> F64 { return -b / (a * d - b * c); };
+  const double at[][4] = {{1, 0, 0, 1}, {2, 0.5, -0.3, 1}, {0.6, -0.8, 0.8, 0.6}};
+  for (const auto& p : at) {
+    const qn::HostMatrix found = qn::hessian(by_polar)(p[0], p[1], p[2], p[3]),
+                         expected = qn::hessian(by_root)(p[0], p[1], p[2], p[3]);
+    const qn::HostMatrix of_inverse = qn::hessian(by_inverse)(p[0], p[1], p[2], p[3]),
+                         of_cramer = qn::hessian(by_cramer)(p[0], p[1], p[2], p[3]);
+    for (int r = 0; r < 4; r++)
+      for (int c = 0; c < 4; c++) {
+        CHECK(found(r, c) == Approx(expected(r, c)).margin(1e-13));
+        CHECK(of_inverse(r, c) == Approx(of_cramer(r, c)).margin(1e-12));
+      }
+  }
+}
