@@ -16,6 +16,8 @@ Directions directions_of(const Reverse& reverse) {
   for (uint32_t field : reverse.fields)
     if (field != ir::no_binding) made.of[field] = ir::no_binding;
   for (uint32_t scalar : reverse.scalars) made.of[scalar] = scalar;
+  if (!reverse.log.record)  // nobody reads it
+    for (size_t k = 0; k < reverse.logged; k++) made.of[primal + k] = ir::no_binding;
   for (size_t k = primal; k < made.of.size(); k++)
     if (reverse.kernel->bindings[k].kind == ir::Binding::scalar) made.of[k] = ir::no_binding;
   return made;

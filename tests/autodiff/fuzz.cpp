@@ -105,7 +105,7 @@ class Run {
         seeds.push_back(normal_(random_));
         add(p.forward, p.size, real_of(pushed->result(tangent++), Type::f64), seeds.back());
       }
-    add_product(arguments, autodiff::tangents, w, p.forward, p.size);
+    add_product(arguments, {autodiff::tangents}, w, p.forward, p.size);
 
     // Back, from w.
     arguments = fuzz::arguments_on(device_, program_, false);
@@ -121,7 +121,42 @@ class Run {
     device_->synchronize();
     for (size_t k = 0; k < scalars.size(); k++)
       add(p.reverse, p.size, real_of(pulled->result(k), Type::f64), scalars[k]);
-    add_product(arguments, autodiff::adjoints, v, p.reverse, p.size);
+    add_product(arguments, {autodiff::adjoints}, v, p.reverse, p.size);
+    return p;
+  }
+
+  /// ⟨H u, v⟩ and ⟨H v, u⟩, H being the Hessian of the sum of results and written elements, times any
+  /// numbers each.
+  Products curvatures() {
+    auto arguments = fuzz::arguments_on(device_, program_, false);
+    autodiff::Reversed reversed(std::shared_ptr<const Kernel>(std::shared_ptr<void>(), &kernel_),
+                                autodiff::inputs_of(kernel_), true);
+    auto back = reversed.program(runtime::premises_of(arguments, kernel_.modes));
+    const Vector of = drawn(arguments), fields[2] = {drawn(arguments), drawn(arguments)};
+    std::vector<double> scalars[2];
+    std::vector<uint64_t> seeds;
+    for (Type t : kernel_.results)
+      if (is_float(t)) seeds.push_back(bits_of(normal_(random_)));
+    for (std::vector<double>& s : scalars)
+      for (size_t k = 0; k < back->reverse.scalars.size(); k++) s.push_back(normal_(random_));
+    Products p;
+    for (size_t way = 0; way < 2; way++) {
+      double& sum = way == 0 ? p.forward : p.reverse;
+      arguments = fuzz::arguments_on(device_, program_, false);
+      const autodiff::Recorded recorded(back, arguments, {});
+      runtime::Program primal(clone(kernel_));
+      primal.launch(arguments, kernel_.modes, {});
+      write(arguments, autodiff::adjoints, of);
+      write(arguments, autodiff::tangents, fields[way]);
+      std::vector<uint64_t> along;
+      for (double s : scalars[way]) along.push_back(bits_of(s));
+      const auto pulled = recorded.go_back(seeds, {}, along);
+      device_->synchronize();
+      for (size_t k = 0; k < along.size(); k++)
+        add(sum, p.size, real_of(pulled->result(along.size() + k), Type::f64), scalars[1 - way][k]);
+      add_product(arguments, {autodiff::adjoints, autodiff::tangents}, fields[1 - way], sum,
+                  p.size);
+    }
     return p;
   }
 
@@ -131,31 +166,34 @@ class Run {
     size += std::abs(a * b);
   }
 
+  using Names = std::vector<const char*>;  ///< of a companion, of a companion of that
+
   /// Calls f(binding, component, its companion's elements) for floats in memory of their own.
   template <class F>
-  void each(const std::vector<runtime::Argument>& arguments, const char* name, F&& f) {
+  void each(const std::vector<runtime::Argument>& arguments, const Names& names, F&& f) {
     for (size_t k = 0; k < arguments.size(); k++) {
       if (!arguments[k].storage || program_.inputs[k].memory != k) continue;
+      std::shared_ptr<runtime::Storage> companion = arguments[k].storage;
+      for (const char* name : names) companion = companion->companion(name, {});
       const auto& components = kernel_.bindings[k].components;
       for (size_t c = 0; c < components.size(); c++)
-        if (is_float(components[c].type))
-          f(k, c, *arguments[k].storage->companion(name, {})->part(uint32_t(c), {8, {0}}, {}));
+        if (is_float(components[c].type)) f(k, c, *companion->part(uint32_t(c), {8, {0}}, {}));
     }
   }
   Vector drawn(const std::vector<runtime::Argument>& arguments) {
     Vector out;
-    each(arguments, autodiff::tangents, [&](size_t k, size_t c, runtime::Storage& s) {
+    each(arguments, {autodiff::tangents}, [&](size_t k, size_t c, runtime::Storage& s) {
       std::vector<double>& all = out[{k, c}];
       for (int64_t n = 0; n < s.size(); n++) all.push_back(normal_(random_));
     });
     return out;
   }
   void write(const std::vector<runtime::Argument>& arguments, const char* name, const Vector& v) {
-    each(arguments, name, [&](size_t k, size_t c, runtime::Storage& s) {
+    each(arguments, {name}, [&](size_t k, size_t c, runtime::Storage& s) {
       if (s.size() > 0) s.write(v.at({k, c}).data(), 0, s.size());
     });
   }
-  void add_product(const std::vector<runtime::Argument>& arguments, const char* name,
+  void add_product(const std::vector<runtime::Argument>& arguments, const Names& name,
                    const Vector& v, double& sum, double& size) {
     each(arguments, name, [&](size_t k, size_t c, runtime::Storage& s) {
       std::vector<double> found(size_t(s.size()));
@@ -174,8 +212,8 @@ class Run {
 }  // namespace
 
 namespace {
-/// Programs of seeds from 1 on; comes back: how many agreed.
-int compare(int programs) {
+/// Programs of seeds from 1 on; comes back: of how many both products agreed.
+int compare(int programs, Run::Products (Run::*products)()) {
   int refused = 0, bits = 0, infinite = 0, flat = 0, agreed = 0;
   for (int k = 0; k < programs; k++) {
     fuzz::Program program = fuzz::generate(uint64_t(k) + 1);
@@ -187,7 +225,7 @@ int compare(int programs) {
     program.kernel->modes.checked = false;
     INFO("seed " << k + 1);
     try {
-      const Run::Products p = Run(program, unsigned(k)).products();
+      const Run::Products p = (Run(program, unsigned(k)).*products)();
       if (!std::isfinite(p.size)) {
         infinite++;
       } else if (p.size < 1e-280) {  // differences would underflow
@@ -207,9 +245,12 @@ int compare(int programs) {
 }  // namespace
 
 TEST_CASE("random programs: what goes forward and what goes back agree") {
-  CHECK(compare(1'000) > 100);
+  CHECK(compare(1'000, &Run::products) > 100);
+}
+TEST_CASE("random programs: Hessians are symmetric") {
+  CHECK(compare(3'000, &Run::curvatures) > 8);
 }
 TEST_CASE("random programs: what goes forward and what goes back agree: 100,000 of them",
           "[.long][autodiff]") {
-  CHECK(compare(600'000) >= 100'000);
+  CHECK(compare(600'000, &Run::products) >= 100'000);
 }
