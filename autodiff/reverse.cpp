@@ -227,11 +227,20 @@ class Puller {
     std::vector<Value*> operands;
     for (const Use& use : inst->operands) operands.push_back(widened(use.value));
     Value* result = widened(inst->result());
+    // Terms of the same value are added first: those of x / x cancel, whatever they are added to.
+    std::vector<std::pair<const Value*, Value*>> terms;
     for (size_t k = 0; k < operands.size(); k++) {
       if (!active_(inst->operand(k))) continue;
       Value* term = chain(b_, inst->op, operands, result, k, adjoint);
-      if (term) accumulate(inst->operand(k), term);
+      if (!term) continue;
+      const auto known =
+          std::ranges::find(terms, inst->operand(k), [](auto& t) { return t.first; });
+      if (known == terms.end())
+        terms.emplace_back(inst->operand(k), term);
+      else
+        known->second = b_.add(known->second, term);
     }
+    for (const auto& [to, term] : terms) accumulate(to, term);
   }
 
   /// By the function's pullback.

@@ -15,11 +15,9 @@ using ir::Kernel;  // not that of the language
 namespace {
 
 using Maker = RecordedRule (*)(const Function& f, Direction direction);
-constexpr std::pair<std::string_view, Maker> library[] = {{"svd", svd_rule},
-                                                          {"polar", polar_rule},
-                                                          {"sym_eig", eigen_rule},
-                                                          {"inverse", inverse_rule},
-                                                          {"solve", solve_rule}};
+constexpr std::pair<std::string_view, Maker> library[] = {
+    {"svd", svd_rule},         {"polar", polar_rule}, {"sym_eig", eigen_rule},
+    {"inverse", inverse_rule}, {"solve", solve_rule}, {"lerp", lerp_rule}};
 
 RecordedRule library_rule(const Function& f, Direction direction) {
   for (const auto& [name, make] : library)

@@ -15,6 +15,7 @@ RecordedRule polar_rule(const ir::Function& f, Direction direction);
 RecordedRule eigen_rule(const ir::Function& f, Direction direction);
 RecordedRule inverse_rule(const ir::Function& f, Direction direction);
 RecordedRule solve_rule(const ir::Function& f, Direction direction);
+RecordedRule lerp_rule(const ir::Function& f, Direction direction);
 
 /// What `push` or `pull` record, functions of the language without captures.
 template <class Push, class Pull>

@@ -4,6 +4,7 @@
 #include <quern/decompose.h>
 #include <quern/else.h>
 #include <quern/matrix.h>
+#include <quern/sample.h>
 
 #include <cmath>
 #include <random>
@@ -570,4 +571,34 @@ TEST_CASE(
         CHECK(of_inverse(r, c) == Approx(of_cramer(r, c)).margin(1e-12));
       }
   }
+}
+
+TEST_CASE("samples vary with their coordinates, at elements too") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<qn::Vec<double, 2>> u{device, {6}};
+    for (int i = 0; i < 6; i++) u.set(i, {2.0 * i, 1.0 * i * i});
+    u.set(5, {INFINITY, NAN});
+    auto x = numbers(device, {3, 3.25, 0, 2});
+    qn::Field<qn::Vec<double, 2>> y{device, {4}};
+    qn::Kernel f = [&] {
+      for (auto i : x) y[i] = sample(u, x[i], border::clamp);
+    };
+    x.dual().fill(1);
+    qn::jvp(f)();
+    const double slopes[4][2] = {{2, 7}, {2, 7}, {2, 1}, {2, 5}};  // (i + 1)² - i² = 2i + 1
+    for (int k = 0; k < 4; k++)
+      for (int c = 0; c < 2; c++) CHECK(y.dual().at(k)[c] == slopes[k][c]);
+    y.grad().fill({1, 0.5});
+    qn::vjp(f)()();
+    for (int k = 0; k < 4; k++) CHECK(x.grad().at(k) == slopes[k][0] + 0.5 * slopes[k][1]);
+    CHECK(u.grad().at(3)[0] == 1.75);
+    CHECK(u.grad().at(4)[0] == 0.25);
+    // At an element beside one that is not finite the sample and its derivative in u are.
+    x.copy_from(std::vector<double>{4, 4, 4, 4});
+    u.grad().fill({0, 0});
+    y.grad().fill({1, 0});
+    qn::vjp(f)()();
+    CHECK(y.at(0)[1] == 16);
+    CHECK(u.grad().at(4)[0] == 4);
+  });
 }

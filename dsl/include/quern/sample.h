@@ -12,6 +12,7 @@
 // plain operations of the language.
 #include <array>
 
+#include "quern/math/rules.h"
 #include "quern/quern.h"
 
 namespace quern {
@@ -128,6 +129,25 @@ Between<C> between(const Val<C>& x) {
   return {cast<int32_t>(min(far, max(-far, whole))), x - whole};
 }
 
+/// a + f (b - a), at f = 0 exactly a, whatever b is. That choice has no derivative in f, which the
+/// rule "lerp" gives.
+template <class R, class C>
+Val<R> lerp(const Val<R>& a, const Val<R>& b, const Val<C>& f) {
+  using S = scalar_t<R>;
+  const auto between = [](const auto& from, const auto& to, const auto& part) {
+    return select(part == 0, from, from + part * (to - from));
+  };
+  const Ids<R> from = a.quern_ids(Loc{}), to = b.quern_ids(Loc{});
+  const Val<S> part = cast<S>(f);
+  Ids<R> out;
+  for (int k = 0; k < count_of<R>; k++) {
+    const Val<S> made =
+        by_rule("lerp", Loc{}, between, value_at<S>(from.v + k), value_at<S>(to.v + k), part);
+    append_ids(made, out.v + k);
+  }
+  return Val<R>(out);
+}
+
 /// The interpolation between the elements with these indices along the first axes.
 template <class R, class T, int N, Border B, class C, class... I>
 Val<R> interpolated(const Field<T, N>& u, const B& border, const Between<C> (&at)[size_t(N)],
@@ -139,8 +159,7 @@ Val<R> interpolated(const Field<T, N>& u, const B& border, const Between<C> (&at
     const auto& [below, beyond] = at[sizeof...(I)];
     Val<R> a = interpolated<R>(u, border, at, index..., below);
     Val<R> b = interpolated<R>(u, border, at, index..., below + 1);
-    // At an element exactly that, whatever its neighbour is.
-    return select(beyond == 0, a, a + beyond * (b - a));
+    return lerp<R, C>(a, b, beyond);
   }
 }
 
