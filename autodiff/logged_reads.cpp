@@ -60,7 +60,7 @@ class Finder {
   bool is_behind(const Inst* read) {
     bool behind = false;
     for (const Inst* write : writes_) {
-      if (!may_precede(write, read) || !effects_.may_change(write, read)) continue;
+      if (!may_reach(write, read)) continue;
       expect_ordered(write, read);
       behind = true;
       written[read->binding()] = written[write->binding()] = true;
@@ -68,8 +68,22 @@ class Finder {
     return behind;
   }
 
+  /// Between rounds and iterations indices vary: there those that differ by a constant may name the
+  /// same element, which may_change does not know.
+  bool may_reach(const Inst* write, const Inst* read) {
+    if (!may_be_of_another_round(write, read))
+      return order_.at(write) < order_.at(read) && effects_.may_change(write, read);
+    const bool same_field = write->binding() == read->binding();
+    return same_field ? write->component() == read->component()
+                      : effects_.may_overlap(write->binding(), read->binding());
+  }
+
   bool may_precede(const Inst* first, const Inst* second) const {
-    if (order_.at(first) < order_.at(second)) return true;
+    return order_.at(first) < order_.at(second) || may_be_of_another_round(first, second);
+  }
+
+  /// Are both in a loop in which one's rounds come before others of the other's?
+  static bool may_be_of_another_round(const Inst* first, const Inst* second) {
     for (const Region* r = second->parent; r->parent; r = r->parent->parent) {
       const Inst* around = r->parent;
       if (!encloses(r, first->parent)) continue;
