@@ -1,9 +1,12 @@
 // Programs that optimise something, against published losses and derivatives by dual numbers.
+#include <quern/algorithms.h>
 #include <quern/autodiff.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "tests/autodiff/numbers.h"
 #include "tests/end_to_end/devices.h"
 
 using namespace qn::lang;
@@ -180,4 +183,58 @@ TEST_CASE("springs: descent over 1,024 steps begins as published and goes as by 
     }
   }
   CHECK(program.loss() < 1e-8);
+}
+
+TEST_CASE("a tape goes back through scans and sorts") {
+  on_every_device([](const qn::Device& device) {
+    for (const int n : {1, 3, 5000}) {
+      std::vector<double> at, weights;
+      std::vector<int> keys;
+      for (int i = 0; i < n; i++) {
+        at.push_back(0.5 + 0.001 * i);
+        weights.push_back(std::cos(i));
+        keys.push_back(i * 7919 % 1009);
+      }
+      auto x = numbers(device, at), y = numbers(device, at), weight = numbers(device, weights);
+      qn::Field<int> key{device, {n}};
+      key.copy_from(keys);
+      qn::Field<double, 0> loss{device};
+      qn::Kernel square = [&] {
+        for (auto i : x) y[i] = x[i] * x[i];
+      };
+      qn::Kernel measure = [&] {
+        for (auto i : y) atomic_add(loss(), weight[i] * y[i]);
+      };
+      const auto gradient = [&](auto&& between) {
+        x.grad().fill(0);
+        y.grad().fill(0);
+        loss.grad().fill(1);
+        qn::Tape tape;
+        square();
+        between();
+        measure();
+        tape.backward();
+        return qn::to_vector(x.grad());
+      };
+      INFO(n << " elements");
+      const std::vector<double> of_sums = gradient([&] { inclusive_scan(y, y); });
+      double behind = 0;  // weights of all sums that an element is part of
+      bool all_right = true;
+      for (int i = n - 1; i >= 0; i--) {
+        behind += weights[size_t(i)];
+        all_right &= of_sums[size_t(i)] == Approx(2 * at[size_t(i)] * behind).margin(1e-9);
+      }
+      CHECK(all_right);
+      std::vector<int> order;
+      for (int i = 0; i < n; i++) order.push_back(i);
+      std::ranges::stable_sort(order, {}, [&](int i) { return keys[size_t(i)]; });
+      const std::vector<double> of_sorted = gradient([&] { sort_by_key(key, y); });
+      all_right = true;
+      for (int k = 0; k < n; k++) {
+        const auto from = size_t(order[size_t(k)]);
+        all_right &= of_sorted[from] == Approx(2 * at[from] * weights[size_t(k)]).margin(1e-12);
+      }
+      CHECK(all_right);
+    }
+  });
 }
