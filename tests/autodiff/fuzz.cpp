@@ -22,6 +22,12 @@ namespace {
 
 Type widened(Type t) { return is_float(t) ? Type::f64 : t; }
 
+/// Not subnormal: what is computed of such numbers has few digits, in either direction.
+Bits widened_bits(Bits bits, Type type) {
+  const double v = real_of(bits, type);
+  return bits_of_real(std::fpclassify(v) == FP_SUBNORMAL ? std::copysign(1e-30, v) : v, Type::f64);
+}
+
 /// The same program with every float an f64, and quiet; false where it looks at bits of floats.
 bool widen(fuzz::Program& program) {
   Kernel& kernel = *program.kernel;
@@ -38,9 +44,9 @@ bool widen(fuzz::Program& program) {
       Type& type = kernel.bindings[k].components[c].type;
       if (!is_float(type)) continue;
       if (kernel.bindings[k].kind == Binding::scalar)
-        input.scalar = bits_of_real(real_of(input.scalar, type), Type::f64);
+        input.scalar = widened_bits(input.scalar, type);
       else if (input.memory == k)
-        for (Bits& b : input.components[c]) b = bits_of_real(real_of(b, type), Type::f64);
+        for (Bits& b : input.components[c]) b = widened_bits(b, type);
       type = Type::f64;
     }
   }
@@ -252,5 +258,5 @@ TEST_CASE("random programs: Hessians are symmetric") {
 }
 TEST_CASE("random programs: what goes forward and what goes back agree: 100,000 of them",
           "[.long][autodiff]") {
-  CHECK(compare(600'000, &Run::products) >= 100'000);
+  CHECK(compare(330'000, &Run::products) >= 100'000);
 }
