@@ -17,6 +17,19 @@
 
 namespace bench {
 
+Row row_of(const std::vector<double>& quern, const std::vector<double>& reference) {
+  Row row;
+  row.seconds = percentile(quern, 0.5);
+  row.spread_low = percentile(quern, 0.1);
+  row.spread_high = percentile(quern, 0.9);
+  if (reference.empty()) return row;
+  row.reference_seconds = percentile(reference, 0.5);
+  std::vector<double> ratios;
+  for (size_t k = 0; k < quern.size(); k++) ratios.push_back(reference[k] / quern[k]);
+  row.ratio = percentile(ratios, 0.5);
+  return row;
+}
+
 double now() {
   using namespace std::chrono;
   return duration<double>(steady_clock::now().time_since_epoch()).count();
@@ -102,30 +115,44 @@ void Report::complete() {
   if (!on_gpu_) device_.synchronize();
 }
 
+namespace {
+/// How often a run that takes `seconds` is repeated for a sample.
+int repeats_for(double seconds) {
+  return seconds >= shortest_sample
+             ? 1
+             : std::min(100'000, int(shortest_sample / std::max(seconds, 1e-9)) + 1);
+}
+}  // namespace
+
 /// Runs one side until its threads are awake on processors of their own, and those of the other
 /// side at rest: OpenMP's spin for up to 20 ms behind a loop.
-void Report::take_turn(const std::function<void()>& run, const std::function<void()>& finish) {
-  for (const double start = now(); now() < start + 0.03;) {
-    run();
-    if (finish) finish();
-  }
+void Report::take_turn(const Side& side) {
+  for (const double start = now(); now() < start + 0.03;) timed(side, 1);
 }
 
-double Report::timed(const std::function<void()>& run, const std::function<void()>& finish,
-                     int repeats) {
+double Report::timed(const Side& side, int repeats) {
   double start = now();
-  for (int k = 0; k < repeats; k++) run();
-  if (finish) finish();
+  for (int k = 0; k < repeats; k++) side.run();
+  if (side.finish) side.finish();
   return (now() - start) / repeats;
 }
 
-int Report::repeats_for(const std::function<void()>& run, const std::function<void()>& finish) {
-  run();
-  if (finish) finish();
-  double once = timed(run, finish, 1);
-  return once >= shortest_sample
-             ? 1
-             : std::min(100'000, int(shortest_sample / std::max(once, 1e-9)) + 1);
+std::vector<std::vector<double>> Report::interleave(const std::vector<Side>& sides) {
+  constexpr double long_run = 0.3, long_round = 2;
+  std::vector<double> once;
+  double round = 0;
+  for (const Side& side : sides) {
+    timed(side, 1);
+    once.push_back(timed(side, 1));
+    round += once.back();
+  }
+  std::vector<std::vector<double>> taken(sides.size());
+  for (int k = 0; k < (round < long_round ? pairs_ : std::min(pairs_, 3)); k++)
+    for (size_t s = 0; s < sides.size(); s++) {
+      if (once[s] < long_run) take_turn(sides[s]);
+      taken[s].push_back(timed(sides[s], repeats_for(once[s])));
+    }
+  return taken;
 }
 
 Row Report::run(const Work& work) {
@@ -139,28 +166,13 @@ Row Report::run(const Work& work) {
     hand_written = [&] { work.cuda(*cuda_, stream_); };
     reference_wait = [&] { cuda_->wait(stream_); };
   }
-  int mine = repeats_for(work.quern, wait);
-  int theirs = hand_written ? repeats_for(hand_written, reference_wait) : 0;
+  std::vector<Side> sides = {{work.quern, wait}};
+  if (hand_written) sides.push_back({hand_written, reference_wait});
   const ForeignLoad load;
-  std::vector<double> quern, reference, ratio;
-  for (int k = 0; k < pairs_; k++) {
-    take_turn(work.quern, wait);
-    quern.push_back(timed(work.quern, wait, mine));
-    if (!hand_written) continue;
-    take_turn(hand_written, reference_wait);
-    reference.push_back(timed(hand_written, reference_wait, theirs));
-    ratio.push_back(reference.back() / quern.back());
-  }
-  Row row;
+  const std::vector<std::vector<double>> taken = interleave(sides);
+  Row row = row_of(taken[0], hand_written ? taken[1] : std::vector<double>());
   row.name = work.name;
   row.size = work.size;
-  row.seconds = percentile(quern, 0.5);
-  row.spread_low = percentile(quern, 0.1);
-  row.spread_high = percentile(quern, 0.9);
-  if (hand_written) {
-    row.reference_seconds = percentile(reference, 0.5);
-    row.ratio = percentile(ratio, 0.5);
-  }
   row.bytes = work.bytes;
   row.flops = work.flops;
   row.ceiling = work.ceiling;
@@ -175,7 +187,7 @@ Row Report::run(const Work& work) {
 void Report::run_singly(const Work& work) {
   if (visit_) return visit_(work);
   auto measure = [](const std::function<void()>& run, std::vector<double>& times) {
-    take_turn(run, nullptr);
+    take_turn({run});
     const double start = now();
     for (double last = start; last < start + 0.1;) {
       run();
@@ -190,12 +202,9 @@ void Report::run_singly(const Work& work) {
     measure(work.quern, quern);
     measure(work.reference, reference);
   }
-  Row row;
+  Row row = row_of(quern, {});
   row.name = work.name;
   row.size = work.size;
-  row.seconds = percentile(quern, 0.5);
-  row.spread_low = percentile(quern, 0.1);
-  row.spread_high = percentile(quern, 0.9);
   row.p99 = percentile(quern, 0.99);
   row.reference_seconds = percentile(reference, 0.5);
   row.reference_p99 = percentile(reference, 0.99);
@@ -224,9 +233,10 @@ double Report::host_bandwidth(double bytes) {
   size_t n = std::max<size_t>(1, size_t(bytes / 12));
   Array<float> a(n, 1.0f), b(n, 2.0f), c(n, 3.0f);
   auto triad = [&] { reference::triad(a.data(), b.data(), c.data(), 0.5f, n); };
-  int repeats = repeats_for(triad, nullptr);
+  timed({triad}, 1);
+  const int repeats = repeats_for(timed({triad}, 1));
   double best = 1e30;
-  for (int k = 0; k < 9; k++) best = std::min(best, timed(triad, nullptr, repeats));
+  for (int k = 0; k < 9; k++) best = std::min(best, timed({triad}, repeats));
   return 12.0 * double(n) / best;
 }
 
@@ -242,8 +252,9 @@ double Report::cuda_bandwidth(double bytes) {
     auto copy = [&] {
       by_driver ? cuda_->memcpy(to, from, n, stream_) : cuda_->copy(from, to, n, stream_);
     };
-    int repeats = repeats_for(copy, wait);
-    for (int k = 0; k < 9; k++) best = std::min(best, timed(copy, wait, repeats));
+    timed({copy, wait}, 1);
+    const int repeats = repeats_for(timed({copy, wait}, 1));
+    for (int k = 0; k < 9; k++) best = std::min(best, timed({copy, wait}, repeats));
   }
   return 8.0 * double(n) / best;
 }
@@ -258,7 +269,7 @@ double Report::host_peak() {
   constexpr int rounds = 200'000;
   double best = 1e30;
   for (int k = 0; k < 9; k++)
-    best = std::min(best, timed([] { reference::fma_rounds(rounds); }, nullptr, 1));
+    best = std::min(best, timed({[] { reference::fma_rounds(rounds); }}, 1));
   return reference::fma_flops(rounds) / best;
 }
 
@@ -267,7 +278,7 @@ double Report::cuda_peak() {
   double best = 1e30, flops = 0;
   auto multiply_adds = [&] { flops = cuda_->multiply_adds(rounds, stream_); };
   for (int k = 0; k < 9; k++)
-    best = std::min(best, timed(multiply_adds, [&] { cuda_->wait(stream_); }, 1));
+    best = std::min(best, timed({multiply_adds, [&] { cuda_->wait(stream_); }}, 1));
   return flops / best;
 }
 

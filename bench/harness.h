@@ -29,6 +29,9 @@ struct Row {
   double foreign = 0;  ///< cores that other processes kept busy meanwhile
 };
 
+/// Times of a row: of runs, and of the reference's beside them, of which there may be none.
+Row row_of(const std::vector<double>& quern, const std::vector<double>& reference);
+
 /// What other processes take of the machine's cores from its making on.
 class ForeignLoad {
  public:
@@ -77,6 +80,13 @@ class Report {
   /// Times every run by itself, for a second a side in turns of a tenth, so that those that the
   /// scheduler delays are seen.
   void run_singly(const Work& work);
+  /// What is measured beside other things: one run, and where it is not empty what waits for runs.
+  struct Side {
+    std::function<void()> run, finish = {};
+  };
+  /// Seconds that a run of each side took, in as many rounds as pairs are measured, each side in turn
+  /// and repeated until it lasts ≥ 2 ms; three rounds where one lasts seconds. By side, then round.
+  std::vector<std::vector<double>> interleave(const std::vector<Side>& sides);
   /// A row measured elsewhere (launch and compile times).
   void add(Row row);
   /// Bytes/s of a hand-written triad over arrays of `bytes` in all, on this run's threads; on
@@ -88,9 +98,8 @@ class Report {
   void write_json(std::FILE* file) const;
 
  private:
-  static void take_turn(const std::function<void()>& run, const std::function<void()>& finish);
-  double timed(const std::function<void()>& run, const std::function<void()>& finish, int repeats);
-  int repeats_for(const std::function<void()>& run, const std::function<void()>& finish);
+  static void take_turn(const Side& side);
+  static double timed(const Side& side, int repeats);
   double host_bandwidth(double bytes);
   double cuda_bandwidth(double bytes);
   double host_peak();
@@ -118,6 +127,7 @@ void simulate(Report& report);
 void vision(Report& report);
 void linear(Report& report);
 void checked(Report& report);
+void autodiff(Report& report);
 void algorithms(Report& report);
 void sparse(Report& report);
 void trees(Report& report);

@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   int pairs = 9;
   app.add_option("group", group,
                  "stream, compute, math, linear, simulate, vision, algorithms, sparse, trees, "
-                 "checked, launch, "
+                 "checked, autodiff, launch, "
                  "compile or headers; all without it");
   app.add_option("--json", json, "also write the rows to this file");
   app.add_option("--device", device_name,
@@ -42,11 +42,11 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   const std::map<std::string, void (*)(bench::Report&)> groups = {
-      {"stream", bench::stream},  {"compute", bench::compute},       {"math", bench::math},
-      {"linear", bench::linear},  {"checked", bench::checked},       {"simulate", bench::simulate},
-      {"vision", bench::vision},  {"algorithms", bench::algorithms}, {"sparse", bench::sparse},
-      {"trees", bench::trees},    {"launch", bench::launch},         {"compile", bench::compile},
-      {"headers", bench::headers}};
+      {"stream", bench::stream},   {"compute", bench::compute},       {"math", bench::math},
+      {"linear", bench::linear},   {"checked", bench::checked},       {"simulate", bench::simulate},
+      {"vision", bench::vision},   {"algorithms", bench::algorithms}, {"sparse", bench::sparse},
+      {"trees", bench::trees},     {"launch", bench::launch},         {"compile", bench::compile},
+      {"headers", bench::headers}, {"autodiff", bench::autodiff}};
   if (!group.empty() && !groups.count(group)) {
     std::fprintf(stderr, "quern_bench: there is no group '%s'; there are", group.c_str());
     for (const auto& [name, run] : groups) std::fprintf(stderr, " %s", name.c_str());
@@ -66,8 +66,10 @@ int main(int argc, char** argv) {
       std::vector<void (*)(bench::Report&)> chosen;
       std::string possible;
       for (const auto& [name, run] : groups) {
-        // the first two have no kernels, the third one works on too much: "trees" has its ways
-        if (run == bench::compile || run == bench::headers || run == bench::sparse) continue;
+        // the first two have no kernels, the others work on too much: "trees" has sparse's ways
+        if (run == bench::compile || run == bench::headers || run == bench::sparse ||
+            run == bench::autodiff)
+          continue;
         possible += " " + name;
         if (group.empty() || group == name) chosen.push_back(run);
       }

@@ -1,0 +1,7 @@
+#include "bench/autodiff/autodiff.h"
+
+namespace bench {
+
+void autodiff(Report& report) { autodiff_programs(report); }
+
+}  // namespace bench

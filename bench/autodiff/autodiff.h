@@ -1,0 +1,12 @@
+#pragma once
+// What gradients cost: of whole programs, of known problems beside gradients written by hand, and of
+// the making of one.
+#include "bench/harness.h"
+
+namespace bench {
+
+/// The programs of examples/differentiable in their usual sizes: a loss, and the loss with its
+/// gradient; the ratio, and the memory that the latter takes beyond the former.
+void autodiff_programs(Report& report);
+
+}  // namespace bench
