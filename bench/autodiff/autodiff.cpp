@@ -2,6 +2,9 @@
 
 namespace bench {
 
-void autodiff(Report& report) { autodiff_programs(report); }
+void autodiff(Report& report) {
+  autodiff_problems(report);
+  autodiff_programs(report);
+}
 
 }  // namespace bench

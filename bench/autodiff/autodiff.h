@@ -8,5 +8,7 @@ namespace bench {
 /// The programs of examples/differentiable in their usual sizes: a loss, and the loss with its
 /// gradient; the ratio, and the memory that the latter takes beyond the former.
 void autodiff_programs(Report& report);
+/// The problems of inputs.h by Quern, by hand and by ADOL-C. Throws Error where gradients disagree.
+void autodiff_problems(Report& report);
 
 }  // namespace bench

@@ -1,0 +1,137 @@
+// Least squares, log-sum-exp and k-means, with their gradients.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "bench/autodiff/reference.h"
+
+namespace bench::reference {
+
+namespace {
+
+/// Points that are worked on side by side.
+constexpr int lanes = 64;
+
+/// t and sign(t) - Σ at_j tʲ of the points from `first` on; those beyond the last one have 0.
+void residuals(const Llsq& in, const double* at, int first, double* t, double* off) {
+  const double spacing = 2.0 / (in.points - 1);
+  double sum[lanes];
+  for (int b = 0; b < lanes; b++) {
+    t[b] = -1 + (first + b) * spacing;
+    sum[b] = 0;
+  }
+  for (int j = in.coefficients - 1; j >= 0; j--)
+    for (int b = 0; b < lanes; b++) sum[b] = sum[b] * t[b] + at[j];
+  for (int b = 0; b < lanes; b++) {
+    const double sign = t[b] < 0 ? -1.0 : t[b] > 0 ? 1.0 : 0.0;
+    off[b] = first + b < in.points ? sign - sum[b] : 0.0;
+  }
+}
+
+}  // namespace
+
+double llsq(const Llsq& in, const double* at) {
+  double value = 0;
+#pragma omp parallel for reduction(+ : value)
+  for (int first = 0; first < in.points; first += lanes) {
+    double t[lanes], off[lanes];
+    residuals(in, at, first, t, off);
+    for (int b = 0; b < lanes; b++) value += 0.5 * off[b] * off[b];
+  }
+  return value;
+}
+
+double llsq_gradient(const Llsq& in, const double* at, double* gradient) {
+  double value = 0;
+  std::fill(gradient, gradient + in.coefficients, 0.0);
+#pragma omp parallel for reduction(+ : value, gradient[ : in.coefficients])
+  for (int first = 0; first < in.points; first += lanes) {
+    double t[lanes], off[lanes];
+    residuals(in, at, first, t, off);
+    for (int b = 0; b < lanes; b++) value += 0.5 * off[b] * off[b];
+    for (int j = 0; j < in.coefficients; j++) {
+      double sum = 0;
+      for (int b = 0; b < lanes; b++) {
+        sum += off[b];
+        off[b] *= t[b];
+      }
+      gradient[j] -= sum;
+    }
+  }
+  return value;
+}
+
+double log_sum_exp(const LogSumExp& in, const double* at) {
+  double most = at[0], sum = 0;
+#pragma omp parallel for simd reduction(max : most)
+  for (int i = 0; i < in.count; i++) most = std::max(most, at[i]);
+#pragma omp parallel for simd reduction(+ : sum)
+  for (int i = 0; i < in.count; i++) sum += std::exp(at[i] - most);
+  return most + std::log(sum);
+}
+
+double log_sum_exp_gradient(const LogSumExp& in, const double* at, double* gradient) {
+  double most = at[0], sum = 0;
+#pragma omp parallel for simd reduction(max : most)
+  for (int i = 0; i < in.count; i++) most = std::max(most, at[i]);
+#pragma omp parallel for simd reduction(+ : sum)
+  for (int i = 0; i < in.count; i++) {
+    gradient[i] = std::exp(at[i] - most);
+    sum += gradient[i];
+  }
+  const double scale = 1 / sum;
+#pragma omp parallel for simd
+  for (int i = 0; i < in.count; i++) gradient[i] *= scale;
+  return most + std::log(sum);
+}
+
+namespace {
+
+/// The squared distance to the nearest centroid, and which it is.
+double nearest(const KMeans& in, const double* at, const double* point, int& which) {
+  double least = std::numeric_limits<double>::max();
+  for (int c = 0; c < in.centroids; c++) {
+    double square = 0;
+#pragma omp simd reduction(+ : square)
+    for (int j = 0; j < in.dimensions; j++) {
+      const double off = at[c * in.dimensions + j] - point[j];
+      square += off * off;
+    }
+    if (square < least) {
+      least = square;
+      which = c;
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+double k_means(const KMeans& in, const double* at) {
+  double value = 0;
+#pragma omp parallel for reduction(+ : value)
+  for (int i = 0; i < in.points; i++) {
+    int which = 0;
+    value += nearest(in, at, in.point + i * in.dimensions, which);
+  }
+  return value;
+}
+
+double k_means_gradient(const KMeans& in, const double* at, double* gradient) {
+  double value = 0;
+  const int size = in.centroids * in.dimensions;
+  std::fill(gradient, gradient + size, 0.0);
+#pragma omp parallel for reduction(+ : value, gradient[ : size])
+  for (int i = 0; i < in.points; i++) {
+    const double* point = in.point + i * in.dimensions;
+    int which = 0;
+    value += nearest(in, at, point, which);
+    const int first = which * in.dimensions;
+#pragma omp simd
+    for (int j = 0; j < in.dimensions; j++) gradient[first + j] += 2 * (at[first + j] - point[j]);
+  }
+  return value;
+}
+
+}  // namespace bench::reference
