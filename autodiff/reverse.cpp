@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "autodiff/gather.h"
 #include "autodiff/logged_reads.h"
 #include "autodiff/random_calls.h"
 #include "autodiff/replay.h"
@@ -505,6 +506,18 @@ void add_passing(const Kernel& kernel, std::vector<bool>& inputs) {
   }
 }
 
+/// Of each binding of the reverse kernel one of the primal's that has its shape, if there is one.
+std::vector<uint32_t> shapes_of(const Reverse& reverse) {
+  std::vector<uint32_t> shapes;
+  for (const Binding& b : reverse.kernel->bindings) {
+    const auto number = uint32_t(shapes.size());
+    const auto field = std::ranges::find(reverse.fields, b.is_derived() ? b.of : number);
+    const bool is_known = b.kind == Binding::field && field != reverse.fields.end();
+    shapes.push_back(is_known ? uint32_t(field - reverse.fields.begin()) : number);
+  }
+  return shapes;
+}
+
 /// Of each binding: does the kernel access its elements?
 void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
   walk(kernel.body, [&](const Inst* inst) {
@@ -538,6 +551,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   Puller(*source, uint32_t(count), logged, inputs, active, sites, out).run();
   if (!sites.empty()) out.count = counting(primal, *source, logged, sites);
   optimise(*out.kernel);
+  if (gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
 
   std::vector<bool> accessed(source->bindings.size(), false);
   add_accessed(*out.kernel, accessed);

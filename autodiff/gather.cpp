@@ -1,0 +1,340 @@
+#include "autodiff/gather.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "autodiff/stencil.h"
+#include "quern/ir/builder.h"
+
+namespace quern::autodiff {
+
+using namespace ir;
+
+namespace {
+
+constexpr uint32_t most_arrays = 8;  ///< of a component
+
+class Gatherer {
+ public:
+  Gatherer(Kernel& kernel, std::span<const uint32_t> shapes, Inst* loop, const Stencil& stencil)
+      : kernel_(kernel),
+        loop_(loop),
+        body_(loop->region(0)),
+        stencil_(stencil),
+        mapping_(stencil.mapping),
+        shape_(shapes[stencil.binding]),
+        b_(kernel) {
+    const uint32_t over = loop->options.over;
+    walks_field_ = over != no_binding && shapes[over] == shape_;
+    for (uint32_t k = 0; k < mapping_.axes.size(); k++) walks_field_ &= mapping_.axes[k] == k;
+    choose_place();
+  }
+
+  bool run() {
+    if (!number()) return false;
+    declare();
+    keep();
+    gather();
+    for (Inst* atomic : replaced_) atomic->erase();
+    return true;
+  }
+
+ private:
+  // ---- arrays
+
+  using Place = std::pair<uint32_t, uint32_t>;  ///< component and array
+
+  /// An iteration's terms are kept at an element that it adds to in any case, as that is in the
+  /// field; or at its own, where that is.
+  void choose_place() {
+    shift_.assign(mapping_.axes.size(), 0);
+    has_place_ = walks_field_;
+    for (const Term& t : stencil_.terms) {
+      if (has_place_ || t.in_branch || !t.is_exact()) continue;
+      has_place_ = true;
+      shift_ = t.offsets;
+    }
+  }
+
+  bool number() {
+    std::map<std::tuple<uint32_t, const Value*, const Region*, const Inst*>, uint32_t> known;
+    std::map<uint32_t, uint32_t> count;
+    for (const Term& t : stencil_.terms) {
+      const uint32_t component = t.atomic->component();
+      uint32_t array = 0;
+      if (t.kept) {
+        // In a branch what was kept says which terms there are, too.
+        const Region* branch = t.in_branch ? t.atomic->parent : nullptr;
+        const Inst* alone = t.in_branch && !t.is_exact() ? t.atomic : nullptr;
+        const auto [at, is_new] = known.try_emplace({component, t.kept, branch, alone}, 0);
+        if (is_new) at->second = count[component]++;
+        array = at->second;
+      }
+      places_.emplace_back(component, array);
+    }
+    return std::ranges::all_of(count, [](const auto& c) { return c.second <= most_arrays; });
+  }
+
+  void declare() {
+    for (size_t n = 0; n < places_.size(); n++)
+      while (stencil_.terms[n].kept && arrays_.size() <= places_[n].second) {
+        Binding made = kernel_.bindings[stencil_.binding];
+        made.name = "the terms of " + made.name;
+        made.companion = "terms " + std::to_string(arrays_.size());
+        kernel_.bindings.push_back(std::move(made));
+        arrays_.push_back(uint32_t(kernel_.bindings.size() - 1));
+      }
+  }
+
+  // ---- parts of the code
+
+  Type index_type(size_t k) const { return body_->arg(k)->type; }
+  Value* first(size_t k) { return b_.first(shape_, mapping_.axes[k], index_type(k)); }
+  Value* end(size_t k) {
+    Value* from = first(k);
+    Value* extent = b_.extent(shape_, mapping_.axes[k], index_type(k));
+    return b_.add(from, extent);
+  }
+  Value* plus(Value* v, int64_t offset) {
+    return offset == 0 ? v : b_.add(v, b_.integer(v->type, offset));
+  }
+  /// Null is true.
+  Value* both(Value* a, Value* b) { return !a ? b : !b ? a : b_.binary(Op::bit_and, a, b); }
+  Value* within(Value* v, Value* lo, Value* hi) {
+    Value* above = b_.binary(Op::ge, v, lo);
+    Value* below = b_.lt(v, hi);
+    return both(above, below);
+  }
+  Value* within_field(std::span<Value* const> indices) {
+    Value* all = nullptr;
+    for (size_t k = 0; k < indices.size(); k++) {
+      Value* from = first(k);
+      Value* to = end(k);
+      all = both(all, within(indices[k], from, to));
+    }
+    return all;
+  }
+  std::vector<Value*> shifted(std::span<Value* const> indices) {
+    std::vector<Value*> at;
+    for (size_t k = 0; k < indices.size(); k++) at.push_back(plus(indices[k], shift_[k]));
+    return at;
+  }
+  /// Where the element lies in the field, of which the loop's indices are known.
+  std::vector<Value*> element(std::span<Value* const> indices) const {
+    std::vector<Value*> at = mapping_.fixed;
+    for (size_t k = 0; k < indices.size(); k++) at[mapping_.axes[k]] = indices[k];
+    return at;
+  }
+  /// Is the term's element that of the offsets? Null: in all iterations.
+  Value* is_near(const Term& t, std::span<Value* const> indices, const ValueMap& map) {
+    Value* all = nullptr;
+    for (size_t k = 0; k < indices.size(); k++) {
+      if (t.exact[k]) continue;
+      Value* found = t.atomic->operand(mapping_.axes[k]);
+      if (const auto copy = map.find(found); copy != map.end()) found = copy->second;
+      Value* index = b_.convert(indices[k], found->type);
+      Value* near = plus(index, t.offsets[k]);
+      all = both(all, b_.binary(Op::eq, found, near));
+    }
+    return all;
+  }
+
+  // ---- the loop that computes terms
+
+  void keep() {
+    std::vector<Value*> own;
+    for (Value& index : body_->args) own.push_back(&index);
+    b_.before(body_->first).at(loop_->loc);
+    Value* has_place = has_place_ ? nullptr : within_field(own);
+
+    std::map<Place, Value*> values;
+    for (size_t n = 0; n < places_.size(); n++) {
+      const Term& t = stencil_.terms[n];
+      if (!t.kept) continue;
+      Value*& value = values[places_[n]];
+      if (!t.in_branch) value = t.kept;
+      if (value) continue;
+      b_.before(body_->first).at(t.atomic->loc);
+      Value* zero = b_.real(t.kept->type, 0);
+      value = b_.slot(t.kept->type);
+      b_.put(value, zero);
+    }
+    for (size_t n = 0; n < places_.size(); n++) {
+      const Term& t = stencil_.terms[n];
+      b_.before(t.atomic).at(t.atomic->loc);
+      Value* here = both(has_place, is_near(t, own, {}));
+      Value* slot = t.in_branch ? values.at(places_[n]) : nullptr;
+      if (!here) {
+        if (slot) b_.put(slot, t.kept);
+        replaced_.push_back(t.atomic);
+        continue;
+      }
+      split(t, here, slot);
+    }
+
+    b_.before(body_->terminator()).at(loop_->loc);
+    Inst* branch = has_place ? b_.if_(has_place) : nullptr;
+    if (branch) b_.at_end(branch->region(0));
+    for (auto [place, value] : values) {
+      if (value->type == Type::slot) value = b_.get(value);
+      b_.store(arrays_[place.second], place.first, element(shifted(own)), value);
+    }
+    if (!branch) return;
+    b_.yield();
+    b_.at_end(branch->region(1)).yield();
+  }
+
+  /// The atomic takes what goes elsewhere than `here`.
+  void split(const Term& t, Value* here, Value* slot) {
+    Value* elsewhere = b_.unary(Op::bit_not, here);
+    Inst* branch = b_.if_(both(t.condition, elsewhere));
+    b_.at_end(branch->region(0));
+    move(b_, t.atomic);
+    b_.yield();
+    b_.at_end(branch->region(1));
+    if (slot) b_.put(slot, t.kept);
+    b_.yield();
+  }
+
+  // ---- the loop that adds them up
+
+  struct Bounds {
+    Value *lo, *hi;
+  };
+
+  /// Of the loop that computes terms.
+  Bounds bounds(size_t k) {
+    if (walks_field_) {
+      Value* from = first(k);
+      return {from, end(k)};
+    }
+    const uint32_t over = loop_->options.over;
+    if (over == no_binding) return {loop_->operand(2 * k), loop_->operand(2 * k + 1)};
+    Value* from = b_.first(over, uint32_t(k), index_type(k));
+    Value* extent = b_.extent(over, uint32_t(k), index_type(k));
+    return {from, b_.add(from, extent)};
+  }
+
+  /// Of the elements of the field that terms may be added to. Nothing wraps.
+  Bounds reached(size_t k, const Bounds& of) {
+    const auto [least, most] =
+        std::ranges::minmax(stencil_.terms, {}, [&](const Term& t) { return t.offsets[k]; });
+    const int64_t before = least.offsets[k], behind = most.offsets[k];
+    Value* from = first(k);
+    Value* to = end(k);
+    Value* lo = before < 0 ? plus(b_.binary(Op::max, of.lo, plus(from, -before)), before)
+                           : b_.binary(Op::max, plus(of.lo, before), from);
+    Value* hi = behind > 0 ? plus(b_.binary(Op::min, of.hi, plus(to, -behind)), behind)
+                           : b_.binary(Op::min, plus(of.hi, behind), to);
+    return {lo, hi};
+  }
+
+  void gather() {
+    b_.after(loop_).at(loop_->loc);
+    std::vector<Bounds> domain;
+    std::vector<Value*> operands;
+    for (size_t k = 0; k < mapping_.axes.size(); k++) {
+      domain.push_back(bounds(k));
+      if (walks_field_) continue;
+      const Bounds made = reached(k, domain.back());
+      operands.push_back(made.lo);
+      operands.push_back(made.hi);
+    }
+    Inst* made = b_.make(Op::parallel, std::span<const Type>(), operands);
+    made->kind = loop_->kind;
+    made->options = loop_->options;
+    made->options.over = walks_field_ ? stencil_.binding : no_binding;
+    std::vector<Type> types;
+    for (const Value& index : body_->args) types.push_back(index.type);
+    b_.set_regions(made, {b_.make_region(std::span<const Type>(types))});
+    b_.at_end(made->region(0));
+    std::vector<Value*> own;
+    for (Value& index : made->region(0)->args) own.push_back(&index);
+    std::map<uint32_t, Value*> sums;
+    for (size_t n : in_order()) {
+      Value*& sum = sums[places_[n].first];
+      Value* value = gathered(n, own, domain);
+      sum = sum ? b_.add(sum, value) : value;
+    }
+    for (auto& [component, sum] : sums)
+      b_.atomic(AtomicOp::add, stencil_.binding, component, sum->type, element(own), {&sum, 1});
+    b_.yield();
+  }
+
+  /// The terms of an element, the first iteration's first.
+  std::vector<size_t> in_order() const {
+    std::vector<size_t> order;
+    for (size_t n = 0; n < stencil_.terms.size(); n++) order.push_back(n);
+    std::ranges::stable_sort(order, [&](size_t x, size_t y) {
+      return stencil_.terms[y].offsets < stencil_.terms[x].offsets;
+    });
+    return order;
+  }
+
+  /// What the iteration that has the element `own` at the term's offsets gives it, or 0.
+  Value* gathered(size_t n, std::span<Value* const> own, std::span<const Bounds> domain) {
+    const Term& t = stencil_.terms[n];
+    b_.at(t.atomic->loc);
+    std::vector<Value*> from, in_field;
+    Value* there = nullptr;
+    ValueMap map;
+    for (size_t k = 0; k < own.size(); k++) {
+      Value* index = plus(own[k], -t.offsets[k]);
+      const bool in_domain = walks_field_ && t.offsets[k] == 0;
+      Value* at = plus(own[k], shift_[k] - t.offsets[k]);
+      from.push_back(index);
+      in_field.push_back(in_domain || at == own[k] ? at : clamped(at, k));
+      if (!in_domain) there = both(there, within(index, domain[k].lo, domain[k].hi));
+      map[body_->arg(k)] = index;
+    }
+    if (!has_place_) there = both(there, within_field(from));
+    Value* value = t.value();
+    if (t.kept)
+      map[t.kept] =
+          b_.load(arrays_[places_[n].second], places_[n].first, t.kept->type, element(in_field));
+    if (!t.in_branch) {
+      repeat(b_, t.code, map);
+      there = both(there, is_near(t, from, map));
+    }
+    if (const auto copy = map.find(value); copy != map.end()) value = copy->second;
+    Value* zero = b_.real(value->type, 0);
+    return there ? b_.select(there, value, zero) : value;
+  }
+
+  Value* clamped(Value* index, size_t k) {
+    Value* last = plus(end(k), -1);
+    Value* below = b_.binary(Op::min, index, last);
+    return b_.binary(Op::max, below, first(k));
+  }
+
+  Kernel& kernel_;
+  Inst* const loop_;
+  Region* const body_;
+  const Stencil& stencil_;
+  const Mapping& mapping_;
+  const uint32_t shape_;        ///< a field that has the shape of the stencil's
+  bool walks_field_;            ///< an iteration for each of its elements, and no others
+  std::vector<int64_t> shift_;  ///< from an iteration to where its terms are kept, by index
+  bool has_place_ = false;      ///< that is an element in all iterations
+  Builder b_;
+  std::vector<Place> places_;  ///< by term
+  std::vector<uint32_t> arrays_;
+  std::vector<Inst*> replaced_;
+};
+
+}  // namespace
+
+bool gather_terms(Kernel& kernel, std::vector<uint32_t> shapes) {
+  std::vector<Inst*> loops;
+  walk(kernel.body, [&](Inst* inst) {
+    if (inst->is(Op::parallel)) loops.push_back(inst);
+  });
+  bool changed = false;
+  for (Inst* loop : loops)
+    for (const Stencil& stencil : stencils_of(kernel, loop))
+      changed |= Gatherer(kernel, shapes, loop, stencil).run();
+  return changed;
+}
+
+}  // namespace quern::autodiff

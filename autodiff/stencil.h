@@ -1,0 +1,49 @@
+#pragma once
+// What the iterations of a parallel loop add to elements around their own.
+#include <span>
+#include <vector>
+
+#include "ir/analysis/slice.h"
+#include "quern/ir/ir.h"
+
+namespace quern::autodiff {
+
+/// How an access follows the loop: the axis that each index of the loop stands on, and what stands
+/// on the others, which no iteration changes.
+struct Mapping {
+  std::vector<uint32_t> axes;
+  std::vector<ir::Value*> fixed;  ///< by axis, null where an index of the loop stands
+  bool operator==(const Mapping&) const = default;
+};
+
+/// An atomic addition to an element near the iteration's own.
+struct Term {
+  ir::Inst* atomic = nullptr;
+  std::vector<int64_t> offsets;  ///< by index of the loop
+  /// The same: the element's index is that one plus the offset in all iterations, not in most only.
+  std::vector<bool> exact;
+  bool in_branch = false;
+  /// What the iteration has to keep for others to know the term; null: nothing.
+  ir::Value* kept = nullptr;
+  ir::Value* condition = nullptr;  ///< elsewhere the term is 0; null: not known
+  /// Computes the value (but in a branch, where it is what is kept), and the indices that are not
+  /// exact, from the indices of the loop and from what is kept.
+  ir::Slice code;
+
+  ir::Value* value() const { return atomic->operands.back().value; }
+  bool is_exact() const;
+};
+
+/// What one loop adds to one field.
+struct Stencil {
+  uint32_t binding = ir::no_binding;
+  Mapping mapping;
+  std::vector<Term> terms;
+};
+
+/// Stencils with more than one term, or one that is not exact, on derived fields that the loop does
+/// nothing else to than to add atomically. A field may have further such atomics: they are none of
+/// its terms.
+std::vector<Stencil> stencils_of(const ir::Kernel& kernel, const ir::Inst* loop);
+
+}  // namespace quern::autodiff

@@ -1,0 +1,340 @@
+// Going back through stencils: adjoints against sums made by hand, one iteration after the other.
+#include "autodiff/gather.h"
+
+#include <quern/autodiff.h>
+#include <quern/sample.h>
+
+#include <functional>
+#include <random>
+
+#include "autodiff/activity.h"
+#include "autodiff/reverse.h"
+#include "quern/ir/lower.h"
+#include "tests/autodiff/numbers.h"
+#include "tests/dsl/record.h"
+#include "tests/end_to_end/devices.h"
+
+using namespace qn::lang;
+
+namespace {
+
+std::vector<double> drawn(size_t n, unsigned seed) {
+  std::mt19937 random{seed};
+  std::uniform_real_distribution<double> number(0.5, 1.5);
+  std::vector<double> v(n);
+  for (double& e : v) e = number(random);
+  return v;
+}
+
+/// What each iteration reads: calls read(index, factor) for each square that it adds, times a factor.
+using Reads = std::function<void(int iteration, const std::function<void(int, double)>& read)>;
+
+/// y_i = Σ factor · x[index]², for iterations [from, to), and what goes back through it. Indices of
+/// both fields begin at `first`.
+void expect_adjoints(const qn::Field<double>& x, const qn::Field<double>& y,
+                     const qn::Kernel<void()>& f, int first, int from, int to, const Reads& reads) {
+  const std::vector<double> at = drawn(x.size(), 1), w = drawn(y.size(), 2),
+                            before = drawn(x.size(), 3);
+  x.copy_from(at);
+  y.grad().copy_from(w);
+  x.grad().copy_from(before);
+  std::vector<double> expected = before, value(y.size(), 0.0);
+  for (int i = from; i < to; i++)
+    reads(i, [&](int index, double factor) {
+      const double v = at.at(size_t(index - first));
+      value.at(size_t(i - first)) += factor * v * v;
+      expected.at(size_t(index - first)) += 2 * factor * v * w.at(size_t(i - first));
+    });
+  qn::vjp(f)()();
+  const std::vector<double> found = qn::to_vector(x.grad()), y_found = qn::to_vector(y);
+  for (int i = from; i < to; i++)
+    CHECK(y_found[size_t(i - first)] == Approx(value[size_t(i - first)]).epsilon(1e-13));
+  for (size_t k = 0; k < expected.size(); k++) {
+    INFO("element " << k << " of " << expected.size());
+    CHECK(found[k] == Approx(expected[k]).epsilon(1e-13));
+  }
+}
+
+F64 squared(F64 v) { return v * v; }
+
+/// Loops of the reverse kernel, and atomics that it has in loops but for one each.
+struct Shape {
+  int loops = 0, spare = 0;
+};
+template <class F>
+Shape shape_of_reverse(F&& record_kernel, size_t fields) {
+  auto kernel = record_kernel();
+  qn::ir::finish_recording(*kernel);
+  qn::ir::Premises premises{kernel->modes, {}};
+  for (size_t k = 0; k < fields; k++) premises.alias_classes.push_back(uint32_t(k + 1));
+  const auto reverse = qn::autodiff::reverse(*kernel, premises, qn::autodiff::inputs_of(*kernel));
+  Shape shape;
+  qn::ir::walk(reverse.kernel->body, [&](const qn::ir::Inst* inst) {
+    if (!inst->is(qn::ir::Op::parallel)) return;
+    shape.loops++;
+    int atomics = 0;
+    qn::ir::walk(inst->region(0),
+                 [&](const qn::ir::Inst* i) { atomics += i->is(qn::ir::Op::atomic); });
+    shape.spare += std::max(0, atomics - 1);
+  });
+  return shape;
+}
+
+}  // namespace
+
+TEST_CASE("a stencil's adjoints are gathered: no atomics but an element's own") {
+  const Shape inside = shape_of_reverse(
+      [] {
+        return qn::test::record([](qn::Field<double> x, qn::Field<double> y) {
+          for (auto i : range(1, 99)) y[i] = x[i - 1] * x[i - 1] + 3.0 * x[i] - sin(x[i + 1]);
+        });
+      },
+      2);
+  CHECK(inside.loops == 2);
+  CHECK(inside.spare == 0);
+  const Shape own = shape_of_reverse(
+      [] {
+        return qn::test::record([](qn::Field<double> x, qn::Field<double> y) {
+          for (auto i : x) y[i] = x[i] * x[i];
+        });
+      },
+      2);
+  CHECK(own.loops == 1);
+}
+
+TEST_CASE("adjoints of a stencil inside its field") {
+  on_every_device([](const qn::Device& device) {
+    for (int n : {2, 3, 4, 100}) {
+      qn::Field<double> x{device, {n}}, y{device, {n}};
+      qn::Kernel f = [&] {
+        for (auto i : range(1, n - 1))
+          y[i] = squared(x[i - 1]) - 4.0 * squared(x[i]) + 0.5 * squared(x[i + 1]);
+      };
+      expect_adjoints(x, y, f, 0, 1, n - 1, [](int i, const auto& read) {
+        read(i - 1, 1);
+        read(i, -4);
+        read(i + 1, 0.5);
+      });
+    }
+  });
+}
+
+TEST_CASE("adjoints of a stencil whose indices are clamped or wrap") {
+  on_every_device([](const qn::Device& device) {
+    for (int n : {1, 2, 5, 64}) {
+      qn::Field<double> x{device, {n}}, y{device, {n}};
+      qn::Kernel clamped = [&] {
+        for (auto i : x)
+          y[i] =
+              squared(x[max(i - 3, 0)]) - 2.0 * squared(x[i]) + 0.5 * squared(x[min(i + 1, n - 1)]);
+      };
+      expect_adjoints(x, y, clamped, 0, 0, n, [&](int i, const auto& read) {
+        read(std::max(i - 3, 0), 1);
+        read(i, -2);
+        read(std::min(i + 1, n - 1), 0.5);
+      });
+      qn::Kernel wrapped = [&] {
+        for (auto i : x) y[i] = squared(x[(i + 1) % n]) + 3.0 * squared(x[(i + 4 * n - 2) % n]);
+      };
+      expect_adjoints(x, y, wrapped, 0, 0, n, [&](int i, const auto& read) {
+        read((i + 1) % n, 1);
+        read((i + 4 * n - 2) % n, 3);
+      });
+      auto out = bordered(x, border::constant(7));
+      qn::Kernel constant = [&] {
+        for (auto i : x) y[i] = squared(out(i - 1)) + 3.0 * squared(out(i + 2));
+      };
+      x.grad().fill(0);
+      const std::vector<double> at = drawn(size_t(n), 1), w = drawn(size_t(n), 2);
+      x.copy_from(at);
+      y.grad().copy_from(w);
+      qn::vjp(constant)()();
+      for (int k = 0; k < n; k++) {
+        const double expected =
+            2 * at[size_t(k)] *
+            ((k + 1 < n ? w[size_t(k + 1)] : 0) + (k - 2 >= 0 ? 3 * w[size_t(k - 2)] : 0));
+        CHECK(x.grad().at(k) == Approx(expected).epsilon(1e-13));
+      }
+    }
+  });
+}
+
+TEST_CASE("adjoints of stencils in branches, and beside other reads") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 40;
+    qn::Field<double> x{device, {n}}, y{device, {n}};
+    qn::Field<int> to{device, {n}};
+    std::vector<int> host(n);
+    for (int k = 0; k < n; k++) host[size_t(k)] = k * 7 % 5;
+    to.copy_from(host);
+    qn::Kernel f = [&] {
+      for (auto i : x) {
+        Var<double> s = 0;
+        If(i > 0 && i < n - 1) {
+          s += squared(x[i - 1]) + squared(x[i + 1]);
+          If(i % 3 == 0) { s += 2.0 * squared(x[i - 1]); }
+        }
+        else {
+          s += 5.0 * squared(x[max(i - 1, 0)]);
+        }
+        s += squared(x[to[i]]) - 3.0 * squared(x[i]);
+        for (auto k : range(i % 2)) s += squared(x[k]);
+        y[i] = s;
+      }
+    };
+    expect_adjoints(x, y, f, 0, 0, n, [&](int i, const auto& read) {
+      if (i > 0 && i < n - 1) {
+        read(i - 1, i % 3 == 0 ? 3 : 1);
+        read(i + 1, 1);
+      } else {
+        read(std::max(i - 1, 0), 5);
+      }
+      read(host[size_t(i)], 1);
+      read(i, -3);
+      if (i % 2 == 1) read(0, 1);
+    });
+  });
+}
+
+TEST_CASE("adjoints of stencils where loops and fields have other extents or first indices") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 20;
+    qn::Field<double> x{device, {n}}, faces{device, {n + 4}};
+    qn::Kernel staggered = [&] {  // iterations that are no elements of x
+      for (auto i : range(2, n + 2))
+        faces[i] = squared(x[i - 1 - 1]) + 2.0 * squared(x[max(i - 3, 0)]);
+    };
+    expect_adjoints(x, faces, staggered, 0, 2, n + 2, [](int i, const auto& read) {
+      read(i - 2, 1);
+      read(std::max(i - 3, 0), 2);
+    });
+    qn::Kernel few = [&] {  // elements that no iteration reads
+      for (auto i : range(8, 11)) faces[i] = squared(x[i + 4]) + 2.0 * squared(x[i + 6]);
+    };
+    expect_adjoints(x, faces, few, 0, 8, 11, [](int i, const auto& read) {
+      read(i + 4, 1);
+      read(i + 6, 2);
+    });
+    qn::Kernel none = [&] {
+      for (auto i : range(9, 3)) faces[i] = squared(x[i - 1]) + 2.0 * squared(x[i + 1]);
+    };
+    expect_adjoints(x, faces, none, 0, 0, 0, [](int, const auto&) {});
+    qn::Field<double> from{device, {n}, qn::offset(-3)}, to{device, {n}, qn::offset(-3)};
+    qn::Kernel shifted = [&] {
+      for (auto i : to)
+        to[i] = squared(from[max(i - 1, -3)]) + 2.0 * squared(from[min(i + 1, n - 4)]);
+    };
+    expect_adjoints(from, to, shifted, -3, -3, n - 3, [](int i, const auto& read) {
+      read(std::max(i - 1, -3), 1);
+      read(std::min(i + 1, n - 4), 2);
+    });
+  });
+}
+
+TEST_CASE("adjoints of steps that are kept in one field") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 30, steps = 5;
+    qn::Field<double, 2> u{device, {steps + 1, n}};
+    qn::Kernel advance = [&](I32 t) {
+      for (auto i : range(1, n - 1))
+        u(t + 1, i) = 0.5 * u(t, i) * u(t, i) + 0.2 * u(t, i - 1) - 0.3 * u(t, i + 1);
+    };
+    const std::vector<double> at = drawn(n, 1), w = drawn(n, 2);
+    for (int k = 0; k < n; k++) u.set(0, k, at[size_t(k)]);
+    u.grad().fill(0);
+    for (int k = 0; k < n; k++) u.grad().set(steps, k, w[size_t(k)]);
+    {
+      qn::Tape tape;
+      for (int t = 0; t < steps; t++) advance(t);
+      tape.backward();
+    }
+    // The same by hand.
+    std::vector<std::vector<double>> v(steps + 1, std::vector<double>(n, 0.0)), a = v;
+    v[0] = at;
+    for (int t = 0; t < steps; t++)
+      for (size_t i = 1; i + 1 < n; i++)
+        v[size_t(t + 1)][i] = 0.5 * v[size_t(t)][i] * v[size_t(t)][i] + 0.2 * v[size_t(t)][i - 1] -
+                              0.3 * v[size_t(t)][i + 1];
+    a[steps] = w;
+    for (size_t t = steps; t-- > 0;)
+      for (size_t i = 1; i + 1 < n; i++) {
+        a[t][i] += v[t][i] * a[t + 1][i];
+        a[t][i - 1] += 0.2 * a[t + 1][i];
+        a[t][i + 1] -= 0.3 * a[t + 1][i];
+      }
+    for (size_t k = 0; k < n; k++)
+      CHECK(u.grad().at(0, int(k)) == Approx(a[0][k]).epsilon(1e-12).margin(1e-14));
+  });
+}
+
+TEST_CASE("adjoints of a filter with weights from a field, of vectors") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int h = 9, w = 13;
+    qn::Field<dvec2, 2> x{device, {h, w}}, y{device, {h, w}};
+    qn::Field<double, 2> weight{device, {3, 3}};
+    const std::vector<double> at = drawn(2 * h * w, 1), seed = drawn(2 * h * w, 2),
+                              weights = drawn(9, 3);
+    const auto vectors = [](const std::vector<double>& v) {
+      std::vector<dvec2> all;
+      for (size_t k = 0; k < v.size(); k += 2) all.push_back({v[k], v[k + 1]});
+      return all;
+    };
+    x.copy_from(vectors(at));
+    y.grad().copy_from(vectors(seed));
+    weight.copy_from(weights);
+    auto u = bordered(x, border::wrap);
+    qn::Kernel f = [&] {
+      for (auto [i, j] : x) {
+        Var<dvec2> sum = dvec2(0, 0);
+        for (int a = 0; a < 3; a++)
+          for (int b = 0; b < 3; b++) {
+            Val<dvec2> v = u(i + (a - 1), j + (b - 1));
+            sum += weight(a, b) * v * v;
+          }
+        y(i, j) = sum;
+      }
+    };
+    x.grad().fill(dvec2{0, 0});
+    weight.grad().fill(0);
+    qn::vjp(f)()();
+    std::vector<double> of_x(at.size(), 0.0), of_weight(9, 0.0);
+    for (int i = 0; i < h; i++)
+      for (int j = 0; j < w; j++)
+        for (int a = 0; a < 3; a++)
+          for (int b = 0; b < 3; b++)
+            for (int c = 0; c < 2; c++) {
+              const int k = 2 * ((i + a - 1 + h) % h * w + (j + b - 1 + w) % w) + c;
+              const double s = seed[size_t(2 * (i * w + j) + c)], v = at[size_t(k)];
+              of_x[size_t(k)] += 2 * weights[size_t(3 * a + b)] * v * s;
+              of_weight[size_t(3 * a + b)] += v * v * s;
+            }
+    for (int i = 0; i < h; i++)
+      for (int j = 0; j < w; j++)
+        for (int c = 0; c < 2; c++)
+          CHECK(x.grad().at(i, j)[size_t(c)] ==
+                Approx(of_x[size_t(2 * (i * w + j) + c)]).epsilon(1e-13));
+    for (int a = 0; a < 3; a++)
+      for (int b = 0; b < 3; b++)
+        CHECK(weight.grad().at(a, b) == Approx(of_weight[size_t(3 * a + b)]).epsilon(1e-13));
+  });
+}
+
+TEST_CASE("a strict kernel goes back through a stencil, with the same bits everywhere") {
+  std::vector<double> first;
+  on_every_device([&](const qn::Device& device) {
+    constexpr int n = 1000;
+    qn::Field<double> x{device, {n}}, y{device, {n}};
+    qn::Kernel f{[&] {
+                   for (auto i : range(2, n - 2))
+                     y[i] = x[i - 2] * x[i] - x[i + 1] * x[i - 1] / 3.0 + x[i + 2] * 0.1;
+                 },
+                 {.strict = true}};
+    x.copy_from(drawn(n, 1));
+    y.grad().copy_from(drawn(n, 2));
+    x.grad().fill(0);
+    qn::vjp(f)()();
+    const std::vector<double> found = qn::to_vector(x.grad());
+    if (first.empty()) first = found;
+    CHECK(found == first);
+  });
+}
