@@ -23,34 +23,65 @@ uint32_t first_on_tree(std::span<const Argument> arguments, const Tree& tree) {
 }
 }  // namespace
 
-Premises premises_of(std::span<const Argument> arguments, Modes modes) {
-  return ir::premises_of(signature_of(arguments, modes));
-}
-
-Signature signature_of(std::span<const Argument> arguments, Modes modes) {
-  Signature s;
-  s.modes = modes;
-  s.fields.resize(arguments.size());
-  auto root = [&](uint32_t k) {
-    while (s.fields[k].alias_class != k) k = s.fields[k].alias_class;
+LaunchKey::LaunchKey(std::span<const Argument> arguments, Modes modes)
+    : modes_(modes), parts_(arguments.size()) {
+  const auto root = [&](uint32_t k) {
+    while (parts_[k].alias_class != k) k = parts_[k].alias_class;
     return k;
   };
   for (uint32_t k = 0; k < arguments.size(); k++) {
+    Part& part = parts_[k];
+    part.alias_class = k;
     const Storage* storage = arguments[k].storage.get();
-    if (storage) {
-      s.fields[k] = storage->facts();
-      s.fields[k].alignment = storage->alignment();
-    }
-    s.fields[k].alias_class = k;
     if (!storage) continue;
-    s.fields[k].tree = storage->tree() ? first_on_tree(arguments, *storage->tree()) : 0;
+    part.facts = storage->facts_number();
+    part.alignment = storage->alignment();
+    if (storage->tree()) part.tree = first_on_tree(arguments, *storage->tree());
     for (uint32_t other = 0; other < k; other++) {
       if (!arguments[other].storage || !storage->overlaps(*arguments[other].storage)) continue;
       uint32_t a = root(other), b = root(k);
-      s.fields[std::max(a, b)].alias_class = std::min(a, b);
+      parts_[std::max(a, b)].alias_class = std::min(a, b);
     }
   }
-  for (uint32_t k = 0; k < s.fields.size(); k++) s.fields[k].alias_class = root(k);
+  for (uint32_t k = 0; k < parts_.size(); k++) parts_[k].alias_class = root(k);
+}
+
+Premises LaunchKey::premises() const {
+  Premises out{modes_, {}};
+  out.alias_classes.reserve(parts_.size());
+  for (const Part& part : parts_) out.alias_classes.push_back(part.alias_class);
+  return out;
+}
+
+bool LaunchKey::has(const Premises& premises) const {
+  return modes_ == premises.modes &&
+         std::ranges::equal(parts_, premises.alias_classes, {}, &Part::alias_class);
+}
+
+size_t LaunchKey::hash() const {
+  size_t h = size_t(modes_.checked) | size_t(modes_.strict) << 1 | size_t(modes_.contract) << 2;
+  for (const Part& p : parts_)
+    h = (h ^ (p.facts | size_t(p.alias_class) << 32 | size_t(p.alignment) << 56)) *
+        0x9e3779b97f4a7c15;
+  return h ^ h >> 29;
+}
+
+Premises premises_of(std::span<const Argument> arguments, Modes modes) {
+  return LaunchKey(arguments, modes).premises();
+}
+
+Signature signature_of(std::span<const Argument> arguments, Modes modes) {
+  const LaunchKey key(arguments, modes);
+  Signature s;
+  s.modes = modes;
+  s.fields.resize(arguments.size());
+  for (size_t k = 0; k < arguments.size(); k++) {
+    const LaunchKey::Part& part = key.parts_[k];
+    if (arguments[k].storage) s.fields[k] = arguments[k].storage->facts();
+    s.fields[k].alignment = part.alignment;
+    s.fields[k].alias_class = part.alias_class;
+    s.fields[k].tree = part.tree;
+  }
   return s;
 }
 

@@ -1,6 +1,7 @@
 // Where the elements of a field lie in its memory: what a Layout says, as strides and blocks.
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
 
 #include "runtime/storage_memory.h"
 
@@ -14,6 +15,28 @@ constexpr int64_t farthest_first = 1 << 30;
 std::string numbers(const char* what, int count, size_t rank) {
   return std::string("a layout with ") + what + " for " + std::to_string(count) +
          (count == 1 ? " axis" : " axes") + ", of a field with " + std::to_string(rank);
+}
+
+/// Of what differs most often; the rest is left to the comparison.
+struct FactsHash {
+  size_t operator()(const ir::Signature::Field& f) const {
+    size_t h = size_t(f.contiguous) | size_t(f.zero_based) << 1 | f.encodings.size() << 2 |
+               f.layout.levels.size() << 8 | f.layout.pools.size() << 16 |
+               size_t(f.layout.fast) << 24 | size_t(f.layout.step) << 32;
+    for (int32_t offset : f.layout.offsets) h = (h ^ uint32_t(offset)) * 0x9e3779b97f4a7c15;
+    return h ^ h >> 29;
+  }
+};
+
+/// There are as many as ways to lay fields out, so all are kept.
+uint32_t number_of(const ir::Signature::Field& facts) {
+  struct Known {
+    std::mutex mutex;
+    std::unordered_map<ir::Signature::Field, uint32_t, FactsHash> numbers;
+  };
+  static Known& known = *new Known;  // fields may be made as late as statics end
+  std::lock_guard lock(known.mutex);
+  return known.numbers.try_emplace(facts, uint32_t(known.numbers.size()) + 1).first->second;
 }
 
 }  // namespace
@@ -197,6 +220,15 @@ void Storage::place_components(const Layout& layout, int64_t total) {
 
 /// Everything that follows from what is stored, axes, levels and places.
 void Storage::settle() {
+  settle_types_and_shape();
+  if (tree_)
+    settle_on_tree();
+  else
+    settle_in_array();
+  facts_number_ = number_of(facts_);
+}
+
+void Storage::settle_types_and_shape() {
   components_.clear();
   facts_.encodings.clear();
   bool usual = true;
@@ -207,7 +239,6 @@ void Storage::settle() {
   }
   if (usual) facts_.encodings.clear();
 
-  const uint32_t rank = uint32_t(axes_.size());
   shape_.clear();
   for (const Axis& a : axes_) shape_.push_back(a.extent);
   size_ = 1;
@@ -218,8 +249,10 @@ void Storage::settle() {
       size_ = 0;
     else if (__builtin_mul_overflow(size_, n, &size_))
       size_ = INT64_MAX;
-  if (tree_) return settle_on_tree();
+}
 
+void Storage::settle_in_array() {
+  const uint32_t rank = uint32_t(axes_.size());
   ir::Placement& placement = facts_.layout;
   std::erase_if(placement.levels, [&](const ir::Placement::Level& l) {
     return std::ranges::all_of(l.extent, [](uint32_t n) { return n == 1; });

@@ -8,24 +8,15 @@ namespace quern::runtime {
 using namespace ir;
 
 namespace {
-/// Of what differs from launch to launch of a kernel; the rest is left to the comparison.
-struct SignatureHash {
-  size_t operator()(const Signature& s) const {
-    size_t h =
-        size_t(s.modes.checked) | size_t(s.modes.strict) << 1 | size_t(s.modes.contract) << 2;
-    for (const Signature::Field& f : s.fields)
-      h = (h ^ (f.alias_class | size_t(f.contiguous) << 32 | size_t(f.zero_based) << 33 |
-                size_t(f.alignment) << 34 | size_t(f.layout.step) << 40)) *
-          0x9e3779b97f4a7c15;
-    return h ^ h >> 29;
-  }
+struct KeyHash {
+  size_t operator()(const LaunchKey& key) const { return key.hash(); }
 };
 }  // namespace
 
 struct Program::OnDevice {
   std::shared_ptr<Device> device;
   std::shared_ptr<const Target> target;
-  std::unordered_map<Signature, std::shared_ptr<Loaded>, SignatureHash> variants;
+  std::unordered_map<LaunchKey, std::shared_ptr<Loaded>, KeyHash> variants;
 };
 
 Program::Program(std::unique_ptr<Kernel> kernel) {
@@ -79,11 +70,13 @@ Program::OnDevice& Program::on(const std::shared_ptr<Device>& device) {
 }
 
 std::shared_ptr<Loaded> Program::variant(const std::shared_ptr<Device>& device,
-                                         const Signature& signature) {
+                                         const LaunchKey& key, std::span<const Argument> arguments,
+                                         Modes modes) {
   std::lock_guard lock(mutex_);
   OnDevice& here = on(device);
-  auto found = here.variants.find(signature);
+  auto found = here.variants.find(key);
   if (found != here.variants.end()) return found->second;
+  const Signature signature = signature_of(arguments, modes);
   std::shared_ptr<const Image>& image = images_[signature_text(signature, *here.target)];
   if (!image) image = compile(*recording_, signature, *here.target);
   auto wide = [source = recording_, signature, target = here.target] {
@@ -91,7 +84,7 @@ std::shared_ptr<Loaded> Program::variant(const std::shared_ptr<Device>& device,
     of_wide.wide = true;
     return compile(*source, of_wide, *target);
   };
-  return here.variants[signature] = std::make_shared<Loaded>(device, image, std::move(wide));
+  return here.variants[key] = std::make_shared<Loaded>(device, image, std::move(wide));
 }
 
 std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes modes, Loc loc,
@@ -100,18 +93,18 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
   const std::span<const Argument> arguments = all;
   check_arguments(kernel().name, parameters_, arguments, loc);
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
-  return observed({.name = kernel().name,
-                   .recording = {recording_, &kernel()},
-                   .attached = &attached_,
-                   .parameters = parameters_,
-                   .arguments = arguments,
-                   .modes = modes,
-                   .device = device,
-                   .loc = loc},
-                  [&] {
-                    return runtime::launch(variant(device, signature_of(arguments, modes)),
-                                           arguments, loc);
-                  });
+  const LaunchKey key(arguments, modes);
+  return observed(
+      {.name = kernel().name,
+       .recording = {recording_, &kernel()},
+       .attached = &attached_,
+       .parameters = parameters_,
+       .arguments = arguments,
+       .modes = modes,
+       .key = &key,
+       .device = device,
+       .loc = loc},
+      [&] { return runtime::launch(variant(device, key, arguments, modes), arguments, loc); });
 }
 
 std::shared_ptr<const Image> Program::image(std::span<const Argument> passed, Modes modes, Loc loc,
@@ -119,7 +112,8 @@ std::shared_ptr<const Image> Program::image(std::span<const Argument> passed, Mo
   const AllArguments all(kernel().name, parameters_, passed, loc);
   const std::span<const Argument> arguments = all;
   check_arguments(kernel().name, parameters_, arguments, loc);
-  return variant(device_of(arguments, loc, fallback), signature_of(arguments, modes))->image;
+  return variant(device_of(arguments, loc, fallback), LaunchKey(arguments, modes), arguments, modes)
+      ->image;
 }
 
 std::string Program::listing(Device& device, Modes modes, std::string_view kind) {

@@ -15,6 +15,30 @@ struct Argument {
 struct Loaded;
 struct LaunchMemory;
 
+/// What decides about the code of a launch, in few words: of two launches of one kernel the keys are
+/// equal where the signatures are.
+class LaunchKey {
+ public:
+  LaunchKey(std::span<const Argument> arguments, ir::Modes modes);
+  ir::Premises premises() const;
+  bool has(const ir::Premises& premises) const;  ///< premises() == premises
+  size_t hash() const;
+  bool operator==(const LaunchKey&) const = default;
+
+ private:
+  friend ir::Signature signature_of(std::span<const Argument> arguments, ir::Modes modes);
+  /// Of an argument; as Signature::Field has them, but for the first.
+  struct Part {
+    uint32_t facts = 0;  ///< Storage::facts_number; 0 for a scalar
+    uint32_t alias_class = 0;
+    uint32_t alignment = 1;
+    uint32_t tree = 0;
+    bool operator==(const Part&) const = default;
+  };
+  ir::Modes modes_;
+  std::vector<Part> parts_;
+};
+
 /// What optimising goes by, of a launch with these arguments.
 ir::Premises premises_of(std::span<const Argument> arguments, ir::Modes modes);
 

@@ -40,7 +40,8 @@ struct LaunchEvent {
   /// Of each argument: name, type, and whether elements of it are read and written.
   std::span<const Image::Parameter> parameters;
   std::span<const Argument> arguments;
-  ir::Modes modes;  ///< of a kernel
+  ir::Modes modes;                 ///< of a kernel
+  const LaunchKey* key = nullptr;  ///< of the arguments; null where there is no recording
   std::shared_ptr<Device> device;
   Loc loc;  ///< of the call
 };

@@ -38,8 +38,9 @@ class Program {
   std::shared_ptr<Device> device_of(std::span<const Argument> arguments, Loc loc,
                                     const std::shared_ptr<Device>& fallback) const;
   OnDevice& on(const std::shared_ptr<Device>& device);
-  std::shared_ptr<Loaded> variant(const std::shared_ptr<Device>& device,
-                                  const ir::Signature& signature);
+  /// `key`: of the arguments.
+  std::shared_ptr<Loaded> variant(const std::shared_ptr<Device>& device, const LaunchKey& key,
+                                  std::span<const Argument> arguments, ir::Modes modes);
 
   std::shared_ptr<Recording> recording_;
   Attached attached_;

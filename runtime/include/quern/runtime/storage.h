@@ -124,6 +124,8 @@ class Storage {
   // ---- what a launch needs
   /// What code is specialised for: contiguous, zero_based, layout, encodings.
   const ir::Signature::Field& facts() const { return facts_; }
+  /// The same number, the same facts(), of any storages of the process; from 1 on.
+  uint32_t facts_number() const { return facts_number_; }
   /// Binding::alignment of the memory that the field has now.
   uint32_t alignment() const;
   /// The entries of quern/ir/abi.h.
@@ -209,6 +211,8 @@ class Storage {
   void move_start(int64_t elements);
   void take_axes(std::span<const uint32_t> axes);
   void settle();
+  void settle_types_and_shape();
+  void settle_in_array();
 
   uint32_t width(uint32_t component) const;
   bool is_linear(uint32_t axis) const { return facts_.layout.is_linear(axis); }
@@ -239,6 +243,7 @@ class Storage {
   std::shared_ptr<Tree> tree_;
   std::shared_ptr<Storage> elements_;  ///< of a field on a tree: the same memory
   ir::Signature::Field facts_;
+  uint32_t facts_number_ = 0;
   uint64_t steps_ = 0;  ///< components side by side: offset and strides, joined by bitwise or
   Loc loc_;
 };
