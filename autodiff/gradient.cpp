@@ -83,8 +83,9 @@ GradientLaunches launch_gradient(GradientObject* gradient, const Argument* argum
   KernelObject* kernel = gradient->kernel.get();
   const std::vector<runtime::Argument> all =
       launch_arguments({arguments, size_t(count)}, kernel->captured, loc);
-  auto program = gradient->reversed->program(runtime::premises_of(all, kernel->modes));
-  autodiff::Recorded recorded(std::move(program), all, loc);
+  auto program = gradient->reversed->program(runtime::LaunchKey(all, kernel->modes));
+  autodiff::SeenFields seen;
+  autodiff::Recorded recorded(std::move(program), all, seen, loc);
   Ref<LaunchObject> value(launch(*kernel->program, all, kernel->modes, loc));
   recorded.was_launched();
   recorded.clear_adjoints(loc);

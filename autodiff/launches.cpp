@@ -45,12 +45,26 @@ void run_forward(Reversed::Program& made) {
   if (made.reverse.log.record) record_tangents(made);
 }
 
+/// What the launch of the reverse kernel passes is known when the primal's is recorded.
+void find_companions(Reversed::Program& made) {
+  const Reverse& reverse = made.reverse;
+  if (made.second || reverse.logged > 0 || made.count) return;
+  made.is_known_before = true;
+  std::vector<uint32_t> number_of(made.program->kernel().bindings.size(), ir::no_binding);
+  uint32_t number = 0;
+  for (uint32_t field : reverse.fields)
+    if (field != ir::no_binding) number_of[field] = number++;
+  for (const ir::Binding& b : made.program->kernel().bindings)
+    if (b.is_derived()) made.companions.push_back({number_of[b.of], b.companion});
+}
+
 }  // namespace
 
-std::shared_ptr<Reversed::Program> Reversed::program(const ir::Premises& premises) {
+std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& key) {
   std::lock_guard lock(mutex_);
   for (const auto& [known, program] : programs_)
-    if (known == premises) return program;
+    if (key.has(known)) return program;
+  const ir::Premises premises = key.premises();
   auto made = std::make_shared<Program>();
   made->reverse = reverse(*primal_, premises, inputs_);
   if (second_) run_forward(*made);
@@ -62,6 +76,7 @@ std::shared_ptr<Reversed::Program> Reversed::program(const ir::Premises& premise
   made->log_sizes = program_of(made->reverse.log.sizes);
   made->log_count = program_of(made->reverse.log.count);
   made->log_record = program_of(made->reverse.log.record);
+  find_companions(*made);
   programs_.emplace_back(premises, made);
   return made;
 }
@@ -69,9 +84,8 @@ std::shared_ptr<Reversed::Program> Reversed::program(const ir::Premises& premise
 namespace {
 
 /// swap takes them along.
-runtime::Address where_adjoints_are(const runtime::Argument& field, Loc loc) {
-  const auto companion = field.storage->companion(adjoints, loc);
-  return companion->size() > 0 ? companion->base(0) : 0;
+runtime::Address where_they_are(const runtime::Storage& adjoints) {
+  return adjoints.size() > 0 ? adjoints.base(0) : 0;
 }
 
 std::shared_ptr<runtime::Device> device_of(std::span<const runtime::Argument> arguments, Loc loc) {
@@ -96,25 +110,64 @@ std::shared_ptr<runtime::Outcome> run(runtime::Program& program,
 
 }  // namespace
 
+SeenFields::Seen& SeenFields::of(const std::shared_ptr<runtime::Storage>& field, Loc loc) {
+  field->expect_alive(loc);
+  Seen& seen = all_[field.get()];
+  if (!seen.field) seen.field = field;
+  return seen;
+}
+
+const std::shared_ptr<runtime::Storage>& SeenFields::snapshot(
+    const std::shared_ptr<runtime::Storage>& field, Loc loc) {
+  Seen& seen = of(field, loc);
+  if (!seen.snapshot || !field->shares_with(*seen.snapshot)) seen.snapshot = field->snapshot(loc);
+  return seen.snapshot;
+}
+
+const std::shared_ptr<runtime::Storage>& SeenFields::companion(
+    const std::shared_ptr<runtime::Storage>& field, const std::string& name, Loc loc) {
+  auto& companions = of(field, loc).companions;
+  const auto known = std::ranges::find(companions, name, [](const auto& c) { return c.first; });
+  if (known != companions.end()) return known->second;
+  return companions.emplace_back(name, field->companion(name, loc)).second;
+}
+
 Recorded::Recorded(std::shared_ptr<Reversed::Program> program,
-                   std::span<const runtime::Argument> arguments, Loc loc)
+                   std::span<const runtime::Argument> arguments, SeenFields& seen, Loc loc)
     : program_(std::move(program)), loc_(loc) {
   const Reverse& reverse = program_->reverse;
+  arguments_.reserve(2 * reverse.fields.size() + reverse.seeds + program_->companions.size());
+  adjoints_.reserve(reverse.fields.size());
   for (size_t k = 0; k < reverse.fields.size(); k++) {
-    runtime::Argument argument = arguments[k];
-    if (argument.storage && reverse.reads[k] && !argument.storage->is_snapshot())
-      argument.storage = argument.storage->snapshot(loc);
-    arguments_.push_back(std::move(argument));
+    const auto& storage = arguments[k].storage;
+    if (storage && reverse.reads[k] && !storage->is_snapshot())
+      arguments_.push_back({0, seen.snapshot(storage, loc)});
+    else
+      arguments_.push_back(arguments[k]);
   }
   for (size_t k = 0; k < reverse.fields.size(); k++)
     if (reverse.fields[k] != ir::no_binding) {
-      fields_.push_back(arguments[k]);
-      adjoints_.push_back(where_adjoints_are(arguments[k], loc));
+      arguments_.push_back(arguments[k]);
+      const auto& of_field = seen.companion(arguments[k].storage, adjoints, loc);
+      adjoints_.push_back({of_field, where_they_are(*of_field)});
     }
+  if (!program_->is_known_before) return;
+  arguments_.resize(arguments_.size() + reverse.seeds);
+  const size_t first = reverse.fields.size();
+  for (const auto& [field, name] : program_->companions)
+    arguments_.push_back({0, seen.companion(arguments_[first + field].storage, name, loc)});
+}
+
+std::span<const runtime::Argument> Recorded::primal() const {
+  return std::span(arguments_).first(program_->reverse.fields.size());
+}
+
+std::span<const runtime::Argument> Recorded::fields() const {
+  return std::span(arguments_).subspan(program_->reverse.fields.size(), adjoints_.size());
 }
 
 void Recorded::clear_adjoints(Loc loc) const {
-  for (const runtime::Argument& field : fields_) {
+  for (const runtime::Argument& field : fields()) {
     const auto companion = field.storage->companion(adjoints, loc);
     const std::vector<std::byte> zero(companion->element_bytes());
     companion->fill(zero.data(), loc);
@@ -170,9 +223,9 @@ void Recorded::add_tangents(Arguments& own, std::span<const uint64_t> along,
   Arguments made;
   for (uint64_t bits : along) made.push_back({bits, nullptr});
   for (uint32_t k : program_->log_tangents) {
-    const runtime::Storage& of = k < primal
-                                     ? *fields_[reverse.fields[k] - primal - reverse.logged].storage
-                                     : *own[k].storage;
+    const runtime::Storage& of =
+        k < primal ? *fields()[reverse.fields[k] - primal - reverse.logged].storage
+                   : *own[k].storage;
     std::shared_ptr<runtime::Storage> held = of.companion(tangents, loc);
     if (k < primal && reverse.log.copied[k]) held = copies.of(*held, loc);
     made.push_back({0, std::move(held)});
@@ -196,20 +249,33 @@ void Recorded::add_rows(Arguments& all, const Arguments& read,
                                              std::vector{int64_t(reverse.rows.size())}, loc)});
 }
 
-std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> seeds, Loc loc,
-                                                    std::span<const uint64_t> along) const {
-  for (size_t k = 0; k < adjoints_.size(); k++)
-    if (where_adjoints_are(fields_[k], loc) != adjoints_[k])
+void Recorded::expect_unchanged(Loc loc) const {
+  for (const runtime::Argument& field : fields()) field.storage->expect_alive(loc);
+  for (const Adjoints& known : adjoints_)
+    if (where_they_are(*known.storage) != known.base)
       throw Error(loc, "a field of the launch at " + std::string(loc_.file) + ":" +
                            std::to_string(loc_.line) +
                            " was swapped since, which cannot be gone back through: give the "
                            "kernel both fields, in turns");
+}
+
+std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> seeds, Loc loc,
+                                                    std::span<const uint64_t> along) const {
+  expect_unchanged(loc);
   const runtime::SameRandomNumbers same(key_);
-  const auto device = device_of(arguments_, loc);
-  Arguments read = arguments_;
+  if (program_->is_known_before) {
+    if (seeds.empty()) return run(*program_->program, arguments_, loc);
+    Arguments all = arguments_;
+    const size_t first_seed = primal().size() + fields().size();
+    for (size_t k = 0; k < std::min(seeds.size(), program_->reverse.seeds); k++)
+      all[first_seed + k].bits = seeds[k];
+    return run(*program_->program, all, loc);
+  }
+  const auto device = device_of(primal(), loc);
+  Arguments read(primal().begin(), primal().end());
   if (program_->reverse.logged > 0) add_log(read, along, device, loc);
   Arguments all = read;
-  all.insert(all.end(), fields_.begin(), fields_.end());
+  all.insert(all.end(), fields().begin(), fields().end());
   for (size_t k = 0; k < program_->reverse.seeds; k++)
     all.push_back({k < seeds.size() ? seeds[k] : 0, nullptr});
   if (program_->count) add_rows(all, read, device, loc);

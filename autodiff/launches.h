@@ -1,7 +1,7 @@
 #pragma once
 // Launches that are recorded, and gone back through.
-#include <map>
 #include <mutex>
+#include <unordered_map>
 
 #include "autodiff/reverse.h"
 #include "quern/runtime/program.h"
@@ -25,9 +25,17 @@ class Reversed {
     std::vector<uint32_t> log_tangents;
     std::unique_ptr<runtime::Program> program, count;
     std::unique_ptr<runtime::Program> log_sizes, log_count, log_record;
+    struct Companion {
+      uint32_t field;  ///< its number among Reverse::fields that are some
+      std::string name;
+    };
+    /// Those that `program` derives, in order, for programs that take nothing but what is known when
+    /// the launch is recorded; else empty.
+    std::vector<Companion> companions;
+    bool is_known_before = false;  ///< it is one
   };
   /// Throws Error with the line of what has no adjoint.
-  std::shared_ptr<Program> program(const ir::Premises& premises);
+  std::shared_ptr<Program> program(const runtime::LaunchKey& key);
 
  private:
   const std::shared_ptr<const ir::Kernel> primal_;
@@ -37,11 +45,30 @@ class Reversed {
   std::vector<std::pair<ir::Premises, std::shared_ptr<Program>>> programs_;
 };
 
+/// What launches that follow each other have in common: snapshots of fields that nobody has written
+/// in between, and companions.
+class SeenFields {
+ public:
+  const std::shared_ptr<runtime::Storage>& snapshot(const std::shared_ptr<runtime::Storage>& field,
+                                                    Loc loc);
+  const std::shared_ptr<runtime::Storage>& companion(const std::shared_ptr<runtime::Storage>& field,
+                                                     const std::string& name, Loc loc);
+
+ private:
+  struct Seen {
+    std::shared_ptr<runtime::Storage> field;  ///< kept, so that the key names no other
+    std::shared_ptr<runtime::Storage> snapshot;
+    std::vector<std::pair<std::string, std::shared_ptr<runtime::Storage>>> companions;
+  };
+  Seen& of(const std::shared_ptr<runtime::Storage>& field, Loc loc);
+  std::unordered_map<const runtime::Storage*, Seen> all_;
+};
+
 /// One launch, as it was before it ran: fields whose values going back wants are snapshots.
 class Recorded {
  public:
   Recorded(std::shared_ptr<Reversed::Program> program, std::span<const runtime::Argument> arguments,
-           Loc loc);
+           SeenFields& seen, Loc loc);
   /// To be called on the thread that has launched, right behind it: going back draws its random
   /// numbers.
   void was_launched() { key_ = runtime::RandomKey::last(); }
@@ -58,6 +85,9 @@ class Recorded {
 
  private:
   using Arguments = std::vector<runtime::Argument>;
+  void expect_unchanged(Loc loc) const;
+  std::span<const runtime::Argument> primal() const;
+  std::span<const runtime::Argument> fields() const;
   void add_log(Arguments& all, std::span<const uint64_t> along,
                const std::shared_ptr<runtime::Device>& device, Loc loc) const;
   void add_tangents(Arguments& own, std::span<const uint64_t> along,
@@ -66,9 +96,14 @@ class Recorded {
                 const std::shared_ptr<runtime::Device>& device, Loc loc) const;
 
   std::shared_ptr<Reversed::Program> program_;
-  Arguments arguments_;                     ///< of the primal
-  Arguments fields_;                        ///< Reverse::fields
-  std::vector<runtime::Address> adjoints_;  ///< of each field, where they were
+  /// Those of the primal and Reverse::fields; all that the reverse kernel takes where that is known
+  /// before, seeds as zeros.
+  Arguments arguments_;
+  struct Adjoints {
+    std::shared_ptr<runtime::Storage> storage;
+    runtime::Address base = 0;  ///< of the memory that they had
+  };
+  std::vector<Adjoints> adjoints_;  ///< of each of fields()
   runtime::RandomKey key_;
   Loc loc_;
 };

@@ -34,12 +34,19 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   std::mutex mutex;
   /// A launch, or a part of the program.
   struct Entry {
-    std::function<void(Loc)> go_back;
     std::thread::id by;
     bool is_submitted = false;  ///< else its call threw, and nothing ran
-    std::shared_ptr<autodiff::Recorded> launch = {};
+    std::unique_ptr<autodiff::Recorded> launch;
+    std::function<void(Loc)> part;
+    void go_back(Loc loc) const {
+      if (launch)
+        launch->go_back({}, loc);
+      else
+        part(loc);
+    }
   };
   std::vector<Entry> entries;
+  autodiff::SeenFields seen;
   std::atomic<std::thread::id> paused;  ///< whose launches are not recorded
   Loc gone_back;
   const std::thread::id made_by = std::this_thread::get_id();
@@ -135,11 +142,10 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       return std::make_shared<autodiff::Reversed>(all_passed(event.recording),
                                                   autodiff::inputs_of(*event.recording));
     });
-    auto program = reversed->program(runtime::premises_of(event.arguments, event.modes));
-    const auto launch =
-        std::make_shared<autodiff::Recorded>(std::move(program), event.arguments, event.loc);
-    entries.push_back({[launch](Loc loc) { launch->go_back({}, loc); }, std::this_thread::get_id(),
-                       false, launch});
+    entries.push_back({std::this_thread::get_id(), false,
+                       std::make_unique<autodiff::Recorded>(reversed->program(*event.key),
+                                                            event.arguments, seen, event.loc),
+                       nullptr});
   }
 };
 
@@ -157,7 +163,7 @@ Pause::~Pause() {
 
 void add_part(TapeObject* tape, std::function<void(Loc)> go_back) {
   std::lock_guard lock(tape->mutex);
-  tape->entries.push_back({std::move(go_back), std::this_thread::get_id(), true});
+  tape->entries.push_back({std::this_thread::get_id(), true, nullptr, std::move(go_back)});
 }
 
 TapeObject* make_tape(Loc loc) {
@@ -178,6 +184,7 @@ void go_back(TapeObject* tape, Loc loc) {
   expect_recording(tape, loc);
   tape->gone_back = loc;
   tape->stop();
+  tape->seen = {};
   for (; !tape->entries.empty(); tape->entries.pop_back())
     if (tape->entries.back().is_submitted) tape->entries.back().go_back(loc);
 }

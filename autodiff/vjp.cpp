@@ -40,9 +40,10 @@ PullbackObject* launch_recorded(ReverseObject* reverse, const Argument* argument
   KernelObject* kernel = reverse->kernel.get();
   const std::vector<runtime::Argument> all =
       launch_arguments({arguments, size_t(count)}, kernel->captured, loc);
-  auto program = reverse->reversed->program(runtime::premises_of(all, kernel->modes));
+  auto program = reverse->reversed->program(runtime::LaunchKey(all, kernel->modes));
   auto object = std::make_unique<PullbackObject>();
-  object->recorded = std::make_unique<autodiff::Recorded>(std::move(program), all, loc);
+  autodiff::SeenFields seen;
+  object->recorded = std::make_unique<autodiff::Recorded>(std::move(program), all, seen, loc);
   object->launch = Ref<LaunchObject>(launch(*kernel->program, all, kernel->modes, loc));
   object->recorded->was_launched();
   return object.release();

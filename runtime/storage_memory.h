@@ -23,6 +23,7 @@ struct Storage::Memory {
   /// Gives the snapshot that shares the allocations its own. Throws Error where there is no memory.
   void part_from_snapshot(Loc loc);
   std::shared_ptr<Memory> snapshot(Loc loc);
+  bool shares_with(const Memory& snapshot);
   /// The same contents, in memory of its own.
   std::shared_ptr<Memory> copy(Loc loc) const;
   /// Commands that copy each allocation of `from`, of the same sizes.

@@ -96,6 +96,11 @@ std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
   return made;
 }
 
+bool Storage::Memory::shares_with(const Memory& snapshot) {
+  std::lock_guard lock(mutex_);
+  return sharing_.lock().get() == &snapshot;
+}
+
 std::shared_ptr<Storage::Memory> Storage::Memory::copy(Loc loc) const {
   auto made = std::make_shared<Memory>(device);
   made->stored = stored;
@@ -113,6 +118,10 @@ Uses& Storage::uses() const { return *memory_->uses; }
 uint64_t Storage::version() const { return memory_->version; }
 
 bool Storage::is_snapshot() const { return memory_->is_snapshot; }
+
+bool Storage::shares_with(const Storage& snapshot) const {
+  return memory_->shares_with(*snapshot.memory_);
+}
 
 void Storage::begin_write(Loc loc) {
   expect_alive(loc);

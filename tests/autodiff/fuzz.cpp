@@ -227,8 +227,9 @@ class Run {
     Products p;
     for (size_t way = 0; way < 2; way++) {
       auto arguments = arguments_at(x);
-      auto back = reversed.program(runtime::premises_of(arguments, kernel_.modes));
-      const autodiff::Recorded recorded(back, arguments, {});
+      auto back = reversed.program(runtime::LaunchKey(arguments, kernel_.modes));
+      autodiff::SeenFields seen;
+      const autodiff::Recorded recorded(back, arguments, seen, {});
       launch(arguments);
       write(arguments, {autodiff::adjoints}, of);
       write(arguments, {autodiff::tangents}, along[way]);
@@ -352,8 +353,9 @@ class Run {
   Vector pull(const Vector& x, const Vector& w) const {
     const Arguments arguments = arguments_at(x);
     autodiff::Reversed reversed(borrowed(), autodiff::inputs_of(kernel_));
-    autodiff::Recorded recorded(reversed.program(runtime::premises_of(arguments, kernel_.modes)),
-                                arguments, {});
+    autodiff::SeenFields seen;
+    autodiff::Recorded recorded(reversed.program(runtime::LaunchKey(arguments, kernel_.modes)),
+                                arguments, seen, {});
     launch(arguments);
     recorded.was_launched();
     write(arguments, {autodiff::adjoints}, w);

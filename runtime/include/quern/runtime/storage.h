@@ -103,6 +103,8 @@ class Storage {
   /// may write is copied at once.
   std::shared_ptr<Storage> snapshot(Loc loc) const;
   bool is_snapshot() const;
+  /// Does a snapshot of this storage still share its memory? Then snapshot() makes another such.
+  bool shares_with(const Storage& snapshot) const;
   class Copies;
   /// The contents become those of a snapshot of this storage, or of one of the same shape, types
   /// and layout. Throws Error otherwise, and for views.
