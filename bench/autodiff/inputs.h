@@ -42,4 +42,47 @@ struct Gmm {
   int size() const { return triangles() + parts * below(); }
 };
 
+/// The determinant of a square matrix, which is `at` by rows, by expansion along rows.
+struct Determinant {
+  int rows;  ///< 6 to 9
+};
+
+/// y_0' = at_0 and y_i' = at_i y_(i-1), from 0 at time 0 to time 2 in steps of the classical method of
+/// Runge and Kutta; Σ y_i then. (In GradBench the last y_i, whose derivatives are 0 in numbers.)
+struct Ode {
+  int unknowns, steps;
+};
+
+/// Bundle adjustment: half the sum of squares of how far what cameras see is from what they should,
+/// times a weight w, and of 1 - w². (In GradBench these numbers and their Jacobian.) `at`: of each
+/// camera a rotation's axis, as long as the angle and not 0, its place, focal length, principal point
+/// and two coefficients of distortion; then points, then weights of observations.
+struct Bundle {
+  static constexpr int of_camera = 11;
+  int cameras, points, observations;
+  const int *camera, *point;  ///< of each observation, by points
+  const int* first;           ///< observations of point j: from first[j] to first[j + 1]
+  const double* seen;         ///< two coordinates of each
+
+  int places() const { return cameras * of_camera; }  ///< of points, where they begin in `at`
+  int weights() const { return places() + 3 * points; }
+  int size() const { return weights() + observations; }
+};
+
+/// A recurrent network of layers with long short-term memory, whose matrices are diagonal, guesses the
+/// next characters of a text: -Σ over them of the logarithm of the likelihood that it gave, a bit.
+/// `at`: of each layer four weights and four biases of every bit, for what is forgotten, let in, let
+/// out, and for the change, by kind, then bit; then weights of the input, weights and biases of the
+/// output.
+struct Lstm {
+  int layers, characters, bits;
+  const double* state;  ///< at first: hidden numbers and cells of each layer
+  const double* text;   ///< bits of each character
+
+  int of_layer() const { return 8 * bits; }
+  int input() const { return layers * of_layer(); }  ///< where its weights begin in `at`
+  int size() const { return input() + 3 * bits; }
+  double guesses() const { return double(characters - 1) * bits; }
+};
+
 }  // namespace bench

@@ -92,7 +92,7 @@ Ratios measure(Report& report, const Problem& p) {
 }
 
 const Problems& problems() {
-  static const Problems all = {llsq, log_sum_exp, k_means, gmm};
+  static const Problems all = {llsq, log_sum_exp, k_means, gmm, determinant, ode, bundle, lstm};
   return all;
 }
 

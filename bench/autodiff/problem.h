@@ -39,6 +39,10 @@ Problem llsq(const quern::Device& device, Size size);
 Problem log_sum_exp(const quern::Device& device, Size size);
 Problem k_means(const quern::Device& device, Size size);
 Problem gmm(const quern::Device& device, Size size);
+Problem determinant(const quern::Device& device, Size size);
+Problem ode(const quern::Device& device, Size size);
+Problem bundle(const quern::Device& device, Size size);
+Problem lstm(const quern::Device& device, Size size);
 /// All of them.
 const Problems& problems();
 

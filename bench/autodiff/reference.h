@@ -13,5 +13,13 @@ double k_means(const KMeans& in, const double* at);
 double k_means_gradient(const KMeans& in, const double* at, double* gradient);
 double gmm(const Gmm& in, const double* at);
 double gmm_gradient(const Gmm& in, const double* at, double* gradient);
+double determinant(const Determinant& in, const double* at);
+double determinant_gradient(const Determinant& in, const double* at, double* gradient);
+double ode(const Ode& in, const double* at);
+double ode_gradient(const Ode& in, const double* at, double* gradient);
+double bundle(const Bundle& in, const double* at);
+double bundle_gradient(const Bundle& in, const double* at, double* gradient);
+double lstm(const Lstm& in, const double* at);
+double lstm_gradient(const Lstm& in, const double* at, double* gradient);
 
 }  // namespace bench::reference

@@ -24,6 +24,10 @@ TEST_CASE("gradients of least squares agree") { expect_agreement("llsq"); }
 TEST_CASE("gradients of log-sum-exp agree") { expect_agreement("logsumexp"); }
 TEST_CASE("gradients of k-means agree") { expect_agreement("kmeans"); }
 TEST_CASE("gradients of Gaussian mixtures agree") { expect_agreement("gmm"); }
+TEST_CASE("gradients of determinants agree") { expect_agreement("det"); }
+TEST_CASE("gradients of a differential equation agree") { expect_agreement("ode"); }
+TEST_CASE("gradients of bundle adjustment agree") { expect_agreement("ba"); }
+TEST_CASE("gradients of a recurrent network agree") { expect_agreement("lstm"); }
 
 // Differences do not know of the rules that the others apply.
 TEST_CASE("gradients by hand are those of differences") {

@@ -43,4 +43,20 @@ Gradient gmm(const Gmm& in, const std::vector<double>& at) {
   return recorded(at, [&](const adouble* x) { return plain::gmm(in, x); });
 }
 
+Gradient determinant(const Determinant& in, const std::vector<double>& at) {
+  return recorded(at, [&](const adouble* x) { return plain::determinant(in, x); });
+}
+
+Gradient ode(const Ode& in, const std::vector<double>& at) {
+  return recorded(at, [&](const adouble* x) { return plain::ode(in, x); });
+}
+
+Gradient bundle(const Bundle& in, const std::vector<double>& at) {
+  return recorded(at, [&](const adouble* x) { return plain::bundle(in, x); });
+}
+
+Gradient lstm(const Lstm& in, const std::vector<double>& at) {
+  return recorded(at, [&](const adouble* x) { return plain::lstm(in, x); });
+}
+
 }  // namespace bench::adolc

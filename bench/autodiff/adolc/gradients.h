@@ -16,5 +16,9 @@ Gradient llsq(const Llsq& in, const std::vector<double>& at);
 Gradient log_sum_exp(const LogSumExp& in, const std::vector<double>& at);
 Gradient k_means(const KMeans& in, const std::vector<double>& at);
 Gradient gmm(const Gmm& in, const std::vector<double>& at);
+Gradient determinant(const Determinant& in, const std::vector<double>& at);
+Gradient ode(const Ode& in, const std::vector<double>& at);
+Gradient bundle(const Bundle& in, const std::vector<double>& at);
+Gradient lstm(const Lstm& in, const std::vector<double>& at);
 
 }  // namespace bench::adolc
