@@ -4,6 +4,7 @@ namespace bench {
 
 void autodiff(Report& report) {
   autodiff_problems(report);
+  autodiff_compile(report);
   autodiff_programs(report);
 }
 

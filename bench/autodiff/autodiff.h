@@ -10,5 +10,8 @@ namespace bench {
 void autodiff_programs(Report& report);
 /// The problems of inputs.h by Quern, by hand and by ADOL-C. Throws Error where gradients disagree.
 void autodiff_problems(Report& report);
+/// Kernels of a thousand operations: their first way back, from the making of it to its end, beside
+/// their first launch.
+void autodiff_compile(Report& report);
 
 }  // namespace bench
