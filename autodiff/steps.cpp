@@ -39,30 +39,89 @@ int64_t distance(int64_t left, int64_t snapshots) {
   return std::min(reaches(snapshots, r - 1), left - reaches(snapshots - 1, r - 1));
 }
 
-/// Finds what steps carry and nobody has named.
+/// Does the kernel of the launch draw random numbers?
+bool draws(const runtime::LaunchEvent& event) {
+  struct Draws {
+    bool any = false;
+  };
+  if (!event.recording) return false;
+  return event.attached
+      ->get<Draws>([&] {
+        auto found = std::make_shared<Draws>();
+        ir::walk(event.recording->body,
+                 [&](const ir::Inst* inst) { found->any |= inst->is(ir::Op::launch_key); });
+        return found;
+      })
+      ->any;
+}
+
+/// The keys of the launches that draw random numbers, step by step.
+class Keys {
+ public:
+  void begin_step() { first_.push_back(all_.size()); }
+  void add(runtime::RandomKey key) { all_.push_back(key); }
+  /// Of a step behind which another has begun.
+  std::span<const runtime::RandomKey> of(int step) const {
+    const size_t t = size_t(step);
+    return std::span(all_).subspan(first_[t], first_[t + 1] - first_[t]);
+  }
+
+ private:
+  std::vector<runtime::RandomKey> all_;
+  std::vector<size_t> first_;  ///< of each step
+};
+
+/// While it lives, launches of the thread draw the numbers of these keys, in turns, and count as
+/// none.
+class Redraw final : public runtime::LaunchObserver {
+ public:
+  explicit Redraw(std::span<const runtime::RandomKey> keys) : keys_(keys) {
+    observation_.emplace(*this, runtime::Observation::kernels);
+  }
+
+  void before(const runtime::LaunchEvent& event) override {
+    if (std::this_thread::get_id() != by_ || !draws(event)) return;
+    if (next_ == keys_.size())
+      throw Error(event.loc,
+                  "a step launches more kernels that draw random numbers than when it "
+                  "ran first, and '" +
+                      std::string(event.name) + "' would draw others");
+    own_.reset();
+    own_.emplace(keys_[next_++]);
+  }
+  void after(const runtime::LaunchEvent&) noexcept override {
+    if (std::this_thread::get_id() == by_) own_.reset();
+  }
+
+ private:
+  const std::thread::id by_ = std::this_thread::get_id();
+  const std::span<const runtime::RandomKey> keys_;
+  size_t next_ = 0;
+  const runtime::SameRandomNumbers any_{{}};  ///< of launches that draw none
+  std::optional<runtime::SameRandomNumbers> own_;
+  std::optional<runtime::Observation> observation_;
+};
+
+/// Finds what steps carry and nobody has named, and what random numbers they draw.
 class Watch final : public runtime::LaunchObserver {
  public:
-  explicit Watch(const Fields& state) {
-    for (const auto& field : state) state_.insert(&field->uses());
+  Watch(const Fields& state, Keys& keys) : keys_(keys) {
+    for (const auto& field : state) state_.insert(field->memory_number());
     observation_.emplace(*this, runtime::Observation::kernels);
   }
 
   void begin_step() {
+    keys_.begin_step();
     before_.insert(now_.begin(), now_.end());
     now_.clear();
   }
 
   void before(const runtime::LaunchEvent& event) override {
     if (std::this_thread::get_id() != by_) return;
-    if (event.recording && draws(event))
-      throw Error(event.loc, "kernel '" + std::string(event.name) +
-                                 "' draws random numbers, and steps are run again to go back "
-                                 "through them, when it would draw others: pass it a field of "
-                                 "numbers");
     for (size_t k = 0; k < event.arguments.size(); k++) {
       const auto& storage = event.arguments[k].storage;
       if (!storage || !event.parameters[k].reads) continue;
-      const runtime::Uses* memory = &storage->uses();
+      const uint64_t memory = storage->memory_number();
       if (before_.contains(memory) && !now_.contains(memory) && !state_.contains(memory))
         throw Error(event.loc, event.parameters[k].name +
                                    " is read here, and an earlier step has written it: it is part "
@@ -70,27 +129,18 @@ class Watch final : public runtime::LaunchObserver {
     }
     for (size_t k = 0; k < event.arguments.size(); k++)
       if (event.arguments[k].storage && event.parameters[k].writes)
-        now_.insert(&event.arguments[k].storage->uses());
+        now_.insert(event.arguments[k].storage->memory_number());
+  }
+
+  void after(const runtime::LaunchEvent& event) noexcept override {
+    if (std::this_thread::get_id() == by_ && draws(event)) keys_.add(runtime::RandomKey::last());
   }
 
  private:
-  struct Draws {
-    bool any = false;
-  };
-  static bool draws(const runtime::LaunchEvent& event) {
-    return event.attached
-        ->get<Draws>([&] {
-          auto found = std::make_shared<Draws>();
-          ir::walk(event.recording->body,
-                   [&](const ir::Inst* inst) { found->any |= inst->is(ir::Op::launch_key); });
-          return found;
-        })
-        ->any;
-  }
-
   const std::thread::id by_ = std::this_thread::get_id();
-  std::set<const runtime::Uses*> state_;
-  std::set<const runtime::Uses*> before_, now_;  ///< written by earlier steps, and by this one
+  Keys& keys_;
+  std::set<uint64_t> state_;         ///< memory
+  std::set<uint64_t> before_, now_;  ///< written by earlier steps, and by this one
   std::optional<runtime::Observation> observation_;
 };
 
@@ -101,7 +151,7 @@ class Loop {
 
   /// Up to the last step, which `tape` records as it does other launches.
   static void run(const std::shared_ptr<Loop>& loop, TapeObject* tape, int n) {
-    Watch watch(loop->state_);
+    Watch watch(loop->state_, loop->keys_);
     loop->watch_ = &watch;
     if (n > 1) {
       {
@@ -123,8 +173,13 @@ class Loop {
   };
 
   void step(int t) {
-    if (watch_) watch_->begin_step();
-    body_->run(t);
+    if (watch_) {
+      watch_->begin_step();
+      body_->run(t);
+    } else {
+      const Redraw again(keys_.of(t));
+      body_->run(t);
+    }
   }
 
   void keep(int t) {
@@ -165,6 +220,7 @@ class Loop {
   const size_t most_;
   const Loc loc_;
   std::vector<Kept> kept_;  ///< by step
+  Keys keys_;
   Watch* watch_ = nullptr;  ///< while steps run for the first time
 };
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 
 #include "autodiff/activity.h"
 #include "autodiff/launches.h"
@@ -51,13 +52,13 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   Loc gone_back;
   const std::thread::id made_by = std::this_thread::get_id();
   int made_in = given_runs;  ///< runs with a pullback, of which it knows nothing
-  std::map<const runtime::Uses*, uint64_t> versions;  ///< of memory, behind the last launch
+  std::unordered_map<uint64_t, uint64_t> versions;  ///< of memory, behind the last launch
 
   /// What nobody recorded cannot be gone back through.
   void expect_known(const runtime::LaunchEvent& event, size_t k) const {
     const auto& storage = event.arguments[k].storage;
     if (!storage || storage->is_snapshot()) return;
-    const auto known = versions.find(&storage->uses());
+    const auto known = versions.find(storage->memory_number());
     if (known != versions.end() && known->second != storage->version())
       throw Error(event.loc, event.parameters[k].name +
                                  " was written between launches that a tape records, by the host "
@@ -125,7 +126,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     }
     for (const runtime::Argument& a : event.arguments)
       if (a.storage && !a.storage->is_snapshot())
-        versions[&a.storage->uses()] = a.storage->version();
+        versions[a.storage->memory_number()] = a.storage->version();
   }
 
   void before(const runtime::LaunchEvent& event) override {

@@ -46,8 +46,8 @@ void Storage::settle_on_tree() {
   }
 }
 
-void Storage::expect_no_tree(const std::string& why, Loc loc) const {
-  if (tree_) throw Error(loc, "this field is on a tree: " + why);
+void Storage::expect_no_tree(std::string_view why, Loc loc) const {
+  if (tree_) throw Error(loc, "this field is on a tree: " + std::string(why));
 }
 
 std::shared_ptr<Storage> Storage::resized(int64_t extent, Loc loc) const {

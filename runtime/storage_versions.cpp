@@ -115,6 +115,8 @@ std::shared_ptr<Storage::Memory> Storage::Memory::copy(Loc loc) const {
 
 Uses& Storage::uses() const { return *memory_->uses; }
 
+uint64_t Storage::memory_number() const { return memory_->uses->number(); }
+
 uint64_t Storage::version() const { return memory_->version; }
 
 bool Storage::is_snapshot() const { return memory_->is_snapshot; }

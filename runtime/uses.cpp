@@ -2,10 +2,16 @@
 #include "runtime/uses.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "quern/runtime/device.h"
 
 namespace quern::runtime {
+
+uint64_t Uses::next_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
 
 void Uses::note(const Use& use, bool writes) {
   Uses& all = root();

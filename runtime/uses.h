@@ -30,11 +30,16 @@ class Uses {
   void note(const Use& use, bool writes);
   /// From now on the two are one: memory that is wrapped may overlap.
   void join(const std::shared_ptr<Uses>& other);
+  /// No other memory has or had it.
+  uint64_t number() const { return number_; }
 
  private:
   const Uses& root() const { return joined_ ? joined_->root() : *this; }
   Uses& root() { return joined_ ? joined_->root() : *this; }
 
+  static uint64_t next_number();
+
+  const uint64_t number_ = next_number();
   std::vector<Use> writes_;  ///< more than one where memory was joined
   std::vector<Use> reads_;   ///< the last of each stream
   std::shared_ptr<Uses> joined_;

@@ -211,6 +211,100 @@ TEST_CASE("steps keep as many states as they may") {
   });
 }
 
+TEST_CASE("steps draw the random numbers of their first run again") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 7, count = 20;
+    auto x = numbers(device, {0.5, 1, -0.25, 2, 0.75, -1.5, 0.125});
+    const std::vector<double> begun = qn::to_vector(x);
+    qn::Field<double, 2> factors{device, {count, n}};
+    qn::Field<double> shift{device, {n}};
+    qn::Kernel shake = [&](I32 t) {
+      for (auto i : x) {
+        const F64 r = random<double>();
+        factors(t, i) = r;
+        shift[i] = r * x[i];
+      }
+    };
+    qn::Kernel move = [&] {
+      for (auto i : x) x[i] = x[i] + 0.25 * shift[i] * shift[i];
+    };
+    const auto body = [&](int t) {
+      shake(t);
+      if (t % 3 == 0) shake(t);  // draws others
+      move();
+    };
+    const auto row = [&] {
+      const std::vector<double> all = qn::to_vector(factors);
+      return std::vector<double>(all.begin(), all.begin() + n);
+    };
+    device.seed(11);
+    qn::Tape tape;
+    qn::steps(tape, count, body, qn::state(x), 3);
+    const std::vector<double> drawn_first = qn::to_vector(factors);
+    shake(0);
+    const std::vector<double> next = qn::to_vector(shift), end = qn::to_vector(x);
+    x.grad().fill(1.0);
+    tape.backward();
+    CHECK(qn::to_vector(factors) == drawn_first);
+    shake(0);
+    const std::vector<double> later = row();
+    // What goes back counts as no launch.
+    device.seed(11);
+    x.copy_from(begun);
+    for (int t = 0; t < count; t++) body(t);
+    CHECK(qn::to_vector(x) == end);
+    shake(0);
+    CHECK(qn::to_vector(shift) == next);
+    shake(0);
+    CHECK(row() == later);
+    CHECK(row() != std::vector<double>(drawn_first.begin(), drawn_first.begin() + n));
+
+    for (int i = 0; i < n; i++) {
+      double at = begun[size_t(i)], slope = 1;
+      for (int t = 0; t < count; t++) {
+        const double r = drawn_first[size_t(t * n + i)];
+        slope *= 1 + 0.5 * r * r * at;
+        at += 0.25 * r * r * at * at;
+      }
+      CHECK(x.grad().at(i) == Approx(slope).epsilon(1e-12));
+    }
+  });
+}
+
+TEST_CASE("steps make fields of their own") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {0.5, 0.25, -0.5});
+    qn::Kernel square = [](qn::Field<double> from, qn::Field<double> to) {
+      for (auto i : from) to[i] = from[i] * from[i];
+    };
+    qn::Kernel move = [](qn::Field<double> by, qn::Field<double> to) {
+      for (auto i : to) to[i] = to[i] + 0.5 * by[i];
+    };
+    const auto body = [&](int) {
+      qn::Field<double> squares{device, {3}}, others{device, {3}};
+      square(x, squares);
+      square(squares, others);
+      move(others, x);
+    };
+    for (const int snapshots : {2, 30}) {
+      const std::vector<double> begun = {0.5, 0.25, -0.5};
+      x.copy_from(begun);
+      x.grad().fill(1.0);
+      qn::Tape tape;
+      qn::steps(tape, 30, body, qn::state(x), snapshots);
+      tape.backward();
+      for (size_t i = 0; i < 3; i++) {
+        double at = begun[i], slope = 1;
+        for (int t = 0; t < 30; t++) {
+          slope *= 1 + 2 * at * at * at;
+          at += 0.5 * at * at * at * at;
+        }
+        CHECK(x.grad().at(int64_t(i)) == Approx(slope).epsilon(1e-12));
+      }
+    }
+  });
+}
+
 TEST_CASE("steps refuse what they cannot run again") {
   const qn::Device device("cpu");
   auto x = numbers(device, {1, 2}), y = numbers(device, {3, 4});
@@ -235,11 +329,18 @@ TEST_CASE("steps refuse what they cannot run again") {
   }
   {
     qn::Kernel noise = [&] {
-      for (auto i : x) x[i] = x[i] + random<double>();
+      for (auto i : x) x[i] = x[i] * random<double>();
     };
+    int runs = 0;
     qn::Tape tape;
-    says([&] { qn::steps(tape, 5, [&](int) { noise(); }, qn::state(x), 2); },
-         "draws random numbers");
+    qn::steps(
+        tape, 5,
+        [&](int) {
+          noise();
+          if (runs++ >= 5) noise();
+        },
+        qn::state(x), 2);
+    says([&] { tape.backward(); }, "launches more kernels that draw random numbers");
   }
   {
     qn::Tape tape;

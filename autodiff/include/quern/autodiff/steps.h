@@ -59,9 +59,12 @@ State<int(sizeof...(T))> state(const Field<T, N>&... fields) {
 /// left. Steps write whole temporaries before they read them: where a step finds elements that an
 /// earlier one has written, the field is part of the state, one that steps only add to as well.
 ///
+/// Steps that are run again draw the random numbers of their first run, of which 8 bytes a launch that
+/// draws are kept on the host; launches behind backward() draw what they would without it.
+///
 /// Throws Error where a launch uses a field first that an earlier step has written and that the
-/// state does not name; for a kernel that draws random numbers, as it would draw others when it is
-/// run again; for views in the state, which restore() refuses; for n < 0 and snapshots < 1; and as
+/// state does not name; in backward() where a step launches more kernels that draw random numbers than
+/// it did first; for views in the state, which restore() refuses; for n < 0 and snapshots < 1; and as
 /// the tape does.
 template <class F, int N>
 void steps(const Tape& tape, int n, F body, const State<N>& state, int snapshots,

@@ -136,6 +136,9 @@ class Storage {
   int64_t origin(uint32_t axis) const;
   /// Who uses the memory that the field has now.
   Uses& uses() const;
+  /// Names that memory, which swap and exchange move to another field; memory made later has another
+  /// number.
+  uint64_t memory_number() const;
   /// May an element of one be an element of the other?
   bool overlaps(const Storage& other) const;
 
@@ -170,7 +173,7 @@ class Storage {
  private:
   struct Memory;
   /// Throws Error that says why a field on a tree cannot be used so.
-  void expect_no_tree(const std::string& why, Loc loc) const;
+  void expect_no_tree(std::string_view why, Loc loc) const;
   void settle_on_tree();
   bool lies_like(const Storage& other) const;
   std::vector<int64_t> position_of(int64_t number) const;
