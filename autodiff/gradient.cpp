@@ -8,7 +8,7 @@ namespace quern::detail {
 
 struct GradientObject : Counted<GradientObject> {
   Ref<KernelObject> kernel;
-  std::unique_ptr<autodiff::Reversed> reversed;
+  std::shared_ptr<autodiff::Reversed> reversed;
 };
 
 void retain(GradientObject* o) noexcept { add_reference(o); }
@@ -69,9 +69,10 @@ GradientObject* make_gradient(KernelObject* kernel, const Inputs& inputs, bool s
   if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
   auto object = std::make_unique<GradientObject>();
   // The handle keeps the kernel, and that its recording.
-  object->reversed = std::make_unique<autodiff::Reversed>(
-      std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(), &kernel->program->kernel()),
-      inputs_among(*kernel, inputs, loc), second);
+  object->reversed = autodiff::ReversedByInputs::of(kernel->program->attached())
+                         ->by(std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(),
+                                                                &kernel->program->kernel()),
+                              inputs_among(*kernel, inputs, loc), second);
   retain(kernel);
   object->kernel = Ref<KernelObject>(kernel);
   return object.release();

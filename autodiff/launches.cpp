@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autodiff/activity.h"
 #include "autodiff/forward.h"
 
 namespace quern::autodiff {
@@ -79,6 +80,49 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
   find_companions(*made);
   programs_.emplace_back(premises, made);
   return made;
+}
+
+namespace {
+/// The same kernel, to which companions are passed like other fields: a launch event has them.
+/// Its accesses are those of the launch, which has checked them if it was to.
+std::shared_ptr<const ir::Kernel> all_passed(const std::shared_ptr<const ir::Kernel>& recording) {
+  const auto is_derived = [](const ir::Binding& b) { return b.is_derived(); };
+  if (std::ranges::none_of(recording->bindings, is_derived)) return recording;
+  std::shared_ptr<ir::Kernel> made = ir::clone(*recording);
+  for (ir::Binding& b : made->bindings) b.of = ir::Binding::not_derived;
+  ir::walk(made->body, [](ir::Inst* inst) {
+    if (!inst->is(ir::Op::check) && !inst->is(ir::Op::print)) inst->site = ir::no_site;
+  });
+  return made;
+}
+}  // namespace
+
+std::shared_ptr<ReversedByInputs> ReversedByInputs::of(runtime::Attached& program) {
+  return program.get<ReversedByInputs>([] { return std::make_shared<ReversedByInputs>(); });
+}
+
+std::shared_ptr<Reversed> ReversedByInputs::find(std::shared_ptr<const ir::Kernel> kernel,
+                                                 std::vector<bool> inputs, bool second) {
+  for (const Known& known : all_)
+    if (known.kernel == kernel.get() && known.inputs == inputs && known.second == second)
+      return known.reversed;
+  const ir::Kernel* of = kernel.get();
+  all_.push_back(
+      {of, inputs, second, std::make_shared<Reversed>(std::move(kernel), inputs, second)});
+  return all_.back().reversed;
+}
+
+std::shared_ptr<Reversed> ReversedByInputs::by(std::shared_ptr<const ir::Kernel> kernel,
+                                               std::vector<bool> inputs, bool second) {
+  std::lock_guard lock(mutex_);
+  return find(std::move(kernel), std::move(inputs), second);
+}
+
+std::shared_ptr<Reversed> ReversedByInputs::by_everything(
+    const std::shared_ptr<const ir::Kernel>& kernel) {
+  std::lock_guard lock(mutex_);
+  if (!everything_) everything_ = find(all_passed(kernel), inputs_of(*kernel), false);
+  return everything_;
 }
 
 namespace {

@@ -45,6 +45,31 @@ class Reversed {
   std::vector<std::pair<ir::Premises, std::shared_ptr<Program>>> programs_;
 };
 
+/// What goes back through one program's kernel, by its inputs: kept with the program
+/// (runtime::Attached), where who asks for the same finds it made. May be used from several threads.
+class ReversedByInputs {
+ public:
+  static std::shared_ptr<ReversedByInputs> of(runtime::Attached& program);
+  /// `kernel`: the program's.
+  std::shared_ptr<Reversed> by(std::shared_ptr<const ir::Kernel> kernel, std::vector<bool> inputs,
+                               bool second = false);
+  /// By all floats. Launches pass the companions too that the kernel derives.
+  std::shared_ptr<Reversed> by_everything(const std::shared_ptr<const ir::Kernel>& kernel);
+
+ private:
+  std::shared_ptr<Reversed> find(std::shared_ptr<const ir::Kernel> kernel, std::vector<bool> inputs,
+                                 bool second);
+  struct Known {
+    const ir::Kernel* kernel = nullptr;
+    std::vector<bool> inputs;
+    bool second = false;
+    std::shared_ptr<Reversed> reversed;
+  };
+  std::mutex mutex_;
+  std::vector<Known> all_;
+  std::shared_ptr<Reversed> everything_;  ///< one of them
+};
+
 /// What launches that follow each other have in common: snapshots of fields that nobody has written
 /// in between, and companions.
 class SeenFields {

@@ -6,7 +6,6 @@
 #include <thread>
 #include <unordered_map>
 
-#include "autodiff/activity.h"
 #include "autodiff/launches.h"
 #include "autodiff/tape.h"
 #include "dsl/recording.h"
@@ -75,20 +74,6 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
                                    "tape before it");
   }
 
-  /// The same kernel, to which companions are passed like other fields: a launch event has them.
-  /// Its accesses are those of the launch, which has checked them if it was to.
-  static std::shared_ptr<const ir::Kernel> all_passed(
-      const std::shared_ptr<const ir::Kernel>& recording) {
-    const auto is_derived = [](const ir::Binding& b) { return b.is_derived(); };
-    if (std::ranges::none_of(recording->bindings, is_derived)) return recording;
-    std::shared_ptr<ir::Kernel> made = ir::clone(*recording);
-    for (ir::Binding& b : made->bindings) b.of = ir::Binding::not_derived;
-    ir::walk(made->body, [](ir::Inst* inst) {
-      if (!inst->is(ir::Op::check) && !inst->is(ir::Op::print)) inst->site = ir::no_site;
-    });
-    return made;
-  }
-
   ~TapeObject() override { stop(); }
 
   /// Runs with a pullback that this thread is in since the tape was made.
@@ -139,10 +124,8 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     std::lock_guard lock(mutex);
     for (size_t k = 0; k < event.arguments.size(); k++) expect_known(event, k);
     if (is_paused()) return;
-    const auto reversed = event.attached->get<autodiff::Reversed>([&] {
-      return std::make_shared<autodiff::Reversed>(all_passed(event.recording),
-                                                  autodiff::inputs_of(*event.recording));
-    });
+    const auto reversed =
+        autodiff::ReversedByInputs::of(*event.attached)->by_everything(event.recording);
     entries.push_back({std::this_thread::get_id(), false,
                        std::make_unique<autodiff::Recorded>(reversed->program(*event.key),
                                                             event.arguments, seen, event.loc),

@@ -8,7 +8,7 @@ namespace quern::detail {
 
 struct ReverseObject : Counted<ReverseObject> {
   Ref<KernelObject> kernel;
-  std::unique_ptr<autodiff::Reversed> reversed;
+  std::shared_ptr<autodiff::Reversed> reversed;
 };
 
 struct PullbackObject : Counted<PullbackObject> {
@@ -28,9 +28,10 @@ ReverseObject* make_reverse(KernelObject* kernel, Loc loc) {
   retain(kernel);
   object->kernel = Ref<KernelObject>(kernel);
   // The handle keeps the kernel, and that its recording.
-  object->reversed = std::make_unique<autodiff::Reversed>(
-      std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(), &kernel->program->kernel()),
-      autodiff::inputs_of(kernel->program->kernel()));
+  object->reversed = autodiff::ReversedByInputs::of(kernel->program->attached())
+                         ->by(std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(),
+                                                                &kernel->program->kernel()),
+                              autodiff::inputs_of(kernel->program->kernel()));
   return object.release();
 }
 
