@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "autodiff/activity.h"
+#include "autodiff/combined.h"
 #include "autodiff/rules.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/lower.h"
@@ -233,10 +234,11 @@ class Pusher {
     if (!is_float(inst->elem)) return;
     if (inst->atomic() == AtomicOp::load) return load(inst);
     const std::string what = "an atomic " + std::string(name(inst->atomic())) + " of floats";
-    if (inst->atomic() != AtomicOp::add)
-      refuse(inst, what, "use atomic_add, or a loop over what is combined");
     if (inst->used())
       refuse(inst, "the old value of " + what, "it depends on the order of iterations");
+    if (is_extreme(inst)) return;  // its copies have them
+    if (inst->atomic() != AtomicOp::add)
+      refuse(inst, what, "use atomic_add, or a loop over what is combined");
     Value* t = known(inst->operands.back().value);
     if (!t || companions_[inst->binding()] == no_binding) return;
     placed(b_.atomic(AtomicOp::add, companions_[inst->binding()], inst->component(), t->type,
@@ -264,7 +266,7 @@ class Pusher {
   void reduce(Inst* inst) {
     Value* slot = known(inst->operand(0));
     Value* t = known(inst->operand(1));
-    if (!slot || !t) return;
+    if (!slot || !t || is_extreme(inst)) return;
     if (inst->atomic() != AtomicOp::add)
       refuse(inst, "what a loop reduces by " + std::string(name(inst->atomic())),
              "sums have one; others are written with an atomic on an element or a serial loop");
@@ -360,15 +362,37 @@ Directions all_directions(const Kernel& kernel) {
   return all;
 }
 
+namespace {
+/// A launch looks it up.
+void derive_scratch(Kernel& kernel, const Combined& combined) {
+  const size_t first = kernel.bindings.size() - combined.scratch.size();
+  for (size_t k = 0; k < combined.scratch.size(); k++) {
+    kernel.bindings[first + k].of = combined.scratch[k].of;
+    kernel.bindings[first + k].companion = combined.scratch[k].companion;
+  }
+}
+}  // namespace
+
 Forward forward(const Kernel& primal, Modes modes, const Directions& directions) {
   Forward out;
   out.kernel = clone(primal);
   Premises any{modes, std::vector<uint32_t>(primal.bindings.size(), 0)};
   assume(*out.kernel, any);
   optimise(*out.kernel);
-  add_rules(*out.kernel, Direction::forward);
   out.kernel->name = "jvp of " + primal.name;
-  Pusher(out, directions.of).run();
+  std::vector<uint32_t> of = directions.of;
+  Combined combined;
+  if (!directions.is_taken_apart) {
+    std::vector<bool> varies;
+    for (uint32_t tangents_by : of) varies.push_back(tangents_by != no_binding);
+    combined = derive_combined(*out.kernel, varies, false);
+    derive_scratch(*out.kernel, combined);
+    of.resize(out.kernel->bindings.size(), no_binding);
+    out.distinct = std::move(combined.distinct);
+  }
+  add_rules(*out.kernel, Direction::forward);
+  Pusher(out, of).run();
+  for (Inst* inst : combined.without_value) inst->erase();
   return out;
 }
 

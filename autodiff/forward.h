@@ -20,6 +20,8 @@ struct Directions {
   /// Of each binding the one whose companion holds its tangents: itself, unless what is passed for it
   /// has none, as a snapshot; of a scalar itself. no_binding: it has no tangents, and is constant.
   std::vector<uint32_t> of;
+  /// What iterations combine was taken apart before (combined.h).
+  bool is_taken_apart = false;
 };
 /// Everything that holds floats.
 Directions all_directions(const ir::Kernel& kernel);
@@ -33,13 +35,15 @@ struct Forward {
   std::vector<uint32_t> tangent_of;
   /// Results: those of the kernel, then the tangents of its float ones.
   size_t results = 0;
+  /// Bindings, two and two, that a launch must pass fields for which do not overlap.
+  std::vector<std::pair<uint32_t, uint32_t>> distinct;
 };
 
 /// Of a kernel at level structured. It is optimised first, for what holds of all launches. Throws
 /// Error with the line of what has no derivative that tangents beside their values can give: an
-/// atomic exchange, compare-and-swap, min, max or product of floats, the old value of any that is
-/// used, a minimum, maximum or product that a loop reduces, the bits of a float, a function whose
-/// derivative is a pullback alone.
+/// atomic exchange, compare-and-swap or product of floats, the old value of any that is used, a
+/// product that a loop reduces, the bits of a float, a function whose derivative is a pullback
+/// alone, and what derive_combined refuses.
 Forward forward(const ir::Kernel& primal, ir::Modes modes, const Directions& directions);
 
 }  // namespace quern::autodiff

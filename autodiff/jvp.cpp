@@ -10,6 +10,7 @@ struct ForwardObject : Counted<ForwardObject> {
   ir::Modes modes;
   std::vector<Ref<FieldObject>> captured;
   std::vector<uint32_t> tangent_of;  ///< autodiff::Forward::tangent_of
+  std::vector<std::pair<uint32_t, uint32_t>> distinct;
 };
 
 void retain(ForwardObject* o) noexcept { add_reference(o); }
@@ -28,14 +29,30 @@ ForwardObject* make_forward(KernelObject* kernel, bool fields, Loc loc) {
   object->modes = kernel->modes;
   object->captured = kernel->captured;
   object->tangent_of = std::move(forward.tangent_of);
+  object->distinct = std::move(forward.distinct);
   return object.release();
 }
+
+namespace {
+void expect_distinct(const ForwardObject& forward, std::span<const runtime::Argument> arguments,
+                     Loc loc) {
+  const std::vector<uint32_t> classes =
+      runtime::premises_of(arguments, forward.modes).alias_classes;
+  const std::vector<ir::Binding>& bindings = forward.program->kernel().bindings;
+  for (const auto& [a, b] : forward.distinct)
+    if (a < classes.size() && b < classes.size() && classes[a] == classes[b])
+      throw Error(loc, bindings[a].name + " and " + bindings[b].name +
+                           " overlap, and iterations combine elements of one of them by min or "
+                           "max: what runs forward takes fields that do not");
+}
+}  // namespace
 
 LaunchObject* launch_forward(ForwardObject* forward, const Argument* arguments,
                              const uint64_t* tangents, int count, Loc loc) {
   if (!forward) throw Error(loc, "this Jvp holds no kernel: it was moved from");
   std::vector<runtime::Argument> all =
       launch_arguments({arguments, size_t(count)}, forward->captured, loc);
+  if (!forward->distinct.empty()) expect_distinct(*forward, all, loc);
   for (size_t k = 0; k < forward->tangent_of.size(); k++)
     if (forward->tangent_of[k] != ir::no_binding) all.push_back({tangents[k], nullptr});
   return launch(*forward->program, all, forward->modes, loc);

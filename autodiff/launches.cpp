@@ -29,6 +29,7 @@ Directions directions_of(const Reverse& reverse) {
 void record_tangents(Reversed::Program& made) {
   ir::Kernel& record = *made.reverse.log.record;
   Directions directions = all_directions(record);
+  directions.is_taken_apart = true;
   for (uint32_t k = 0; k < made.reverse.fields.size(); k++)
     if (made.reverse.fields[k] == ir::no_binding) directions.of[k] = ir::no_binding;
   for (uint32_t scalar : made.reverse.scalars) directions.of[scalar] = scalar;
@@ -182,6 +183,14 @@ Recorded::Recorded(std::shared_ptr<Reversed::Program> program,
   const Reverse& reverse = program_->reverse;
   arguments_.reserve(2 * reverse.fields.size() + reverse.seeds + program_->companions.size());
   adjoints_.reserve(reverse.fields.size());
+  Arguments with_scratch;
+  if (!reverse.scratch.empty()) {
+    with_scratch.assign(arguments.begin(), arguments.end());
+    for (const Scratch& scratch : reverse.scratch)
+      with_scratch.push_back(
+          {0, seen.companion(arguments[scratch.of].storage, scratch.companion, loc)});
+    arguments = with_scratch;
+  }
   for (size_t k = 0; k < reverse.fields.size(); k++) {
     const auto& storage = arguments[k].storage;
     if (storage && reverse.reads[k] && !storage->is_snapshot())

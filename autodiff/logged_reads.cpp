@@ -74,7 +74,7 @@ class Finder {
     if (!may_be_of_another_round(write, read))
       return order_.at(write) < order_.at(read) && effects_.may_change(write, read);
     const bool same_field = write->binding() == read->binding();
-    return same_field ? write->component() == read->component()
+    return same_field ? write->component() == read->component() && !are_apart(write, read)
                       : effects_.may_overlap(write->binding(), read->binding());
   }
 
@@ -351,6 +351,14 @@ bool reads_any(const Kernel& kernel, const std::vector<bool>& bindings) {
 }
 
 }  // namespace
+
+bool are_apart(const Inst* a, const Inst* b) {
+  for (size_t k = 0; k < std::min(Effects::indices(a), Effects::indices(b)); k++) {
+    const Inst *x = a->operand(k)->inst, *y = b->operand(k)->inst;
+    if (x && y && x->is(Op::constant) && y->is(Op::constant) && x->imm != y->imm) return true;
+  }
+  return false;
+}
 
 void keep_order(Inst* inst) {
   if (inst->is(Op::parallel)) inst->options.deterministic = true;

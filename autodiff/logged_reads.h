@@ -48,6 +48,8 @@ struct LoggedRead {
   uint32_t binding = ir::no_binding;
   ir::Value* row = nullptr;
 };
+/// Do two accesses of a field never meet, as an index is one constant here and another there?
+bool are_apart(const ir::Inst* a, const ir::Inst* b);
 /// A float operation gives the same wherever it is computed.
 void keep_order(ir::Inst* inst);
 /// `row`, or the last row of the binding where there are not as many.

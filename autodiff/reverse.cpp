@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "autodiff/combined.h"
 #include "autodiff/gather.h"
 #include "autodiff/logged_reads.h"
 #include "autodiff/random_calls.h"
@@ -394,6 +395,7 @@ class Puller {
   void back_atomic(const Inst* inst) {
     if (!is_float(inst->elem)) return;
     if (inst->atomic() == AtomicOp::load) return back_load(inst);
+    if (is_extreme(inst)) return;  // one goes back through its copies
     if (inst->atomic() != AtomicOp::add)
       refuse(inst, "an atomic " + std::string(name(inst->atomic())) + " of floats",
              "use atomic_add, or a loop over what is combined");
@@ -432,7 +434,7 @@ class Puller {
 
   void back_reduce(const Inst* inst) {
     const Value *slot = inst->operand(0), *v = inst->operand(1);
-    if (!active_(slot) || !active_(v)) return;
+    if (!active_(slot) || !active_(v) || is_extreme(inst)) return;
     if (inst->atomic() != AtomicOp::add)
       refuse(inst, "what a loop reduces by " + std::string(name(inst->atomic())),
              "sums have one; others are written with a serial loop");
@@ -535,9 +537,12 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   unchecked.modes.checked = false;
   assume(*source, unchecked);
   optimise(*source);
-  add_rules(*source, Direction::back);
   add_passing(*source, inputs);
   number_calls(*source);
+  Reverse out;
+  out.scratch = derive_combined(*source, inputs, true).scratch;
+  inputs.resize(source->bindings.size(), false);
+  add_rules(*source, Direction::back);
   promote_slots_across_parallels(*source);
   const std::unique_ptr<Kernel> original = clone(*source);
   const size_t count = source->bindings.size();
@@ -546,7 +551,6 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   inputs.resize(source->bindings.size(), false);
   const Activity active(*source, inputs);
   const std::vector<RoundsSite> sites = rounds_sites(*source, active);
-  Reverse out;
   out.kernel = like(primal, *source, "vjp of ");
   Puller(*source, uint32_t(count), logged, inputs, active, sites, out).run();
   if (!sites.empty()) out.count = counting(primal, *source, logged, sites);

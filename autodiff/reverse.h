@@ -11,6 +11,7 @@
 // Walther, Evaluating Derivatives, 2nd ed., 2008, sections 3.2 and 4.)
 #include <memory>
 
+#include "autodiff/combined.h"
 #include "autodiff/logged_reads.h"
 
 namespace quern::autodiff {
@@ -20,9 +21,10 @@ inline constexpr const char* adjoints = "adjoint";
 
 struct Reverse {
   /// At level structured. Bindings: those of the primal, whose fields are read as they were before
-  /// it; those of its log; `fields`; a scalar for the adjoint of each float result of the primal;
+  /// it, and of `scratch`; those of its log; `fields`; a scalar for the adjoint of each float result of the primal;
   /// then companions, which launches look up. Results: the adjoints of the primal's `scalars`.
   std::unique_ptr<ir::Kernel> kernel;
+  std::vector<Scratch> scratch;  ///< counts as the primal's in what follows
   /// Of each field of the primal that is an input the binding that its companion is
   /// looked up by, which takes the field itself: a snapshot has none. Else no_binding.
   std::vector<uint32_t> fields;

@@ -435,11 +435,11 @@ TEST_CASE("what has no adjoint is refused at its line") {
     }
   };
   refused(racing, line, "is read here while other iterations may add to it");
-  qn::Kernel most = [&] {
+  qn::Kernel product = [&] {
     line = __LINE__ + 1;
-    for (auto i : x) atomic_max(y[0], x[i]);
+    for (auto i : x) atomic_mul(y[0], x[i]);
   };
-  refused(most, line, "an atomic max of floats");
+  refused(product, line, "an atomic mul of floats");
 }
 
 TEST_CASE("going back draws the launch's random numbers again") {

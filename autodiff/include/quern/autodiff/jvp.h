@@ -101,9 +101,9 @@ class Jvp;
 template <class R, class... A>
 class Jvp<R(A...)> {
  public:
-  /// Throws Error at the line of what has no tangent: an atomic minimum, maximum, product, exchange
-  /// or compare-and-swap of floats, the old value of an atomic sum, a minimum, maximum or product
-  /// that a loop reduces, the bits of a float.
+  /// Throws Error at the line of what has no tangent: an atomic product, exchange or
+  /// compare-and-swap of floats, the old value of any atomic, a product that a loop reduces, a
+  /// minimum or maximum of what the loop changes itself, the bits of a float.
   explicit Jvp(const Kernel<R(A...)>& kernel, Loc l = Loc::here())
       : object_(detail::make_forward(kernel.object(), true, l)) {}
 

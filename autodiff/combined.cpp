@@ -1,0 +1,405 @@
+#include "autodiff/combined.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "autodiff/logged_reads.h"
+#include "autodiff/random_calls.h"
+#include "ir/passes/optimise/dead_code.h"
+#include "quern/ir/builder.h"
+
+namespace quern::autodiff {
+
+using namespace ir;
+
+namespace {
+
+std::string place(Loc loc) { return std::string(loc.file) + ":" + std::to_string(loc.line); }
+
+bool is_write(const Inst* inst) {
+  return inst->is(Op::store) || (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
+}
+
+/// What the copies of one loop do for all that it combines.
+class Rewriter {
+ public:
+  Rewriter(Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps, Combined& out)
+      : kernel_(kernel), varies_(varies), knows_overlaps_(knows_overlaps), out_(out), b_(kernel) {}
+
+  void run() {
+    std::vector<Inst*> loops;
+    std::vector<Inst*> serial;
+    walk(kernel_.body, [&](Inst* inst) {
+      if (inst->is(Op::parallel))
+        loops.push_back(inst);
+      else if (is_site(inst) && inst->is(Op::atomic) && !is_in_parallel(inst))
+        serial.push_back(inst);
+    });
+    for (Inst* inst : serial) combine_alone(inst);
+    for (Inst* loop : loops) behind(loop);
+    if (copies_.empty()) return;
+    dead_code(kernel_);
+    for (const Copy& copy : copies_) expect_same(copy);
+  }
+
+ private:
+  /// A copy of a loop, with its accesses of what is combined by those of the loop itself.
+  struct Copy {
+    Inst *of = nullptr, *made = nullptr;
+    std::unordered_map<const Inst*, Inst*> at;
+  };
+  /// A variable that the loop reduces into.
+  struct Variable {
+    Value* slot = nullptr;
+    Value* result = nullptr;
+    Value *ties = nullptr, *part = nullptr;  ///< slots: i64; of the variable's type
+    Value* share = nullptr;
+  };
+
+  static bool is_in_parallel(const Inst* inst) {
+    for (const Region* r = inst->parent; r->parent; r = r->parent->parent)
+      if (r->parent->is(Op::parallel)) return true;
+    return false;
+  }
+
+  bool is_site(const Inst* inst) const {
+    if (inst->is(Op::reduce)) return is_extreme(inst);
+    return inst->is(Op::atomic) && is_extreme(inst) && varies_[inst->binding()] && !inst->used();
+  }
+
+  static std::string what_of(const Inst* inst) {
+    return (inst->is(Op::reduce) ? "what a loop reduces by " : "an atomic ") +
+           std::string(name(inst->atomic())) + (inst->is(Op::reduce) ? "" : " of floats");
+  }
+
+  /// Outside of parallel loops each is a loop of its own, of one iteration.
+  void combine_alone(Inst* inst) {
+    b_.before(inst).at(inst->loc);
+    const std::vector<Value*> index = indices(inst);
+    Value* old = b_.load(inst->binding(), inst->component(), inst->elem, index);
+    old->inst->site = inst->site;
+    const Op op = inst->atomic() == AtomicOp::min ? Op::fmin : Op::fmax;
+    Value* v = b_.binary(op, inst->operands.back().value, old);
+    b_.store(inst->binding(), inst->component(), index, v)->site = inst->site;
+    inst->erase();
+  }
+
+  void behind(Inst* loop) {
+    std::vector<const Inst*> atomics, reduces;
+    walk(loop->region(0), [&](const Inst* inst) {
+      if (is_site(inst)) (inst->is(Op::atomic) ? atomics : reduces).push_back(inst);
+    });
+    if (atomics.empty() && reduces.empty()) return;
+    if (copies_.empty()) number_calls(kernel_);
+    for (const Inst* site : atomics) expect_alone(site, loop);
+    b_.after(loop).at(loop->loc);
+
+    std::vector<Variable> variables;
+    const auto variable_of = [&](const Inst* site) -> const Variable& {
+      return *std::ranges::find(variables, site->operand(0), &Variable::slot);
+    };
+    for (const Inst* site : reduces) {
+      Value* slot = site->operand(0);
+      if (std::ranges::find(variables, slot, &Variable::slot) != variables.end()) continue;
+      Variable v{slot};
+      v.result = b_.get(slot);
+      v.ties = b_.slot(Type::i64);
+      v.part = b_.slot(site->elem);
+      variables.push_back(v);
+    }
+    const std::vector<const Inst*> fields = one_of_each(atomics);
+    for (const Inst* site : fields)
+      sweep(site, [&] { store(ties_of(site), site, b_.real(site->elem, 0)); });
+    std::vector<const Inst*> all = atomics;
+    all.insert(all.end(), reduces.begin(), reduces.end());
+    copy(loop, all, [&](const Inst* site) {
+      if (site->is(Op::reduce)) {
+        const Variable& v = variable_of(site);
+        where_won(v.result, [&] { reduce(v.ties, b_.integer(Type::i64, 1)); });
+        return;
+      }
+      where_won(load(site->binding(), site), [&] {
+        Value* one = b_.real(site->elem, 1);
+        add(ties_of(site), site, one);
+      });
+    });
+    for (Variable& v : variables) v.share = share_of(b_.convert(b_.get(v.ties), v.result->type));
+    for (const Inst* site : fields)
+      sweep(site, [&] {
+        Value* result = load(site->binding(), site);
+        store(result_of(site), site, result);
+        Value* ties = load(ties_of(site), site);
+        where(b_.lt(b_.real(site->elem, 0), ties), [&] {
+          Value* alone = b_.unary(Op::stop_gradient, result);
+          out_.without_value.push_back(store(site->binding(), site, alone));
+        });
+      });
+    copy(loop, all, [&](const Inst* site) {
+      if (site->is(Op::reduce)) {
+        const Variable& v = variable_of(site);
+        where_won(v.result, [&] { reduce(v.part, zero_along(v.share)); });
+        return;
+      }
+      where_won(load(result_of(site), site), [&] {
+        Value* share = share_of(load(ties_of(site), site));
+        out_.without_value.push_back(add(site->binding(), site, zero_along(share)));
+      });
+    });
+    for (const Variable& v : variables) {
+      Value* part = b_.get(v.part);
+      Value* ties = b_.get(v.ties);
+      Value* any = b_.lt(b_.integer(Type::i64, 0), ties);
+      Value* alone = b_.unary(Op::stop_gradient, v.result);
+      Value* before = b_.select(any, alone, v.result);
+      b_.put(v.slot, along(before, part, b_.real(v.result->type, 1)));
+    }
+  }
+
+  Value* share_of(Value* ties) { return b_.div(b_.real(ties->type, 1), ties); }
+
+  static std::vector<const Inst*> one_of_each(const std::vector<const Inst*>& sites) {
+    std::vector<const Inst*> found;
+    for (const Inst* site : sites)
+      if (std::ranges::find(found, site->part, &Inst::part) == found.end()) found.push_back(site);
+    return found;
+  }
+
+  // ---- copies
+
+  /// Puts a copy of the loop behind what is there, in which `make` stands where the loop combines,
+  /// in place of all else that it does.
+  template <class F>
+  void copy(Inst* loop, const std::vector<const Inst*>& sites, F&& make) {
+    ValueMap map;
+    Copy made{loop, clone_inst(b_, loop, map), {}};
+    std::vector<const Inst*> from;
+    std::vector<Inst*> to;
+    walk(loop->region(0), [&](const Inst* inst) { from.push_back(inst); });
+    walk(made.made->region(0), [&](Inst* inst) { to.push_back(inst); });
+    for (size_t k = 0; k < from.size(); k++) made.at[from[k]] = to[k];
+    for (const Inst* site : sites) {
+      Inst* at = made.at.at(site);
+      b_.before(at).at(at->loc);
+      contribution_ = at->operands.back().value;
+      indices_ = site->is(Op::atomic) ? indices(at) : std::vector<Value*>();
+      make(site);
+    }
+    for (Inst* inst : to) {
+      const bool is_effect =
+          is_write(inst) || inst->is(Op::reduce) || inst->is(Op::check) || inst->is(Op::print);
+      inst->site = no_site;  // the loop has checked it
+      if (is_effect && !inst->used()) inst->erase();
+    }
+    b_.after(made.made).at(loop->loc);
+    copies_.push_back(std::move(made));
+  }
+
+  /// For each element of the site's field.
+  template <class F>
+  void sweep(const Inst* site, F&& make) {
+    const uint32_t field = site->binding();
+    const uint8_t rank = kernel_.bindings[field].rank;
+    indices_.clear();
+    if (rank == 0) return make();
+    Inst* loop = b_.make(Op::parallel, {}, {});
+    loop->kind = rank;
+    loop->options.over = field;
+    const std::vector<Type> types(rank, Type::i64);
+    Region* body = b_.make_region(std::span<const Type>(types));
+    b_.set_regions(loop, {body});
+    for (Value& index : body->args) indices_.push_back(&index);
+    b_.at_end(body);
+    make();
+    b_.yield();
+    b_.after(loop);
+  }
+
+  template <class F>
+  void where(Value* condition, F&& make) {
+    Inst* branch = b_.if_(condition);
+    for (Region* r : branch->regions) {
+      b_.at_end(r);
+      if (r == branch->region(0)) make();
+      b_.yield();
+    }
+    b_.after(branch);
+  }
+  template <class F>
+  void where_won(Value* result, F&& make) {
+    where(b_.binary(Op::eq, contribution_, result), make);
+  }
+
+  std::vector<Value*> indices(const Inst* inst) const {
+    std::vector<Value*> all;
+    for (uint32_t k = 0; k < kernel_.bindings[inst->binding()].rank; k++)
+      all.push_back(inst->operand(k));
+    return all;
+  }
+
+  // Accesses where the site's is, which was checked there.
+  Inst* own(Inst* made) {
+    own_.insert(made);
+    return made;
+  }
+  Value* load(uint32_t binding, const Inst* like) {
+    Value* v = b_.load(binding, like->component(), like->elem, indices_);
+    own(v->inst);
+    return v;
+  }
+  Inst* store(uint32_t binding, const Inst* like, Value* v) {
+    return own(b_.store(binding, like->component(), indices_, v));
+  }
+  Inst* add(uint32_t binding, const Inst* like, Value* v) {
+    return own(b_.atomic(AtomicOp::add, binding, like->component(), like->elem, indices_, {&v, 1}));
+  }
+  void reduce(Value* slot, Value* v) {
+    Inst* made = b_.make(Op::reduce, {}, {slot, v});
+    made->elem = v->type;
+    made->kind = uint8_t(AtomicOp::add);
+    own(made);
+  }
+
+  // ---- scratch
+
+  uint32_t ties_of(const Inst* site) { return scratch(site->binding(), "ties"); }
+  uint32_t result_of(const Inst* site) { return scratch(site->binding(), "extremes"); }
+
+  uint32_t scratch(uint32_t of, const char* companion) {
+    uint32_t& known = scratch_[{of, companion}];
+    if (known) return known;
+    const Binding& field = kernel_.bindings[of];
+    Binding made;
+    made.kind = Binding::field;
+    made.rank = field.rank;
+    for (Component c : field.components) made.components.push_back({derivative_type(c.type)});
+    made.name = std::string("the ") + companion + " of " + field.name;
+    made.loc = field.loc;
+    for (const Binding& other : kernel_.bindings)  // it overlaps none
+      made.alias_class = std::max(made.alias_class, other.alias_class + 1);
+    out_.scratch.push_back({of, companion});
+    kernel_.bindings.push_back(std::move(made));
+    known = uint32_t(kernel_.bindings.size() - 1);
+    return known;
+  }
+
+  // ---- zeros that vary
+
+  /// The zero that changes nothing where it is added, and varies by `share` with the contribution.
+  Value* zero_along(Value* share) {
+    return along(b_.real(share->type, -0.0), contribution_, share);
+  }
+
+  /// `v`, which varies besides by `factor` with `from`.
+  Value* along(Value* v, Value* from, Value* factor) {
+    return b_.make(Op::apply, {v->type}, {v, from, factor}, along_function(v->type))->result();
+  }
+
+  uint32_t function(const char* name, Type type, size_t arguments, auto&& make) {
+    Function f;
+    f.name = name;
+    f.loc = kernel_.loc;
+    const std::vector<Type> types(arguments, type);
+    f.body = b_.make_region(std::span<const Type>(types));
+    Builder inside(kernel_);
+    const std::vector<Value*> given = make(inside.at_end(f.body).at(kernel_.loc), *f.body);
+    inside.yield(given);
+    for (const Value* v : given) f.results.push_back(v->type);
+    kernel_.callees.push_back(std::move(f));
+    return uint32_t(kernel_.callees.size() - 1);
+  }
+
+  uint32_t along_function(Type type) {
+    const auto known = along_.find(type);
+    if (known != along_.end()) return known->second;
+    const uint32_t push = function("along", type, 7, [](Builder& b, Region& r) {
+      Value* term = b.mul(r.arg(5), r.arg(2));
+      return std::vector{b.add(r.arg(4), term)};
+    });
+    const uint32_t pull = function("along", type, 5, [](Builder& b, Region& r) {
+      Value* term = b.mul(r.arg(4), r.arg(2));
+      Value* zero = b.real(r.arg(4)->type, 0);
+      return std::vector{r.arg(4), term, zero};
+    });
+    const uint32_t made =
+        function("along", type, 3, [](Builder&, Region& r) { return std::vector{r.arg(0)}; });
+    Function& f = kernel_.callees[made];
+    f.derivative = "along";
+    f.pushforward = push;
+    f.pullback = pull;
+    return along_[type] = made;
+  }
+
+  // ---- what cannot be computed again
+
+  [[noreturn]] static void refuse(const Inst* inst, const std::string& why) {
+    throw Error(inst->loc, what_of(inst) + " has no derivative here: " + why);
+  }
+
+  /// May iterations meet at an element by these accesses?
+  bool may_meet(const Inst* a, const Inst* b) {
+    const uint32_t x = a->binding(), y = b->binding();
+    if (x == y) return a->component() == b->component() && !are_apart(a, b);
+    if (knows_overlaps_) return kernel_.bindings[x].alias_class == kernel_.bindings[y].alias_class;
+    out_.distinct.emplace_back(std::min(x, y), std::max(x, y));
+    return false;
+  }
+
+  /// That nothing else in the loop changes the elements.
+  void expect_alone(const Inst* site, const Inst* loop) {
+    walk(loop->region(0), [&](const Inst* other) {
+      if (!is_write(other) || !may_meet(other, site)) return;
+      const bool is_same = other->is(Op::atomic) && other->binding() == site->binding() &&
+                           other->atomic() == site->atomic() && !other->used();
+      if (!is_same)
+        refuse(site, "the loop changes the same elements otherwise at " + place(other->loc));
+    });
+  }
+
+  /// That the copy computes the same as the loop has.
+  void expect_same(const Copy& copy) {
+    std::vector<const Inst*> writes, sites;
+    walk(copy.of->region(0), [&](const Inst* inst) {
+      if (is_write(inst)) writes.push_back(inst);
+      if (is_site(inst)) sites.push_back(inst);
+    });
+    walk(copy.made->region(0), [&](const Inst* inst) {
+      if (own_.contains(inst) || !has(inst->op, flag::fields)) return;
+      if (has(inst->op, flag::writes) && !(inst->is(Op::atomic) && !is_write(inst)))
+        refuse(sites.front(), "what is combined follows from what " +
+                                  std::string("is changed at ") + place(inst->loc));
+      for (const Inst* write : writes)
+        if (may_meet(write, inst))
+          refuse(sites.front(), "what is combined depends on what is read at " + place(inst->loc) +
+                                    ", which the loop changes at " + place(write->loc));
+    });
+  }
+
+  Kernel& kernel_;
+  const std::vector<bool>& varies_;
+  const bool knows_overlaps_;
+  Combined& out_;
+  Builder b_;
+  std::vector<Copy> copies_;
+  std::set<const Inst*> own_;
+  std::map<std::pair<uint32_t, std::string>, uint32_t> scratch_;
+  std::map<Type, uint32_t> along_;
+  Value* contribution_ = nullptr;  ///< of the site that is replaced
+  std::vector<Value*> indices_;
+};
+
+}  // namespace
+
+bool is_extreme(const Inst* inst) {
+  return is_float(inst->elem) &&
+         (inst->atomic() == AtomicOp::min || inst->atomic() == AtomicOp::max);
+}
+
+Combined derive_combined(Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps) {
+  Combined out;
+  Rewriter(kernel, varies, knows_overlaps, out).run();
+  return out;
+}
+
+}  // namespace quern::autodiff
