@@ -22,6 +22,11 @@ bool is_write(const Inst* inst) {
   return inst->is(Op::store) || (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
 }
 
+/// A product that a loop reduces.
+bool is_product(const Inst* inst) {
+  return inst->is(Op::reduce) && inst->atomic() == AtomicOp::mul;
+}
+
 /// What the copies of one loop do for all that it combines.
 class Rewriter {
  public:
@@ -53,9 +58,15 @@ class Rewriter {
   /// A variable that the loop reduces into.
   struct Variable {
     Value* slot = nullptr;
-    Value* result = nullptr;
-    Value *ties = nullptr, *part = nullptr;  ///< slots: i64; of the variable's type
-    Value* share = nullptr;
+    bool is_product = false;
+    Value* before = nullptr;  ///< of a product
+    Value *result = nullptr, *part = nullptr;
+    /// Slots: how many contributions equal the result, i64; of a product how many are 0.
+    Value* count = nullptr;
+    /// Of a product, slots: of the contributions that are not 0, and the sum of those that are,
+    /// which varies.
+    Value *rest = nullptr, *zeros = nullptr;
+    Value *share = nullptr, *product = nullptr, *zero = nullptr;  ///< what came out of these
   };
 
   static bool is_in_parallel(const Inst* inst) {
@@ -65,8 +76,8 @@ class Rewriter {
   }
 
   bool is_site(const Inst* inst) const {
-    if (inst->is(Op::reduce)) return is_extreme(inst);
-    return inst->is(Op::atomic) && is_extreme(inst) && varies_[inst->binding()] && !inst->used();
+    if (inst->is(Op::reduce)) return is_combined(inst);
+    return inst->is(Op::atomic) && is_combined(inst) && varies_[inst->binding()] && !inst->used();
   }
 
   static std::string what_of(const Inst* inst) {
@@ -103,11 +114,7 @@ class Rewriter {
     for (const Inst* site : reduces) {
       Value* slot = site->operand(0);
       if (std::ranges::find(variables, slot, &Variable::slot) != variables.end()) continue;
-      Variable v{slot};
-      v.result = b_.get(slot);
-      v.ties = b_.slot(Type::i64);
-      v.part = b_.slot(site->elem);
-      variables.push_back(v);
+      variables.push_back(variable(site, loop));
     }
     const std::vector<const Inst*> fields = one_of_each(atomics);
     for (const Inst* site : fields)
@@ -117,15 +124,14 @@ class Rewriter {
     copy(loop, all, [&](const Inst* site) {
       if (site->is(Op::reduce)) {
         const Variable& v = variable_of(site);
-        where_won(v.result, [&] { reduce(v.ties, b_.integer(Type::i64, 1)); });
-        return;
+        return count(v);
       }
       where_won(load(site->binding(), site), [&] {
         Value* one = b_.real(site->elem, 1);
         add(ties_of(site), site, one);
       });
     });
-    for (Variable& v : variables) v.share = share_of(b_.convert(b_.get(v.ties), v.result->type));
+    for (Variable& v : variables) finish_count(v);
     for (const Inst* site : fields)
       sweep(site, [&] {
         Value* result = load(site->binding(), site);
@@ -139,23 +145,102 @@ class Rewriter {
     copy(loop, all, [&](const Inst* site) {
       if (site->is(Op::reduce)) {
         const Variable& v = variable_of(site);
-        where_won(v.result, [&] { reduce(v.part, zero_along(v.share)); });
-        return;
+        return v.is_product ? add_factor(v) : where_won(v.result, [&] { add_part(v, v.share); });
       }
       where_won(load(result_of(site), site), [&] {
         Value* share = share_of(load(ties_of(site), site));
         out_.without_value.push_back(add(site->binding(), site, zero_along(share)));
       });
     });
-    for (const Variable& v : variables) {
-      Value* part = b_.get(v.part);
-      Value* ties = b_.get(v.ties);
-      Value* any = b_.lt(b_.integer(Type::i64, 0), ties);
-      Value* alone = b_.unary(Op::stop_gradient, v.result);
-      Value* before = b_.select(any, alone, v.result);
-      b_.put(v.slot, along(before, part, b_.real(v.result->type, 1)));
+    for (const Variable& v : variables) finish(v);
+  }
+
+  // ---- variables
+
+  Variable variable(const Inst* site, Inst* loop) {
+    Variable v{site->operand(0), is_product(site)};
+    const Type type = site->elem;
+    if (v.is_product) {
+      b_.before(loop);
+      v.before = b_.get(v.slot);
+      b_.after(loop);
+    }
+    v.result = b_.get(v.slot);
+    v.count = b_.slot(Type::i64);
+    v.part = b_.slot(type);
+    if (!v.is_product) return v;
+    v.rest = b_.slot(type);
+    b_.put(v.rest, b_.real(type, 1));
+    v.zeros = b_.slot(type);
+    return v;
+  }
+
+  void count(const Variable& v) {
+    Value* one = b_.integer(Type::i64, 1);
+    if (!v.is_product) return where_won(v.result, [&] { reduce(v.count, one); });
+    where(
+        is_zero(contribution_),
+        [&] {
+          reduce(v.count, one);
+          reduce(v.zeros, contribution_);
+        },
+        [&] { reduce(v.rest, contribution_, AtomicOp::mul); });
+  }
+
+  void finish_count(Variable& v) {
+    if (v.is_product) {
+      v.product = b_.get(v.rest);
+      v.zero = b_.get(v.zeros);
+    } else {
+      Value* count = b_.get(v.count);
+      v.share = share_of(b_.convert(count, v.result->type));
     }
   }
+
+  /// By which a product varies with the contribution: the product of all others.
+  void add_factor(const Variable& v) {
+    Value* all = b_.mul(v.before, v.product);
+    where(
+        is_zero(contribution_),
+        [&] {
+          Value* zero = b_.sub(v.zero, contribution_);
+          add_part(v, where_zeros(v, 1, all, zero, all));
+        },
+        [&] {
+          Value* others = b_.mul(v.before, b_.div(v.product, contribution_));
+          add_part(v, where_zeros(v, 0, others, v.zero, others));
+        });
+  }
+
+  void finish(const Variable& v) {
+    Value* part = b_.get(v.part);
+    Value* alone = b_.unary(Op::stop_gradient, v.result);
+    Value* others = nullptr;
+    if (v.is_product) {
+      Value* factor = where_zeros(v, 0, v.product, v.zero, v.product);
+      others = along(alone, v.before, factor);
+    } else {
+      Value* none = b_.integer(Type::i64, 0);
+      Value* any = b_.lt(none, b_.get(v.count));
+      others = b_.select(any, alone, v.result);
+    }
+    Value* one = b_.real(v.result->type, 1);
+    b_.put(v.slot, along(others, part, one));
+  }
+
+  /// `value` where so many contributions are 0; where there is one more the 0 that varies by
+  /// `factor` with `zero`, that one; else 0.
+  Value* where_zeros(const Variable& v, int64_t zeros, Value* value, Value* zero, Value* factor) {
+    Value* count = b_.get(v.count);
+    Value* none = b_.real(value->type, 0);
+    Value* here = b_.binary(Op::eq, count, b_.integer(Type::i64, zeros));
+    Value* next = b_.binary(Op::eq, count, b_.integer(Type::i64, zeros + 1));
+    Value* varying = b_.select(next, along(none, zero, factor), none);
+    return b_.select(here, value, varying);
+  }
+
+  Value* is_zero(Value* v) { return b_.binary(Op::eq, v, b_.real(v->type, 0)); }
+  void add_part(const Variable& v, Value* factor) { reduce(v.part, zero_along(factor)); }
 
   Value* share_of(Value* ties) { return b_.div(b_.real(ties->type, 1), ties); }
 
@@ -218,12 +303,17 @@ class Rewriter {
 
   template <class F>
   void where(Value* condition, F&& make) {
+    where(condition, make, [] {});
+  }
+  template <class F, class G>
+  void where(Value* condition, F&& make, G&& make_else) {
     Inst* branch = b_.if_(condition);
-    for (Region* r : branch->regions) {
-      b_.at_end(r);
-      if (r == branch->region(0)) make();
-      b_.yield();
-    }
+    b_.at_end(branch->region(0));
+    make();
+    b_.yield();
+    b_.at_end(branch->region(1));
+    make_else();
+    b_.yield();
     b_.after(branch);
   }
   template <class F>
@@ -254,10 +344,10 @@ class Rewriter {
   Inst* add(uint32_t binding, const Inst* like, Value* v) {
     return own(b_.atomic(AtomicOp::add, binding, like->component(), like->elem, indices_, {&v, 1}));
   }
-  void reduce(Value* slot, Value* v) {
+  void reduce(Value* slot, Value* v, AtomicOp op = AtomicOp::add) {
     Inst* made = b_.make(Op::reduce, {}, {slot, v});
     made->elem = v->type;
-    made->kind = uint8_t(AtomicOp::add);
+    made->kind = uint8_t(op);
     own(made);
   }
 
@@ -391,9 +481,9 @@ class Rewriter {
 
 }  // namespace
 
-bool is_extreme(const Inst* inst) {
-  return is_float(inst->elem) &&
-         (inst->atomic() == AtomicOp::min || inst->atomic() == AtomicOp::max);
+bool is_combined(const Inst* inst) {
+  if (!is_float(inst->elem)) return false;
+  return inst->atomic() == AtomicOp::min || inst->atomic() == AtomicOp::max || is_product(inst);
 }
 
 Combined derive_combined(Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps) {

@@ -1,12 +1,13 @@
 #pragma once
-// What iterations combine by min and max, written so that its derivative is that of ordinary code.
+// What iterations combine by min and max, and products that they reduce, written so that its derivative is that of ordinary code.
 //
 // The minimum of many depends on those that equal it, which an iteration does not know while others
 // go on. Behind each parallel loop that combines floats so, by atomics or by a reduction, copies of
 // the loop are put that compute again what was combined and nothing else. They count who equals the
 // result, take what stood there before its part in it, and add to it a zero that varies with each
 // contribution that won, divided by their number (docs/semantics.md, section 3). Values stay as they
-// are, bit for bit. Either direction then differentiates these copies; the atomic itself has none.
+// are, bit for bit. Products vary by the product of the other factors: that of all that are not 0,
+// divided by the own one, where no other is 0. Either direction then differentiates these copies; the atomic itself has none.
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,8 @@ struct Scratch {
   std::string companion;
 };
 
-/// A minimum or maximum of floats, atomic or reduced.
-bool is_extreme(const ir::Inst* inst);
+/// A minimum or maximum of floats, atomic or reduced, or a product that is reduced.
+bool is_combined(const ir::Inst* inst);
 
 struct Combined {
   std::vector<Scratch> scratch;  ///< of the bindings that are added behind all others

@@ -236,7 +236,7 @@ class Pusher {
     const std::string what = "an atomic " + std::string(name(inst->atomic())) + " of floats";
     if (inst->used())
       refuse(inst, "the old value of " + what, "it depends on the order of iterations");
-    if (is_extreme(inst)) return;  // its copies have them
+    if (is_combined(inst)) return;  // its copies have them
     if (inst->atomic() != AtomicOp::add)
       refuse(inst, what, "use atomic_add, or a loop over what is combined");
     Value* t = known(inst->operands.back().value);
@@ -266,10 +266,7 @@ class Pusher {
   void reduce(Inst* inst) {
     Value* slot = known(inst->operand(0));
     Value* t = known(inst->operand(1));
-    if (!slot || !t || is_extreme(inst)) return;
-    if (inst->atomic() != AtomicOp::add)
-      refuse(inst, "what a loop reduces by " + std::string(name(inst->atomic())),
-             "sums have one; others are written with an atomic on an element or a serial loop");
+    if (!slot || !t || is_combined(inst)) return;
     Inst* made = b_.make(Op::reduce, {}, {slot, t});
     made->elem = t->type;
     made->kind = inst->kind;

@@ -395,7 +395,7 @@ class Puller {
   void back_atomic(const Inst* inst) {
     if (!is_float(inst->elem)) return;
     if (inst->atomic() == AtomicOp::load) return back_load(inst);
-    if (is_extreme(inst)) return;  // one goes back through its copies
+    if (is_combined(inst)) return;  // one goes back through its copies
     if (inst->atomic() != AtomicOp::add)
       refuse(inst, "an atomic " + std::string(name(inst->atomic())) + " of floats",
              "use atomic_add, or a loop over what is combined");
@@ -434,10 +434,7 @@ class Puller {
 
   void back_reduce(const Inst* inst) {
     const Value *slot = inst->operand(0), *v = inst->operand(1);
-    if (!active_(slot) || !active_(v) || is_extreme(inst)) return;
-    if (inst->atomic() != AtomicOp::add)
-      refuse(inst, "what a loop reduces by " + std::string(name(inst->atomic())),
-             "sums have one; others are written with a serial loop");
+    if (!active_(slot) || !active_(v) || is_combined(inst)) return;
     accumulate(v, b_.get(adjoint_of(slot)));
   }
 

@@ -367,3 +367,48 @@ TEST_CASE("a tape goes back through minima and through their tangents") {
     CHECK(qn::to_vector(x.dual().grad()) == Numbers{0, -3, 0});
   });
 }
+
+TEST_CASE("products that a loop reduces have derivatives, at zeros too") {
+  on_every_device([](const qn::Device& device) {
+    const Numbers cases[] = {{2, -3, 0.5, 4}, {2, 0, 0.5, 4}, {0, 0, 0.5, 4}, {0, 0, 0, 4}, {7}};
+    for (const Numbers& at : cases) {
+      auto x = numbers(device, at);
+      const size_t n = at.size();
+      Numbers v;
+      for (size_t k = 0; k < n; k++) v.push_back(1.0 + double(k * k));
+      qn::Kernel f = [&](F64 scale) -> F64 {
+        Var<double> product = scale;
+        for (auto i : x) atomic_mul(product, x[i]);
+        return product;
+      };
+      for (const double scale : {3.0, 0.0}) {
+        // Products of all but one and of all but two, which take no division.
+        const auto without = [&](size_t a, size_t b) {
+          double p = scale;
+          for (size_t k = 0; k < n; k++) p *= k == a || k == b ? 1 : at[k];
+          return p;
+        };
+        double all = 1;
+        for (double factor : at) all *= factor;
+        x.dual().copy_from(v);
+        const double along = 5;
+        auto r = qn::jvp(f)({scale, along});
+        double tangent = all * along;
+        for (size_t k = 0; k < n; k++) tangent += v[k] * without(k, k);
+        CHECK(r.value<0>() == Approx(scale * all));
+        CHECK(r.tangent<0>() == Approx(tangent));
+
+        auto h = qn::hessian_vector(f, qn::wrt(x))(scale);
+        CHECK(h.value() == Approx(scale * all));
+        for (size_t k = 0; k < n; k++) {
+          double product = 0;
+          for (size_t j = 0; j < n; j++) product += j == k ? 0 : v[j] * without(k, j);
+          CHECK(x.grad().at(int(k)) == Approx(without(k, k)));
+          CHECK(x.grad().dual().at(int(k)) == Approx(product));
+        }
+        auto back = qn::vjp(f)(scale);
+        CHECK(back(2.0).get<0>() == Approx(2 * all));
+      }
+    }
+  });
+}

@@ -102,8 +102,8 @@ template <class R, class... A>
 class Jvp<R(A...)> {
  public:
   /// Throws Error at the line of what has no tangent: an atomic product, exchange or
-  /// compare-and-swap of floats, the old value of any atomic, a product that a loop reduces, a
-  /// minimum or maximum of what the loop changes itself, the bits of a float.
+  /// compare-and-swap of floats, the old value of any atomic, a minimum, maximum or product of what
+  /// the loop changes itself, the bits of a float.
   explicit Jvp(const Kernel<R(A...)>& kernel, Loc l = Loc::here())
       : object_(detail::make_forward(kernel.object(), true, l)) {}
 
