@@ -113,6 +113,7 @@ Problem bundle(const qn::Device& device, Size size) {
     return reference::bundle_gradient(in, at, gradient);
   };
   p.adolc = adolc::bundle(in, p.at);
+  p.codipack = codipack::bundle(in);
   return p;
 }
 

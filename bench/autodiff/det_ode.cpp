@@ -74,6 +74,7 @@ Problem determinant(const qn::Device& device, Size size) {
     return reference::determinant_gradient(in, at, gradient);
   };
   p.adolc = adolc::determinant(in, p.at);
+  p.codipack = codipack::determinant(in);
   return p;
 }
 
@@ -161,6 +162,7 @@ Problem ode(const qn::Device& device, Size size) {
     return reference::ode_gradient(in, at, gradient);
   };
   p.adolc = adolc::ode(in, p.at);
+  p.codipack = codipack::ode(in);
   return p;
 }
 

@@ -135,6 +135,7 @@ Problem gmm(const qn::Device& device, Size size) {
     return reference::gmm_gradient(in, at, gradient);
   };
   p.adolc = adolc::gmm(in, p.at);
+  p.codipack = codipack::gmm(in);
   return p;
 }
 

@@ -128,6 +128,7 @@ Problem lstm(const qn::Device& device, Size size) {
     return reference::lstm_gradient(in, at, gradient);
   };
   p.adolc = adolc::lstm(in, p.at);
+  p.codipack = codipack::lstm(in);
   return p;
 }
 

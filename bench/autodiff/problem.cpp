@@ -37,16 +37,19 @@ std::vector<double> even_numbers(size_t count, double low, double high, uint32_t
 }
 
 double disagreement(const Problem& p) {
-  std::vector<double> hand(p.at.size()), adolc(p.at.size());
+  std::vector<double> hand(p.at.size()), other_gradient(p.at.size());
   const double value = p.by_hand(p.at.data());
   double off = 0;
   for (double other :
        {p.value(), p.value_and_gradient(), p.gradient_by_hand(p.at.data(), hand.data())})
     off = worse(off, std::abs(other - value) / std::abs(value));
   off = worse(off, distance(p.gradient(), hand));
-  if (!p.adolc) return off;
-  p.adolc(p.at.data(), adolc.data());
-  return worse(off, distance(adolc, hand));
+  for (const auto& tool : {p.adolc, p.codipack}) {
+    if (!tool) continue;
+    tool(p.at.data(), other_gradient.data());
+    off = worse(off, distance(other_gradient, hand));
+  }
+  return off;
 }
 
 Ratios measure(Report& report, const Problem& p) {
@@ -62,7 +65,8 @@ Ratios measure(Report& report, const Problem& p) {
       {[&] { p.by_hand(p.at.data()); }},
       {[&] { p.gradient_by_hand(p.at.data(), found.data()); }},
   };
-  if (p.adolc) sides.push_back({[&] { p.adolc(p.at.data(), found.data()); }});
+  for (const auto& tool : {p.adolc, p.codipack})
+    if (tool) sides.push_back({[&found, &p, tool] { tool(p.at.data(), found.data()); }});
   const ForeignLoad load;
   const std::vector<std::vector<double>> taken = report.interleave(sides);
   for (size_t side : {0, 1}) {
@@ -81,10 +85,11 @@ Ratios measure(Report& report, const Problem& p) {
   const Ratios found_ratios = {least[1] / least[0], least[3] / least[2]};
   std::printf("%s: least times %.4g ms, gradient %.4g ms; by hand %.4g ms, %.4g ms", p.name.c_str(),
               1e3 * least[0], 1e3 * least[1], 1e3 * least[2], 1e3 * least[3]);
-  if (p.adolc)
-    std::printf("; by ADOL-C gradient %.4g ms\n", 1e3 * least[4]);
-  else
-    std::printf("; no ADOL-C here\n");
+  size_t side = 4;
+  if (p.adolc) std::printf("; ADOL-C's gradient %.4g ms", 1e3 * least[side++]);
+  if (p.codipack) std::printf("; CoDiPack's gradient %.4g ms", 1e3 * least[side++]);
+  if (side == 4) std::printf("; neither ADOL-C nor CoDiPack is here");
+  std::printf("\n");
   std::printf("%s: gradient / value %.2f, by hand %.2f, which is %.2f times that (bar %.1f)\n",
               p.name.c_str(), found_ratios.quern, found_ratios.hand,
               found_ratios.quern / found_ratios.hand, ratio_bar);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/autodiff/adolc/gradients.h"
+#include "bench/autodiff/codipack/gradients.h"
 #include "bench/harness.h"
 
 namespace bench {
@@ -18,10 +19,11 @@ struct Problem {
   std::function<std::vector<double>()> gradient = {};
   std::function<double(const double* at)> by_hand = {};
   std::function<double(const double* at, double* gradient)> gradient_by_hand = {};
-  adolc::Gradient adolc = {};  ///< may be empty
+  adolc::Gradient adolc = {};  ///< may be empty, as the next one
+  codipack::Gradient codipack = {};
 };
 
-/// How far the gradients of Quern, by hand and by ADOL-C are from each other at most, relative to the
+/// How far the gradients of Quern, by hand and by tools are from each other at most, relative to the
 /// largest of the derivatives; likewise values, relative to themselves. NaN where one is.
 double disagreement(const Problem& problem);
 /// How many times its function Quern's gradient takes, and how many that by hand.

@@ -44,6 +44,7 @@ Problem llsq(const qn::Device& device, Size size) {
     return reference::llsq_gradient(in, at, gradient);
   };
   p.adolc = adolc::llsq(in, p.at);
+  p.codipack = codipack::llsq(in);
   return p;
 }
 
@@ -70,6 +71,7 @@ Problem log_sum_exp(const qn::Device& device, Size size) {
     return reference::log_sum_exp_gradient(in, at, gradient);
   };
   p.adolc = adolc::log_sum_exp(in, p.at);
+  p.codipack = codipack::log_sum_exp(in);
   return p;
 }
 
@@ -115,6 +117,7 @@ Problem k_means(const qn::Device& device, Size size) {
     return reference::k_means_gradient(in, at, gradient);
   };
   p.adolc = adolc::k_means(in, p.at);
+  p.codipack = codipack::k_means(in);
   return p;
 }
 

@@ -1,4 +1,5 @@
-// The problems that benchmarks of gradients measure: Quern, C++ by hand and ADOL-C agree.
+// The problems that benchmarks of gradients measure: Quern, C++ by hand, and ADOL-C and CoDiPack
+// where they are installed, agree.
 #include "bench/autodiff/problem.h"
 
 #include <cmath>
