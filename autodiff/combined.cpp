@@ -45,7 +45,9 @@ class Rewriter {
     for (Inst* inst : serial) combine_alone(inst);
     for (Inst* loop : loops) behind(loop);
     if (copies_.empty()) return;
+    for (const Copy& copy : copies_) drop_unused(copy.made->region(0));
     dead_code(kernel_);
+    for (const Copy& copy : copies_) drop_unused(copy.made->region(0));
     for (const Copy& copy : copies_) expect_same(copy);
   }
 
@@ -59,7 +61,7 @@ class Rewriter {
   struct Variable {
     Value* slot = nullptr;
     bool is_product = false;
-    Value* before = nullptr;  ///< of a product
+    Value* before = nullptr;  ///< the loop
     Value *result = nullptr, *part = nullptr;
     /// Slots: how many contributions equal the result, i64; of a product how many are 0.
     Value* count = nullptr;
@@ -105,17 +107,18 @@ class Rewriter {
     if (atomics.empty() && reduces.empty()) return;
     if (copies_.empty()) number_calls(kernel_);
     for (const Inst* site : atomics) expect_alone(site, loop);
-    b_.after(loop).at(loop->loc);
-
     std::vector<Variable> variables;
     const auto variable_of = [&](const Inst* site) -> const Variable& {
       return *std::ranges::find(variables, site->operand(0), &Variable::slot);
     };
+    b_.before(loop).at(loop->loc);
     for (const Inst* site : reduces) {
       Value* slot = site->operand(0);
       if (std::ranges::find(variables, slot, &Variable::slot) != variables.end()) continue;
-      variables.push_back(variable(site, loop));
+      variables.push_back({slot, is_product(site), b_.get(slot)});
     }
+    b_.after(loop).at(loop->loc);
+    for (Variable& v : variables) prepare(v);
     const std::vector<const Inst*> fields = one_of_each(atomics);
     for (const Inst* site : fields)
       sweep(site, [&] { store(ties_of(site), site, b_.real(site->elem, 0)); });
@@ -157,22 +160,15 @@ class Rewriter {
 
   // ---- variables
 
-  Variable variable(const Inst* site, Inst* loop) {
-    Variable v{site->operand(0), is_product(site)};
-    const Type type = site->elem;
-    if (v.is_product) {
-      b_.before(loop);
-      v.before = b_.get(v.slot);
-      b_.after(loop);
-    }
+  void prepare(Variable& v) {
     v.result = b_.get(v.slot);
+    const Type type = v.result->type;
     v.count = b_.slot(Type::i64);
     v.part = b_.slot(type);
-    if (!v.is_product) return v;
+    if (!v.is_product) return;
     v.rest = b_.slot(type);
     b_.put(v.rest, b_.real(type, 1));
     v.zeros = b_.slot(type);
-    return v;
   }
 
   void count(const Variable& v) {
@@ -299,6 +295,17 @@ class Rewriter {
     make();
     b_.yield();
     b_.after(loop);
+  }
+
+  /// Also what might fail, as the loop has done it.
+  static void drop_unused(Region* region) {
+    for (Inst *inst = region->last, *before = nullptr; inst; inst = before) {
+      before = inst->prev;
+      for (Region* r : inst->regions) drop_unused(r);
+      const bool is_needed =
+          inst->used() || inst->results.empty() || has(inst->op, flag::writes | flag::control);
+      if (!is_needed) inst->erase();
+    }
   }
 
   template <class F>

@@ -368,6 +368,36 @@ TEST_CASE("a tape goes back through minima and through their tangents") {
   });
 }
 
+TEST_CASE("one loop reduces sums and products and minima and reads what it has written itself") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {3, 0.5, 2}), y = numbers(device, {0, 0, 0});
+    qn::Kernel f = [&] {
+      Var<double> least = 9.0, sum = 0.0, product = 1.0, most = -9.0;
+      for (auto i : x) {
+        y[i] = x[i] * x[i];
+        atomic_min(least, x[i]);
+        sum += y[i];
+        atomic_mul(product, x[i]);
+        atomic_max(most, x[i] * x[i]);
+      }
+      return result(Val<double>(least * sum), Val<double>(product * most));
+    };
+    auto back = qn::vjp(f)();
+    CHECK(back.result().get<0>() == 0.5 * 13.25);
+    CHECK(back.result().get<1>() == 3 * 9);
+    back(1.0, 10.0);
+    // least is x1, most x0²
+    const double of[] = {0.5 * 6 + 10 * (1 * 9 + 3 * 6), 13.25 + 0.5 * 1 + 10 * 6 * 9,
+                         0.5 * 4 + 10 * 1.5 * 9};
+    for (int k = 0; k < 3; k++) CHECK(x.grad().at(k) == Approx(of[k]).epsilon(1e-14));
+    const Numbers v = {1, -2, 4};
+    x.dual().copy_from(v);
+    auto r = qn::jvp(f)();
+    CHECK(r.tangent<0>() + 10 * r.tangent<1>() ==
+          Approx(of[0] * v[0] + of[1] * v[1] + of[2] * v[2]).epsilon(1e-14));
+  });
+}
+
 TEST_CASE("products that a loop reduces have derivatives, at zeros too") {
   on_every_device([](const qn::Device& device) {
     const Numbers cases[] = {{2, -3, 0.5, 4}, {2, 0, 0.5, 4}, {0, 0, 0.5, 4}, {0, 0, 0, 4}, {7}};
