@@ -148,7 +148,17 @@ class Rows {
     walk(kernel_.body, [&](Inst* inst) {
       const bool is_needed = any && is_write(inst) && copied[inst->binding()];
       const bool is_effect = is_write(inst) || inst->is(Op::check) || inst->is(Op::print);
-      if (is_effect && !is_needed && !inst->used()) inst->erase();
+      if (is_effect && !is_needed && !inst->used()) {
+        inst->erase();
+      } else if (inst->is(Op::atomic) && !is_write(inst) && !copied[inst->binding()]) {
+        // Nobody writes the field here, which is a snapshot: atomics take none.
+        std::vector<Value*> indices;
+        for (const Use& use : inst->operands) indices.push_back(use.value);
+        b_.before(inst).at(inst->loc);
+        Value* v = b_.load(inst->binding(), inst->component(), inst->elem, indices);
+        inst->result()->replace_with(v);
+        inst->erase();
+      }
     });
   }
 

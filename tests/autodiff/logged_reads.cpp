@@ -283,3 +283,18 @@ TEST_CASE("adjoints of elements that an earlier round has written under another 
     }));
   });
 }
+
+TEST_CASE("what is read atomically and written by nobody has adjoints where others are logged") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {2, -3});
+    qn::Field<double> y{device, {2}}, z{device, {2}};
+    qn::Kernel f = [&] {
+      for (auto i : x) y[i] = atomic_load(x[i]) * x[i];
+      for (auto i : x) z[i] = y[1 - i] * y[1 - i];
+    };
+    z.grad().copy_from(std::vector<double>{1, 10});
+    qn::vjp(f)()();
+    // z_0 = x_1⁴, z_1 = x_0⁴
+    CHECK(qn::to_vector(x.grad()) == std::vector<double>{10 * 4 * 8, 4 * -27});
+  });
+}
