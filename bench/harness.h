@@ -71,6 +71,7 @@ class Report {
   /// sample before they are waited for, as their references do.
   void complete();
   bool on_gpu() const { return on_gpu_; }
+  bool measures() const { return !visit_; }
   /// The functions of hand-written CUDA, where the device takes them; else null.
   const cuda::Functions* cuda() const { return cuda_; }
 

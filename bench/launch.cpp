@@ -1,6 +1,7 @@
 // What a launch costs beside its work: an empty kernel, one of a few elements, and a result read
 // back.
 #include <omp.h>
+#include <quern/autodiff.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -62,6 +63,70 @@ void launches_beside_others(Report& report) {
                          [&] { fill(2.0f); }, by_openmp});
     }
 }
+
+/// What a tape adds to a launch of a few elements, and what going back through it takes, beside the
+/// launch itself and one of the reverse kernel written by hand.
+void launches_on_tapes(Report& report) {
+  constexpr int launches = 1000, samples = 25;
+  qn::Device& device = report.device();
+  qn::Field<float> x{device, {16}}, p{device, {16}}, y{device, {16}};
+  const auto of_x = x.grad(), of_p = p.grad(), of_y = y.grad();
+  qn::Kernel step = [&](F32 s) {
+    for (auto i : y) y[i] = x[i] * p[i] * s;
+  };
+  qn::Kernel back = [&](F32 s) {
+    for (auto i : y) {
+      const F32 carried = of_y[i] * s;
+      of_y[i] = 0.0f;
+      of_x[i] += carried * p[i];
+      of_p[i] += carried * x[i];
+    }
+  };
+  const auto launch_all = [&](auto& kernel) {
+    for (int k = 0; k < launches; k++) kernel(1.0f);
+  };
+  const auto each = [](auto&& run) {
+    const double start = now();
+    run();
+    return (now() - start) / launches;
+  };
+  std::vector<double> step_times, back_times, record_times, go_back_times;
+  for (int sample = -1; sample < samples; sample++) {  // the first one compiles
+    std::vector<double> times;
+    times.push_back(each([&] { launch_all(step); }));
+    device.synchronize();
+    times.push_back(each([&] {
+      launch_all(back);
+      device.synchronize();
+    }));
+    qn::Tape tape;
+    times.push_back(each([&] { launch_all(step); }));
+    device.synchronize();
+    times.push_back(each([&] {
+      tape.backward();
+      device.synchronize();
+    }));
+    if (sample < 0) continue;
+    step_times.push_back(times[0]);
+    back_times.push_back(times[1]);
+    record_times.push_back(times[2]);
+    go_back_times.push_back(times[3]);
+  }
+  const auto add = [&](const char* name, const std::vector<double>& times,
+                       const std::vector<double>& reference) {
+    Row row;
+    row.name = name;
+    row.size = "16";
+    row.seconds = percentile(times, 0.5);
+    row.spread_low = percentile(times, 0.1);
+    row.spread_high = percentile(times, 0.9);
+    row.reference_seconds = percentile(reference, 0.5);
+    row.ratio = row.reference_seconds / row.seconds;
+    report.add(row);
+  };
+  add("tape: record a launch", record_times, step_times);
+  add("tape: go back a launch", go_back_times, back_times);
+}
 }  // namespace
 
 void launch(Report& report) {
@@ -100,6 +165,7 @@ void launch(Report& report) {
   };
   volatile float sink = 0;
   report.run({"launch_and_read", "16", 0, 0, [&] { sink = float(total()); }, nullptr});
+  if (report.measures()) launches_on_tapes(report);
   if (std::string(device.name()) == "cpu") launches_beside_others(report);
 }
 
