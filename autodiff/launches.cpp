@@ -317,12 +317,16 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
   expect_unchanged(loc);
   const runtime::SameRandomNumbers same(key_);
   if (program_->is_known_before) {
-    if (seeds.empty()) return run(*program_->program, arguments_, loc);
+    const auto run_known = [&](const Arguments& all) {
+      runtime::Program& program = *program_->program;
+      return program.launch_with_companions(all, program.kernel().modes, loc);
+    };
+    if (seeds.empty()) return run_known(arguments_);
     Arguments all = arguments_;
     const size_t first_seed = primal().size() + fields().size();
     for (size_t k = 0; k < std::min(seeds.size(), program_->reverse.seeds); k++)
       all[first_seed + k].bits = seeds[k];
-    return run(*program_->program, all, loc);
+    return run_known(all);
   }
   const auto device = device_of(primal(), loc);
   Arguments read(primal().begin(), primal().end());

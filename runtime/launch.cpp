@@ -88,12 +88,12 @@ Signature signature_of(std::span<const Argument> arguments, Modes modes) {
 AllArguments::AllArguments(const std::string& kernel, std::span<const Image::Parameter> parameters,
                            std::span<const Argument> passed, Loc loc)
     : all_(passed) {
-  if (passed.size() == parameters.size()) return;
   size_t count = parameters.size();
   while (count > 0 && parameters[count - 1].is_derived()) count--;
   if (passed.size() != count)
     throw Error(loc, "kernel '" + kernel + "' has " + std::to_string(count) +
                          " parameters, launched with " + std::to_string(passed.size()));
+  if (count == parameters.size()) return;
   own_.reserve(parameters.size());
   own_.assign(passed.begin(), passed.end());
   for (size_t k = count; k < parameters.size(); k++) {

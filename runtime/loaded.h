@@ -67,8 +67,8 @@ struct Loaded {
 void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, std::byte* args);
 ir::Signature signature_of(std::span<const Argument> arguments, ir::Modes modes);
 /// What is passed to a kernel, and the companions that derive from it: an argument for each
-/// parameter. Who has looked companions up may pass them too. Throws Error with `loc` unless as many
-/// are passed as the kernel has parameters, and where a companion finds no memory.
+/// parameter. Throws Error with `loc` unless as many are passed as the kernel has parameters, and
+/// where a companion finds no memory.
 class AllArguments {
  public:
   AllArguments(const std::string& kernel, std::span<const Image::Parameter> parameters,
