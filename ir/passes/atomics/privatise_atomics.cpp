@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/analysis/slice.h"
 #include "ir/passes/atomics/atomic_rules.h"
 #include "ir/passes/atomics/counted.h"
 #include "ir/passes/tasks/open_tasks.h"
@@ -13,7 +14,8 @@ namespace {
 
 constexpr uint64_t most_elements = 4096, most_bytes = 16 * 1024;
 constexpr uint64_t most_of_a_task = 64 * 1024;  ///< bytes, with the program's own arrays
-constexpr int64_t copies = 4, iterations_an_element = 8;
+constexpr int64_t copies = 4, updates_an_element = 8;
+constexpr size_t longest_bound = 16;  ///< operations for a bound of an inner loop
 
 class Privatiser {
  public:
@@ -34,7 +36,7 @@ class Privatiser {
           if (!fits(inst)) continue;
           target = targets_.insert(target, Target{inst->part, inst->atomic(), inst->elem, inst});
           b_.before(loop_).at(task_.loc);
-          begin(*target);
+          begin(*target, updates(inst->part, atomics));
         }
         update(*target, inst);
       }
@@ -71,8 +73,39 @@ class Privatiser {
     return true;
   }
 
+  /// The value before the loop, as i64; null where it is another one in each iteration.
+  Value* before_loop(Value* v) {
+    const Slice slice = Slicer(kernel_, loop_->region(0)).of(v);
+    if (!slice || slice.code.size() > longest_bound) return nullptr;
+    ValueMap map;
+    repeat(b_, slice, map);
+    const auto copy = map.find(v);
+    return b_.convert(copy == map.end() ? v : copy->second, Type::i64);
+  }
+
+  /// How often an iteration updates the component, at most: rounds of inner loops count where they
+  /// are known before the loop.
+  Value* updates(const Part& part, const std::vector<Inst*>& atomics) {
+    Value* sum = nullptr;
+    for (const Inst* inst : atomics) {
+      if (inst->part != part) continue;
+      Value* times = integer(1);
+      for (const Region* r = inst->parent; r != loop_->region(0); r = r->parent->parent) {
+        const Inst* around = r->parent;
+        if (!around->is(Op::loop)) continue;
+        Value* from = before_loop(around->operand(0));
+        Value* to = before_loop(around->operand(1));
+        Value* step = before_loop(around->operand(2));
+        if (!from || !to || !step) continue;
+        times = b_.mul(times, b_.div(b_.sub(to, from), step));
+      }
+      sum = sum ? b_.add(sum, times) : times;
+    }
+    return sum;
+  }
+
   /// Before the loop.
-  void begin(Target& t) {
+  void begin(Target& t, Value* updates) {
     const Binding& binding = kernel_.bindings[t.first->binding()];
     for (uint32_t axis = 0; axis < binding.rank; axis++) {
       t.extents.push_back(b_.extent(t.first->binding(), axis, Type::i64));
@@ -81,7 +114,8 @@ class Privatiser {
     }
     Value* all = integer(int64_t(room(t.elem)));
     Value* length = b_.sub(b_.builtin(Builtin::end), b_.builtin(Builtin::begin));
-    Value* pays = b_.binary(Op::le, b_.mul(t.count, integer(iterations_an_element)), length);
+    Value* wanted = b_.mul(t.count, integer(updates_an_element));
+    Value* pays = b_.binary(Op::le, wanted, b_.mul(length, updates));
     t.own = b_.binary(Op::bit_and, b_.binary(Op::le, t.count, all), pays);
     Value* several = b_.binary(Op::le, b_.mul(t.count, integer(copies)), all);
     t.mask = b_.select(several, integer(copies - 1), integer(0));
