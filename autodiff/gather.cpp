@@ -126,16 +126,21 @@ class Gatherer {
     for (size_t k = 0; k < indices.size(); k++) at[mapping_.axes[k]] = indices[k];
     return at;
   }
-  /// Is the term's element that of the offsets? Null: in all iterations.
-  Value* is_near(const Term& t, std::span<Value* const> indices, const ValueMap& map) {
+  /// Do the term's questions hold? `map`: what stands for values that they ask about, if not they
+  /// themselves. Null: in all iterations.
+  Value* is_near(const Term& t, const ValueMap& map) {
+    const auto now = [&](Value* v) {
+      const auto copy = map.find(v);
+      return copy == map.end() ? v : copy->second;
+    };
     Value* all = nullptr;
-    for (size_t k = 0; k < indices.size(); k++) {
-      if (t.exact[k]) continue;
-      Value* found = t.atomic->operand(mapping_.axes[k]);
-      if (const auto copy = map.find(found); copy != map.end()) found = copy->second;
-      Value* index = b_.convert(indices[k], found->type);
-      Value* near = plus(index, t.offsets[k]);
-      all = both(all, b_.binary(Op::eq, found, near));
+    for (const Question& q : t.questions) {
+      Value* holds = now(q.a);
+      if (q.a->type != Type::b1)
+        holds = b_.binary(q.op, holds, q.b ? now(q.b) : b_.integer(q.a->type, 0));
+      else if (q.is_negated)
+        holds = b_.unary(Op::bit_not, holds);
+      all = both(all, holds);
     }
     return all;
   }
@@ -163,7 +168,7 @@ class Gatherer {
     for (size_t n = 0; n < places_.size(); n++) {
       const Term& t = stencil_.terms[n];
       b_.before(t.atomic).at(t.atomic->loc);
-      Value* here = both(has_place, is_near(t, own, {}));
+      Value* here = both(has_place, is_near(t, {}));
       Value* slot = t.in_branch ? values.at(places_[n]) : nullptr;
       if (!here) {
         if (slot) b_.put(slot, t.kept);
@@ -295,7 +300,7 @@ class Gatherer {
           b_.load(arrays_[places_[n].second], places_[n].first, t.kept->type, element(in_field));
     if (!t.in_branch) {
       repeat(b_, t.code, map);
-      there = both(there, is_near(t, from, map));
+      there = both(there, is_near(t, map));
     }
     if (const auto copy = map.find(value); copy != map.end()) value = copy->second;
     Value* zero = b_.real(value->type, 0);

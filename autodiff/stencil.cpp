@@ -1,7 +1,7 @@
 #include "autodiff/stencil.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <set>
 
 #include "ir/analysis/affine.h"
@@ -10,11 +10,10 @@ namespace quern::autodiff {
 
 using namespace ir;
 
-bool Term::is_exact() const { return std::ranges::find(exact, false) == exact.end(); }
-
 namespace {
 
 constexpr size_t longest_code = 48;  ///< that is run once more for a term
+constexpr int deepest_border = 6;    ///< operations between an index and that of the loop
 
 bool is_zero(const Value* v) {
   return v->inst && v->inst->is(Op::constant) && real_of(v->inst->imm, v->type) == 0;
@@ -23,7 +22,10 @@ bool is_zero(const Value* v) {
 class Surveyor {
  public:
   Surveyor(const Kernel& kernel, const Inst* loop)
-      : kernel_(kernel), body_(loop->region(0)), slicer_(kernel, body_, indices()) {}
+      : kernel_(kernel),
+        body_(loop->region(0)),
+        slicer_(kernel, body_, indices()),
+        invariant_(kernel, body_) {}
 
   std::vector<Stencil> run() {
     for (const Value* index : indices())
@@ -80,47 +82,87 @@ class Surveyor {
     mapping.axes.assign(indices, no_binding);
     mapping.fixed.assign(rank, nullptr);
     term.offsets.assign(indices, 0);
-    term.exact.assign(indices, true);
     for (uint32_t axis = 0; axis < rank; axis++) {
       Value* v = term.atomic->operand(axis);
       if (is_fixed(v)) {
         mapping.fixed[axis] = v;
         continue;
       }
-      int64_t offset = 0;
-      bool exact = true;
-      const Value* index = followed(v, offset, exact);
+      Followed found = followed(v);
+      const Value* index = found.index;
       if (!index || mapping.axes[index->index] != no_binding) return false;
       mapping.axes[index->index] = axis;
-      term.offsets[index->index] = offset;
-      term.exact[index->index] = exact;
+      term.offsets[index->index] = found.offset;
+      for (Question& q : found.questions) term.questions.push_back(q);
     }
     return std::ranges::find(mapping.axes, no_binding) == mapping.axes.end();
   }
 
-  /// The index of the loop that the value is, plus an offset: in all iterations, or in those that a
-  /// border does not change. The latter is a guess, as the code that is made asks where it is wrong.
-  const Value* followed(const Value* v, int64_t& offset, bool& exact) {
-    for (int depth = 0; depth < 16; depth++) {
-      const Affine& form = forms_.of(v);
-      const Value* base = form.base();
-      if (!base || is_fixed(base)) return nullptr;
-      offset += form.constant;
-      if (!base->inst) return base->region == body_ ? base : nullptr;
-      exact = false;
-      const Inst* inst = base->inst;
-      switch (inst->op) {
-        case Op::convert:
-        case Op::rem:
-        case Op::bit_and: v = inst->operand(0); break;
-        case Op::select: v = inst->operand(2); break;
-        case Op::min:
-        case Op::max: v = inst->operand(is_fixed(inst->operand(0)) ? 1 : 0); break;
-        default: return nullptr;
-      }
-      if (!is_signed(v->type)) return nullptr;
+  struct Followed {
+    const Value* index = nullptr;  ///< of the loop, or null
+    int64_t offset = 0;
+    std::vector<Question> questions = {};
+  };
+  /// A sum of values, each times a factor, and a constant.
+  struct Sum {
+    std::map<const Value*, int64_t> terms;
+    int64_t constant = 0;
+    void add(const Affine& form) {
+      constant += form.constant;
+      for (const Affine::Term& t : form.terms)
+        if ((terms[t.symbol] += t.factor) == 0) terms.erase(t.symbol);
     }
-    return nullptr;
+  };
+
+  /// The index of the loop that the value is, plus an offset, where questions hold.
+  Followed followed(const Value* v) {
+    Sum sum;
+    sum.add(forms_.of(v));
+    return followed(sum, 0);
+  }
+  Followed followed(const Sum& sum, int depth) {
+    const Value* varying = nullptr;
+    for (const auto& [symbol, factor] : sum.terms) {
+      if (is_fixed(symbol) || invariant_.repeatable(symbol)) continue;
+      if (varying || factor != 1) return {};
+      varying = symbol;
+    }
+    if (!varying) return {};
+    if (!varying->inst) {
+      const bool is_index = varying->region == body_ && sum.terms.size() == 1;
+      return is_index ? Followed{varying, sum.constant} : Followed{};
+    }
+    if (depth > deepest_border) return {};
+    for (const auto& [operand, questions] : without_border(varying->inst)) {
+      Sum next = sum;
+      next.terms.erase(varying);
+      next.add(forms_.of(operand));
+      Followed found = followed(next, depth + 1);
+      if (!found.index) continue;
+      found.questions.insert(found.questions.end(), questions.begin(), questions.end());
+      return found;
+    }
+    return {};
+  }
+  /// Operands that the result is, and when.
+  using Choices = std::vector<std::pair<const Value*, std::vector<Question>>>;
+  Choices without_border(const Inst* inst) const {
+    if (!is_signed(inst->type())) return {};
+    const auto operand = [&](size_t k) { return inst->operand(k); };
+    switch (inst->op) {
+      case Op::select:
+        return {{operand(1), {{Op::eq, operand(0), nullptr, false}}},
+                {operand(2), {{Op::eq, operand(0), nullptr, true}}}};
+      case Op::min:
+        return {{operand(0), {{Op::le, operand(0), operand(1)}}},
+                {operand(1), {{Op::ge, operand(0), operand(1)}}}};
+      case Op::max:
+        return {{operand(0), {{Op::ge, operand(0), operand(1)}}},
+                {operand(1), {{Op::le, operand(0), operand(1)}}}};
+      case Op::rem:
+        return {{operand(0), {{Op::ge, operand(0), nullptr}, {Op::lt, operand(0), operand(1)}}}};
+      default: return {};
+    }
   }
 
   /// False where another iteration cannot compute what it has to.
@@ -131,8 +173,9 @@ class Surveyor {
     } else {
       peel(term);
       computed.push_back(term.value());
-      for (size_t axis = 0; axis + 1 < term.atomic->operand_count(); axis++)
-        computed.push_back(term.atomic->operand(axis));
+      for (const Question& q : term.questions)
+        for (const Value* v : {q.a, q.b})
+          if (v) computed.push_back(v);
     }
     if (term.kept) given.push_back(term.kept);
     term.code = Slicer(kernel_, body_, given).of(computed);
@@ -178,6 +221,7 @@ class Surveyor {
   const Kernel& kernel_;
   const Region* const body_;
   Slicer slicer_;
+  Slicer invariant_;  ///< of what is the same in all iterations
   AffineForms forms_;
   std::vector<Stencil> stencils_;
   std::set<uint32_t> accessed_, otherwise_;

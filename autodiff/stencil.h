@@ -16,22 +16,28 @@ struct Mapping {
   bool operator==(const Mapping&) const = default;
 };
 
+/// What holds away from a border: a comparison of `a` with `b`, or 0 where that is null; or a b1 `a`.
+struct Question {
+  ir::Op op = ir::Op::eq;
+  ir::Value *a = nullptr, *b = nullptr;
+  bool is_negated = false;
+};
+
 /// An atomic addition to an element near the iteration's own.
 struct Term {
   ir::Inst* atomic = nullptr;
-  std::vector<int64_t> offsets;  ///< by index of the loop
-  /// The same: the element's index is that one plus the offset in all iterations, not in most only.
-  std::vector<bool> exact;
+  std::vector<int64_t> offsets;     ///< by index of the loop
+  std::vector<Question> questions;  ///< where all hold, the element is that of the offsets
   bool in_branch = false;
   /// What the iteration has to keep for others to know the term; null: nothing.
   ir::Value* kept = nullptr;
   ir::Value* condition = nullptr;  ///< elsewhere the term is 0; null: not known
-  /// Computes the value (but in a branch, where it is what is kept), and the indices that are not
-  /// exact, from the indices of the loop and from what is kept.
+  /// Computes the value and what questions ask about from the indices of the loop and from what is
+  /// kept. Nothing for one in a branch, where what is kept is the value, or 0.
   ir::Slice code;
 
   ir::Value* value() const { return atomic->operands.back().value; }
-  bool is_exact() const;
+  bool is_exact() const { return questions.empty(); }
 };
 
 /// What one loop adds to one field.

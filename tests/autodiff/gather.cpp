@@ -57,7 +57,7 @@ void expect_adjoints(const qn::Field<double>& x, const qn::Field<double>& y,
 
 F64 squared(F64 v) { return v * v; }
 
-/// Loops of the reverse kernel, and atomics that it has in loops but for one each.
+/// Loops of the reverse kernel, and atomics that each iteration comes to but for one in each loop.
 struct Shape {
   int loops = 0, spare = 0;
 };
@@ -73,8 +73,7 @@ Shape shape_of_reverse(F&& record_kernel, size_t fields) {
     if (!inst->is(qn::ir::Op::parallel)) return;
     shape.loops++;
     int atomics = 0;
-    qn::ir::walk(inst->region(0),
-                 [&](const qn::ir::Inst* i) { atomics += i->is(qn::ir::Op::atomic); });
+    for (const qn::ir::Inst* i : *inst->region(0)) atomics += i->is(qn::ir::Op::atomic);
     shape.spare += std::max(0, atomics - 1);
   });
   return shape;
@@ -92,6 +91,16 @@ TEST_CASE("a stencil's adjoints are gathered: no atomics but an element's own") 
       2);
   CHECK(inside.loops == 2);
   CHECK(inside.spare == 0);
+  const Shape wraps = shape_of_reverse(
+      [] {
+        return qn::test::record([](qn::Field<double, 2> x, qn::Field<double, 2> y) {
+          auto around = bordered(x, border::wrap);
+          for (auto [i, j] : y) y(i, j) = around(i - 1, j) + around(i, j + 2) + around(i, j);
+        });
+      },
+      2);
+  CHECK(wraps.loops == 2);
+  CHECK(wraps.spare == 0);
   const Shape own = shape_of_reverse(
       [] {
         return qn::test::record([](qn::Field<double> x, qn::Field<double> y) {
