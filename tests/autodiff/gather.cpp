@@ -347,3 +347,30 @@ TEST_CASE("a strict kernel goes back through a stencil, with the same bits every
     CHECK(found == first);
   });
 }
+
+TEST_CASE("a stencil's Hessian is gathered too") {
+  on_every_device([](const qn::Device& device) {
+    for (int n : {3, 50}) {
+      const std::vector<double> at = drawn(size_t(n), 1), along = drawn(size_t(n), 2);
+      auto x = numbers(device, at);
+      auto u = bordered(x, border::wrap);
+      qn::Kernel f = [&]() -> F64 {
+        Var<double> sum = 0;
+        for (auto i : x) sum += squared(u(i)) * squared(u(i + 1)) + 0.5 * u(i - 2) * u(i);
+        return sum;
+      };
+      x.dual().copy_from(along);
+      qn::hessian_vector(f, qn::wrt(x))();
+      std::vector<double> expected(size_t(n), 0.0);
+      for (int k = 0; k < n; k++) {
+        const auto i = size_t(k), j = size_t((k + 1) % n), h = size_t((k + n - 2) % n);
+        expected[i] += 2 * along[i] * at[j] * at[j] + 4 * at[i] * at[j] * along[j];
+        expected[j] += 2 * along[j] * at[i] * at[i] + 4 * at[i] * at[j] * along[i];
+        expected[i] += 0.5 * along[h];
+        expected[h] += 0.5 * along[i];
+      }
+      for (int k = 0; k < n; k++)
+        CHECK(x.grad().dual().at(k) == Approx(expected[size_t(k)]).epsilon(1e-13));
+    }
+  });
+}
