@@ -44,11 +44,11 @@ class Surveyor {
   bool is_fixed(const Value* v) const {
     return !encloses(body_, v->inst ? v->inst->parent : v->region);
   }
-  /// Can another iteration compute it, cheaply?
+  /// Can it be computed cheaply for another element, which need not be an iteration?
   bool is_known(const Value* v) {
     if (is_fixed(v)) return true;
     const Slice slice = slicer_.of(v);
-    return slice && slice.code.size() <= longest_code;
+    return slice && slice.is_pure() && slice.code.size() <= longest_code;
   }
 
   /// `straight`: an iteration comes there once at most.
@@ -179,7 +179,7 @@ class Surveyor {
     }
     if (term.kept) given.push_back(term.kept);
     term.code = Slicer(kernel_, body_, given).of(computed);
-    return term.code && term.code.code.size() <= 2 * longest_code;
+    return term.code && term.code.is_pure() && term.code.code.size() <= 2 * longest_code;
   }
 
   /// Terms that are multiples or choices of the same value need it alone.

@@ -1,8 +1,14 @@
 #include "ir/analysis/slice.h"
 
+#include <algorithm>
+
 #include "ir/analysis/facts.h"
 
 namespace quern::ir {
+
+bool Slice::is_pure() const {
+  return std::ranges::all_of(code, [](const Inst* inst) { return ir::is_pure(inst->op); });
+}
 
 std::string Slicer::own_reason(const Value* v) {
   if (!v->inst) return "it is an argument of a region, another one in each run";

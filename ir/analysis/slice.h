@@ -24,6 +24,8 @@ struct Slice {
   const Value* obstacle = nullptr;  ///< what cannot be repeated, or null
   std::string reason;               ///< why
   explicit operator bool() const { return !obstacle; }
+  /// Reads nothing, so that it may run where its values would not have been computed.
+  bool is_pure() const;
 };
 
 /// Slices of the values of one region and the regions below it. What is remembered holds until

@@ -57,9 +57,10 @@ void expect_adjoints(const qn::Field<double>& x, const qn::Field<double>& y,
 
 F64 squared(F64 v) { return v * v; }
 
-/// Loops of the reverse kernel, and atomics that each iteration comes to but for one in each loop.
+/// Loops of the reverse kernel, atomics that each iteration comes to but for one in each loop, and
+/// what the last loop reads besides companions. A third field is no input.
 struct Shape {
-  int loops = 0, spare = 0;
+  int loops = 0, spare = 0, reads = 0;
 };
 template <class F>
 Shape shape_of_reverse(F&& record_kernel, size_t fields) {
@@ -67,7 +68,9 @@ Shape shape_of_reverse(F&& record_kernel, size_t fields) {
   qn::ir::finish_recording(*kernel);
   qn::ir::Premises premises{kernel->modes, {}};
   for (size_t k = 0; k < fields; k++) premises.alias_classes.push_back(uint32_t(k + 1));
-  const auto reverse = qn::autodiff::reverse(*kernel, premises, qn::autodiff::inputs_of(*kernel));
+  std::vector<bool> inputs = qn::autodiff::inputs_of(*kernel);
+  if (fields > 2) inputs[2] = false;
+  const auto reverse = qn::autodiff::reverse(*kernel, premises, inputs);
   Shape shape;
   qn::ir::walk(reverse.kernel->body, [&](const qn::ir::Inst* inst) {
     if (!inst->is(qn::ir::Op::parallel)) return;
@@ -75,6 +78,11 @@ Shape shape_of_reverse(F&& record_kernel, size_t fields) {
     int atomics = 0;
     for (const qn::ir::Inst* i : *inst->region(0)) atomics += i->is(qn::ir::Op::atomic);
     shape.spare += std::max(0, atomics - 1);
+    shape.reads = 0;
+    qn::ir::walk(inst->region(0), [&](const qn::ir::Inst* i) {
+      const bool reads = i->is(qn::ir::Op::load);
+      shape.reads += reads && !reverse.kernel->bindings[i->binding()].is_derived();
+    });
   });
   return shape;
 }
@@ -101,6 +109,16 @@ TEST_CASE("a stencil's adjoints are gathered: no atomics but an element's own") 
       2);
   CHECK(wraps.loops == 2);
   CHECK(wraps.spare == 0);
+  // Elements around need not be iterations: what those read may not be there.
+  const Shape weighted = shape_of_reverse(
+      [] {
+        return qn::test::record([](qn::Field<double> x, qn::Field<double> y, qn::Field<double> w) {
+          for (auto i : w) y[i] = w[i] * x[i] + w[i] * x[i + 1] * w[0];
+        });
+      },
+      3);
+  CHECK(weighted.loops == 2);
+  CHECK(weighted.reads == 0);
   const Shape own = shape_of_reverse(
       [] {
         return qn::test::record([](qn::Field<double> x, qn::Field<double> y) {
@@ -348,7 +366,7 @@ TEST_CASE("a strict kernel goes back through a stencil, with the same bits every
   });
 }
 
-TEST_CASE("a stencil's Hessian is gathered too") {
+TEST_CASE("second derivatives of a stencil") {
   on_every_device([](const qn::Device& device) {
     for (int n : {3, 50}) {
       const std::vector<double> at = drawn(size_t(n), 1), along = drawn(size_t(n), 2);

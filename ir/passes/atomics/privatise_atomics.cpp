@@ -73,10 +73,10 @@ class Privatiser {
     return true;
   }
 
-  /// The value before the loop, as i64; null where it is another one in each iteration.
+  /// The value before the loop, as i64; null where that is not known there.
   Value* before_loop(Value* v) {
     const Slice slice = Slicer(kernel_, loop_->region(0)).of(v);
-    if (!slice || slice.code.size() > longest_bound) return nullptr;
+    if (!slice || !slice.is_pure() || slice.code.size() > longest_bound) return nullptr;
     ValueMap map;
     repeat(b_, slice, map);
     const auto copy = map.find(v);
