@@ -1,6 +1,8 @@
 #include "backends/llvm/memory.h"
 
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
 
 #include "backends/llvm/callees.h"
 #include "backends/llvm/scalar.h"
@@ -13,6 +15,10 @@ using ir::AtomicOp;
 using llvm::Value;
 
 namespace {
+/// Of a task, that become loops, written out where they stand. More are calls: two blocks each make
+/// a body that LLVM takes long over (1,000 of them twenty times as long as their reads).
+constexpr int most_rmw_in_place = 24;
+
 bool may_overlap(uint64_t a, uint64_t b) {
   if (a == b) return true;
   return (a == 0 && b < ir::abi::frame_class) || (b == 0 && a < ir::abi::frame_class);
@@ -36,11 +42,14 @@ void Memory::begin_task(const ir::Region* body) {
   classes_.clear();
   group_ = nullptr;
   bool calls = false;
+  int loops = 0;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
     if (ir::accesses_memory(inst->op))
       classes_[inst->imm].written |= ir::has(inst->op, ir::flag::writes);
     calls |= inst->is(ir::Op::call) && is_atomic(kernel_, *inst);
+    loops += inst->is(ir::Op::rmw) && becomes_loop(*inst);
   });
+  calls_rmw_ = loops > most_rmw_in_place;
   llvm::MDBuilder md(context_);
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain();
   for (auto& [id, scopes] : classes_) scopes.scope = md.createAnonymousAliasScope(domain);
@@ -146,6 +155,37 @@ Value* Memory::loop_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* add
   return old;
 }
 
+bool Memory::becomes_loop(const ir::Inst& inst) const {
+  if (machine_.grid || (machine_.one_thread && inst.imm < ir::abi::frame_class)) return false;
+  const AtomicOp op = inst.atomic();
+  const bool adds = op == AtomicOp::add, orders = op == AtomicOp::min || op == AtomicOp::max;
+  return op == AtomicOp::mul || (ir::is_float(inst.elem) && (adds || orders));
+}
+
+/// The function keeps all registers: a body with so many calls lives in them.
+Value* Memory::call_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address, Value* v) {
+  llvm::Module& module = *b.GetInsertBlock()->getModule();
+  const std::string name =
+      "atomic_" + std::string(ir::name(inst.atomic())) + "_" + std::string(ir::name(inst.elem));
+  llvm::Function* f = module.getFunction(name);
+  if (!f) {
+    auto* type = llvm::FunctionType::get(v->getType(), {address->getType(), v->getType()}, false);
+    f = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
+    f->setCallingConv(llvm::CallingConv::PreserveAll);
+    const llvm::Function& caller = *b.GetInsertBlock()->getParent();
+    f->addFnAttrs(llvm::AttrBuilder(context_, caller.getAttributes().getFnAttrs()));
+    f->addFnAttr(llvm::Attribute::NoInline);
+    llvm::IRBuilder<> inside(llvm::BasicBlock::Create(context_, "entry", f));
+    Value* old = emit_rmw(inside, inst, f->getArg(0), f->getArg(1));
+    inside.CreateRet(old);
+    for (llvm::Instruction& i : llvm::instructions(f)) i.dropUnknownNonDebugMetadata();
+  }
+  auto* call = b.CreateCall(f, {address, v});
+  call->setCallingConv(llvm::CallingConv::PreserveAll);
+  annotate(call, inst.imm);
+  return call;
+}
+
 /// Where nothing comes between the read and the write. Loops with one are not marked as parallel,
 /// so LLVM keeps the order of those that may meet.
 Value* Memory::plain_update(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
@@ -174,7 +214,6 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
   AtomicOp op = inst.atomic();
   ir::Type type = inst.elem;
   llvm::Align align(ir::byte_size(type));
-  bool is_float = ir::is_float(type);
   if (type == ir::Type::b1 || type == ir::Type::address)
     throw InternalError("an atomic of type " + std::string(ir::name(type)) +
                         " reached the code generator");
@@ -196,8 +235,16 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
     Value* pair = compare_and_swap(b, inst, address, values[0], values[1]);
     return b.CreateBitCast(b.CreateExtractValue(pair, 0), values[0]->getType());
   }
-  bool is_order = op == AtomicOp::min || op == AtomicOp::max;
-  if (op == AtomicOp::mul || (is_float && is_order)) return loop_rmw(b, inst, address, values[0]);
+  if (calls_rmw_ && becomes_loop(inst)) return call_rmw(b, inst, address, values[0]);
+  return emit_rmw(b, inst, address, values[0]);
+}
+
+Value* Memory::emit_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address, Value* v) {
+  const AtomicOp op = inst.atomic();
+  const ir::Type type = inst.elem;
+  const bool is_float = ir::is_float(type);
+  const bool is_order = op == AtomicOp::min || op == AtomicOp::max;
+  if (op == AtomicOp::mul || (is_float && is_order)) return loop_rmw(b, inst, address, v);
   using RMW = llvm::AtomicRMWInst;
   RMW::BinOp native = RMW::BAD_BINOP;
   bool is_signed = ir::is_signed(type);
@@ -211,7 +258,7 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
     case AtomicOp::exchange: native = RMW::Xchg; break;
     default: throw InternalError("unknown atomic in the code generator");
   }
-  auto* update = b.CreateAtomicRMW(native, address, values[0], align,
+  auto* update = b.CreateAtomicRMW(native, address, v, llvm::Align(ir::byte_size(type)),
                                    llvm::AtomicOrdering::Monotonic, scope());
   annotate(update, inst.imm);
   return update;

@@ -39,6 +39,13 @@ class Memory {
                                 llvm::Value* expected, llvm::Value* desired);
   llvm::Value* loop_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
                         llvm::Value* v);
+  /// Is the atomic a loop around a compare-and-swap in machine code?
+  bool becomes_loop(const ir::Inst& inst) const;
+  /// The old value, by a call of a function of the module's that does nothing else.
+  llvm::Value* call_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
+                        llvm::Value* v);
+  llvm::Value* emit_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
+                        llvm::Value* v);
   llvm::Value* plain_update(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
                             std::span<llvm::Value* const> values);
   llvm::SyncScope::ID scope();
@@ -50,6 +57,7 @@ class Memory {
   /// Entries of the argument block that are multiples of more than one, by offset.
   std::map<uint64_t, uint32_t> alignments_;
   llvm::MDNode* group_ = nullptr;
+  bool calls_rmw_ = false;  ///< the task has so many loops of atomics that each is a call
 };
 
 }  // namespace quern::codegen
