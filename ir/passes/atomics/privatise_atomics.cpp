@@ -1,6 +1,7 @@
 #include "ir/passes/atomics/privatise_atomics.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ir/analysis/slice.h"
 #include "ir/passes/atomics/atomic_rules.h"
@@ -14,7 +15,8 @@ namespace {
 
 constexpr uint64_t most_elements = 4096, most_bytes = 16 * 1024;
 constexpr uint64_t most_of_a_task = 64 * 1024;  ///< bytes, with the program's own arrays
-constexpr int64_t copies = 4, updates_an_element = 8;
+constexpr int64_t copies = 4;
+constexpr size_t most_sites = 64;     ///< atomics on a component; each one more branch to compile
 constexpr size_t longest_bound = 16;  ///< operations for a bound of an inner loop
 
 class Privatiser {
@@ -28,18 +30,21 @@ class Privatiser {
 
   void run() {
     auto any = [](const Inst*) { return true; };
-    for (const std::vector<Inst*>& atomics : combinable_atomics(kernel_, loop_, any))
+    for (const std::vector<Inst*>& atomics : combinable_atomics(kernel_, loop_, any)) {
+      std::map<Part, size_t> sites;
+      for (const Inst* inst : atomics) sites[inst->part]++;
       for (Inst* inst : atomics) {
         auto same = [&](const Target& t) { return t.part == inst->part; };
         auto target = std::ranges::find_if(targets_, same);
         if (target == targets_.end()) {
-          if (!fits(inst)) continue;
+          if (sites[inst->part] > most_sites || !fits(inst)) continue;
           target = targets_.insert(target, Target{inst->part, inst->atomic(), inst->elem, inst});
           b_.before(loop_).at(task_.loc);
           begin(*target, updates(inst->part, atomics));
         }
         update(*target, inst);
       }
+    }
     for (const Target& t : targets_) {
       b_.after(loop_).at(task_.loc);
       merge(t);
@@ -114,8 +119,7 @@ class Privatiser {
     }
     Value* all = integer(int64_t(room(t.elem)));
     Value* length = b_.sub(b_.builtin(Builtin::end), b_.builtin(Builtin::begin));
-    Value* wanted = b_.mul(t.count, integer(updates_an_element));
-    Value* pays = b_.binary(Op::le, wanted, b_.mul(length, updates));
+    Value* pays = b_.binary(Op::le, t.count, b_.mul(length, updates));
     t.own = b_.binary(Op::bit_and, b_.binary(Op::le, t.count, all), pays);
     Value* several = b_.binary(Op::le, b_.mul(t.count, integer(copies)), all);
     t.mask = b_.select(several, integer(copies - 1), integer(0));
