@@ -245,3 +245,51 @@ TEST_CASE("a small histogram of two axes, in one of several loops") {
     }
   });
 }
+
+// What CPUs have no instruction for is a call where a task has many: old values come back, and what
+// iterations have computed before stays.
+TEST_CASE("a hundred atomics of floats in a body, among values that stay in use") {
+  on_every_device([](qn::Device& device) {
+    constexpr int sites = 25, n = 4000, elements = 7;
+    qn::Field<float> sum{device, {elements + sites}}, least{device, {elements + sites}},
+        most{device, {elements + sites}};
+    qn::Field<int> product{device, {elements + sites}}, kept{device, {n}}, olds{device, {1}};
+    sum.fill(0), least.fill(1e9f), most.fill(-1e9f), product.fill(1), kept.fill(0), olds.fill(0);
+    qn::Kernel many{[&] {
+                      for (auto i : range(n)) {
+                        auto a = i * 3, b = i ^ 5, c = i + 11;  // in use behind all atomics
+                        auto at = i % elements;
+                        auto v = cast<float>(i);
+                        for (int k = 0; k < sites; k++) {
+                          I32 negative = select(atomic_add(sum[at + k], 1.0f) < 0.0f, 1, 0);
+                          atomic_min(least[at + k], v - float(k));
+                          atomic_max(most[at + k], v + float(k));
+                          atomic_mul(product[at + k], -1);
+                          olds[0] += negative;
+                        }
+                        kept[i] = a + b + c;
+                      }
+                    },
+                    fast};
+    many();
+    std::vector<float> sums(elements + sites), lows(elements + sites, 1e9f),
+        highs(elements + sites, -1e9f);
+    std::vector<int> signs(elements + sites, 1), values(n);
+    for (int i = 0; i < n; i++) {
+      for (int k = 0; k < sites; k++) {
+        const auto at = size_t(i % elements + k);
+        sums[at] += 1;
+        lows[at] = std::min(lows[at], float(i) - float(k));
+        highs[at] = std::max(highs[at], float(i) + float(k));
+        signs[at] = -signs[at];
+      }
+      values[size_t(i)] = i * 3 + (i ^ 5) + i + 11;
+    }
+    CHECK(qn::to_vector(sum) == sums);
+    CHECK(qn::to_vector(least) == lows);
+    CHECK(qn::to_vector(most) == highs);
+    CHECK(qn::to_vector(product) == signs);
+    CHECK(qn::to_vector(kept) == values);
+    CHECK(qn::to_vector(olds)[0] == 0);
+  });
+}
