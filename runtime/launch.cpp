@@ -29,6 +29,9 @@ LaunchKey::LaunchKey(std::span<const Argument> arguments, Modes modes)
     while (parts_[k].alias_class != k) k = parts_[k].alias_class;
     return k;
   };
+  // Nearly all pairs are told apart by a comparison.
+  const bool any_wrapped = std::ranges::any_of(
+      arguments, [](const Argument& a) { return a.storage && a.storage->is_wrapped(); });
   for (uint32_t k = 0; k < arguments.size(); k++) {
     Part& part = parts_[k];
     part.alias_class = k;
@@ -38,7 +41,9 @@ LaunchKey::LaunchKey(std::span<const Argument> arguments, Modes modes)
     part.alignment = storage->alignment();
     if (storage->tree()) part.tree = first_on_tree(arguments, *storage->tree());
     for (uint32_t other = 0; other < k; other++) {
-      if (!arguments[other].storage || !storage->overlaps(*arguments[other].storage)) continue;
+      const Storage* before = arguments[other].storage.get();
+      if (!before || (!any_wrapped && storage->owner() != before->owner())) continue;
+      if (!storage->overlaps(*before)) continue;
       uint32_t a = root(other), b = root(k);
       parts_[std::max(a, b)].alias_class = std::min(a, b);
     }

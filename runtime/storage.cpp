@@ -203,6 +203,8 @@ uint64_t Storage::bytes() const {
   return std::accumulate(memory_->bytes.begin(), memory_->bytes.end(), uint64_t(0));
 }
 
+bool Storage::is_wrapped() const { return memory_->foreign; }
+
 bool Storage::overlaps(const Storage& other) const {
   const Memory &a = *memory_, &b = *other.memory_;
   if (&a != &b && !a.foreign && !b.foreign) return false;

@@ -10,8 +10,9 @@
 namespace quern::runtime {
 
 namespace {
-/// Launches remembered before the host looks for reports on its own.
-constexpr size_t max_launched = 4096;
+/// Launches remembered before the host looks for reports on its own: so few that their records stay
+/// in a cache.
+constexpr size_t max_launched = 1024;
 
 thread_local Stream::Current* innermost = nullptr;
 }  // namespace

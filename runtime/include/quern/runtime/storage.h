@@ -141,6 +141,9 @@ class Storage {
   uint64_t memory_number() const;
   /// May an element of one be an element of the other?
   bool overlaps(const Storage& other) const;
+  /// Of a field and its views one. Where owners differ and neither is wrapped, nothing overlaps.
+  const void* owner() const { return memory_.get(); }
+  bool is_wrapped() const;
 
   /// Where the elements lie, for other code: each as on the host, `strides` bytes apart along the
   /// axes. Throws Error for a layout that has blocks or keeps components apart.
