@@ -128,9 +128,13 @@ std::shared_ptr<Reversed> ReversedByInputs::by_everything(
 
 namespace {
 
-/// swap takes them along.
-runtime::Address where_they_are(const runtime::Storage& adjoints) {
-  return adjoints.size() > 0 ? adjoints.base(0) : 0;
+/// Of one kernel's launches with different fields that a tape looks for among those before: fields
+/// that take turns are two or three.
+constexpr size_t most_passed = 4;
+
+/// swap takes it along. Of no elements it does not matter which.
+uint64_t memory_of(const runtime::Storage& adjoints) {
+  return adjoints.size() > 0 ? adjoints.memory_number() : 0;
 }
 
 std::shared_ptr<runtime::Device> device_of(std::span<const runtime::Argument> arguments, Loc loc) {
@@ -155,69 +159,129 @@ std::shared_ptr<runtime::Outcome> run(runtime::Program& program,
 
 }  // namespace
 
-SeenFields::Seen& SeenFields::of(const std::shared_ptr<runtime::Storage>& field, Loc loc) {
-  field->expect_alive(loc);
-  Seen& seen = all_[field.get()];
-  if (!seen.field) seen.field = field;
-  return seen;
+const runtime::Storage::Contents& SeenFields::Field::now(Loc loc) {
+  if (!storage->has(contents)) contents = storage->contents(loc);
+  return contents;
 }
 
-const std::shared_ptr<runtime::Storage>& SeenFields::snapshot(
+bool SeenFields::Field::is_of_now() const {
+  return before && before->shape() == storage->shape() &&
+         before->facts_number() == storage->facts_number();
+}
+
+bool SeenFields::Passed::is_for(const Reversed::Program& of,
+                                std::span<const runtime::Argument> given) const {
+  return program.get() == &of &&
+         std::ranges::equal(given, of_primal, {}, &runtime::Argument::storage,
+                            &runtime::Argument::storage) &&
+         std::ranges::all_of(
+             snapshots,
+             [](const Snapshot& s) { return s.storage == s.of->before && s.of->is_of_now(); }) &&
+         std::ranges::all_of(adjoints,
+                             [](const Adjoints& a) { return memory_of(*a.storage) == a.memory; });
+}
+
+std::span<const runtime::Argument> SeenFields::Passed::primal() const {
+  return std::span(arguments).first(program->reverse.fields.size());
+}
+
+std::span<const runtime::Argument> SeenFields::Passed::fields() const {
+  return std::span(arguments).subspan(program->reverse.fields.size(), adjoints.size());
+}
+
+const std::shared_ptr<SeenFields::Field>& SeenFields::of(
     const std::shared_ptr<runtime::Storage>& field, Loc loc) {
-  Seen& seen = of(field, loc);
-  if (!seen.snapshot || !field->shares_with(*seen.snapshot)) seen.snapshot = field->snapshot(loc);
-  return seen.snapshot;
+  field->expect_alive(loc);
+  std::shared_ptr<Field>& known = all_[field.get()];
+  if (!known) known = std::make_shared<Field>(Field{field, nullptr, {}, {}, {}});
+  return known;
 }
 
 const std::shared_ptr<runtime::Storage>& SeenFields::companion(
     const std::shared_ptr<runtime::Storage>& field, const std::string& name, Loc loc) {
-  auto& companions = of(field, loc).companions;
+  auto& companions = of(field, loc)->companions;
   const auto known = std::ranges::find(companions, name, [](const auto& c) { return c.first; });
   if (known != companions.end()) return known->second;
   return companions.emplace_back(name, field->companion(name, loc)).second;
 }
 
-Recorded::Recorded(std::shared_ptr<Reversed::Program> program,
-                   std::span<const runtime::Argument> arguments, SeenFields& seen, Loc loc)
-    : program_(std::move(program)), loc_(loc) {
-  const Reverse& reverse = program_->reverse;
-  arguments_.reserve(2 * reverse.fields.size() + reverse.seeds + program_->companions.size());
-  adjoints_.reserve(reverse.fields.size());
-  Arguments with_scratch;
-  if (!reverse.scratch.empty()) {
-    with_scratch.assign(arguments.begin(), arguments.end());
-    for (const Scratch& scratch : reverse.scratch)
-      with_scratch.push_back(
-          {0, seen.companion(arguments[scratch.of].storage, scratch.companion, loc)});
-    arguments = with_scratch;
-  }
+std::shared_ptr<SeenFields::Passed> SeenFields::passed(
+    const std::shared_ptr<Reversed::Program>& program, std::span<const runtime::Argument> arguments,
+    Loc loc) {
+  auto& known = passed_[program.get()];
+  const auto found = std::ranges::find_if(
+      known, [&](const auto& passed) { return passed->is_for(*program, arguments); });
+  if (found != known.end()) return *found;
+  if (known.size() == most_passed) known.pop_back();
+  return *known.insert(known.begin(), pass(program, arguments, loc));
+}
+
+std::shared_ptr<SeenFields::Passed> SeenFields::pass(
+    const std::shared_ptr<Reversed::Program>& program, std::span<const runtime::Argument> arguments,
+    Loc loc) {
+  const Reverse& reverse = program->reverse;
+  auto made = std::make_shared<Passed>();
+  made->program = program;
+  made->of_primal.assign(arguments.begin(), arguments.end());
+  std::vector<runtime::Argument> given = made->of_primal;
+  for (const Scratch& scratch : reverse.scratch)
+    given.push_back({0, companion(given[scratch.of].storage, scratch.companion, loc)});
+  std::vector<runtime::Argument>& all = made->arguments;
+  all.reserve(2 * reverse.fields.size() + reverse.seeds + program->companions.size());
   for (size_t k = 0; k < reverse.fields.size(); k++) {
-    const auto& storage = arguments[k].storage;
-    if (storage && reverse.reads[k] && !storage->is_snapshot())
-      arguments_.push_back({0, seen.snapshot(storage, loc)});
-    else
-      arguments_.push_back(arguments[k]);
+    all.push_back(given[k]);
+    const auto& storage = given[k].storage;
+    if (!storage) made->scalars.push_back(uint32_t(k));
+    if (!storage || !reverse.reads[k] || storage->is_snapshot()) continue;
+    const std::shared_ptr<Field>& field = of(storage, loc);
+    if (!field->is_of_now()) {
+      field->before = storage->empty_snapshot(loc);
+      field->nothing = field->before->contents(loc);
+    }
+    all.back().storage = field->before;
+    made->snapshots.push_back({field, field->before});
   }
   for (size_t k = 0; k < reverse.fields.size(); k++)
     if (reverse.fields[k] != ir::no_binding) {
-      arguments_.push_back(arguments[k]);
-      const auto& of_field = seen.companion(arguments[k].storage, adjoints, loc);
-      adjoints_.push_back({of_field, where_they_are(*of_field)});
+      all.push_back(given[k]);
+      const auto& of_field = companion(given[k].storage, adjoints, loc);
+      made->adjoints.push_back({of_field, memory_of(*of_field)});
     }
-  if (!program_->is_known_before) return;
-  arguments_.resize(arguments_.size() + reverse.seeds);
+  if (!program->is_known_before) return made;
+  all.resize(all.size() + reverse.seeds);
   const size_t first = reverse.fields.size();
-  for (const auto& [field, name] : program_->companions)
-    arguments_.push_back({0, seen.companion(arguments_[first + field].storage, name, loc)});
+  for (const auto& [field, name] : program->companions)
+    all.push_back({0, companion(all[first + field].storage, name, loc)});
+  return made;
 }
 
-std::span<const runtime::Argument> Recorded::primal() const {
-  return std::span(arguments_).first(program_->reverse.fields.size());
+Recorded::Recorded(std::shared_ptr<Reversed::Program> program,
+                   std::span<const runtime::Argument> arguments, SeenFields& seen, Loc loc)
+    : program_(std::move(program)), passed_(seen.passed(program_, arguments, loc)), loc_(loc) {
+  contents_.reserve(passed_->snapshots.size());
+  for (const auto& snapshot : passed_->snapshots) contents_.push_back(snapshot.of->now(loc));
+  scalars_.reserve(passed_->scalars.size());
+  for (uint32_t k : passed_->scalars) scalars_.push_back(arguments[k].bits);
 }
 
-std::span<const runtime::Argument> Recorded::fields() const {
-  return std::span(arguments_).subspan(program_->reverse.fields.size(), adjoints_.size());
-}
+/// While it lives, what the launch was passed stands in what it shares with others.
+class Recorded::Shown {
+ public:
+  explicit Shown(const Recorded& of) : passed_(*of.passed_), lock_(passed_.mutex) {
+    for (size_t k = 0; k < of.contents_.size(); k++)
+      passed_.snapshots[k].storage->show(of.contents_[k]);
+    for (size_t k = 0; k < of.scalars_.size(); k++)
+      passed_.arguments[passed_.scalars[k]].bits = of.scalars_[k];
+  }
+  ~Shown() {
+    for (const auto& snapshot : passed_.snapshots) snapshot.storage->show(snapshot.of->nothing);
+  }
+  Shown(const Shown&) = delete;
+
+ private:
+  SeenFields::Passed& passed_;
+  std::lock_guard<std::mutex> lock_;
+};
 
 void Recorded::clear_adjoints(Loc loc) const {
   for (const runtime::Argument& field : fields()) {
@@ -304,8 +368,8 @@ void Recorded::add_rows(Arguments& all, const Arguments& read,
 
 void Recorded::expect_unchanged(Loc loc) const {
   for (const runtime::Argument& field : fields()) field.storage->expect_alive(loc);
-  for (const Adjoints& known : adjoints_)
-    if (where_they_are(*known.storage) != known.base)
+  for (const auto& known : passed_->adjoints)
+    if (memory_of(*known.storage) != known.memory)
       throw Error(loc, "a field of the launch at " + std::string(loc_.file) + ":" +
                            std::to_string(loc_.line) +
                            " was swapped since, which cannot be gone back through: give the "
@@ -315,14 +379,15 @@ void Recorded::expect_unchanged(Loc loc) const {
 std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> seeds, Loc loc,
                                                     std::span<const uint64_t> along) const {
   expect_unchanged(loc);
+  const Shown shown(*this);
   const runtime::SameRandomNumbers same(key_);
   if (program_->is_known_before) {
     const auto run_known = [&](const Arguments& all) {
       runtime::Program& program = *program_->program;
       return program.launch_with_companions(all, program.kernel().modes, loc);
     };
-    if (seeds.empty()) return run_known(arguments_);
-    Arguments all = arguments_;
+    if (seeds.empty()) return run_known(passed_->arguments);
+    Arguments all = passed_->arguments;
     const size_t first_seed = primal().size() + fields().size();
     for (size_t k = 0; k < std::min(seeds.size(), program_->reverse.seeds); k++)
       all[first_seed + k].bits = seeds[k];

@@ -70,23 +70,61 @@ class ReversedByInputs {
   std::shared_ptr<Reversed> everything_;  ///< one of them
 };
 
-/// What launches that follow each other have in common: snapshots of fields that nobody has written
-/// in between, and companions.
+/// What launches that follow each other have in common: contents of fields that nobody has written in
+/// between, companions, and what a kernel that is launched with the same fields again passes to its
+/// reverse kernel.
 class SeenFields {
  public:
-  const std::shared_ptr<runtime::Storage>& snapshot(const std::shared_ptr<runtime::Storage>& field,
-                                                    Loc loc);
-  const std::shared_ptr<runtime::Storage>& companion(const std::shared_ptr<runtime::Storage>& field,
-                                                     const std::string& name, Loc loc);
+  struct Field {
+    std::shared_ptr<runtime::Storage> storage;  ///< kept, so that the key names no other
+    /// A snapshot of it, which shows what it held before a launch while that is gone back through.
+    std::shared_ptr<runtime::Storage> before;
+    runtime::Storage::Contents nothing;   ///< what it shows else
+    runtime::Storage::Contents contents;  ///< when it was asked for last
+    std::vector<std::pair<std::string, std::shared_ptr<runtime::Storage>>> companions;
+
+    const runtime::Storage::Contents& now(Loc loc);
+    /// Does the snapshot lie as the field does? One that has grown since is taken anew.
+    bool is_of_now() const;
+  };
+  /// Of all launches of one kernel with the same fields.
+  struct Passed {
+    std::shared_ptr<Reversed::Program> program;
+    std::mutex mutex;  ///< held by who goes back
+    std::vector<runtime::Argument> of_primal;
+    /// Those of the primal and Reverse::fields; all that the reverse kernel takes where that is known
+    /// before, seeds as zeros. Snapshots and scalars are those of the launch that is gone back
+    /// through.
+    std::vector<runtime::Argument> arguments;
+    struct Snapshot {
+      std::shared_ptr<Field> of;
+      std::shared_ptr<runtime::Storage> storage;  ///< among the arguments
+    };
+    std::vector<Snapshot> snapshots;
+    std::vector<uint32_t> scalars;  ///< of the primal
+    struct Adjoints {
+      std::shared_ptr<runtime::Storage> storage;
+      uint64_t memory = 0;  ///< that they had, by its number
+    };
+    std::vector<Adjoints> adjoints;  ///< of each field of Reverse::fields that is some
+
+    bool is_for(const Reversed::Program& program, std::span<const runtime::Argument> given) const;
+    std::span<const runtime::Argument> primal() const;
+    std::span<const runtime::Argument> fields() const;
+  };
+
+  std::shared_ptr<Passed> passed(const std::shared_ptr<Reversed::Program>& program,
+                                 std::span<const runtime::Argument> arguments, Loc loc);
 
  private:
-  struct Seen {
-    std::shared_ptr<runtime::Storage> field;  ///< kept, so that the key names no other
-    std::shared_ptr<runtime::Storage> snapshot;
-    std::vector<std::pair<std::string, std::shared_ptr<runtime::Storage>>> companions;
-  };
-  Seen& of(const std::shared_ptr<runtime::Storage>& field, Loc loc);
-  std::unordered_map<const runtime::Storage*, Seen> all_;
+  const std::shared_ptr<Field>& of(const std::shared_ptr<runtime::Storage>& field, Loc loc);
+  const std::shared_ptr<runtime::Storage>& companion(const std::shared_ptr<runtime::Storage>& field,
+                                                     const std::string& name, Loc loc);
+  std::shared_ptr<Passed> pass(const std::shared_ptr<Reversed::Program>& program,
+                               std::span<const runtime::Argument> arguments, Loc loc);
+  std::unordered_map<const runtime::Storage*, std::shared_ptr<Field>> all_;
+  /// The last few of each kernel, the newest first.
+  std::unordered_map<const Reversed::Program*, std::vector<std::shared_ptr<Passed>>> passed_;
 };
 
 /// One launch, as it was before it ran: fields whose values going back wants are snapshots.
@@ -111,8 +149,9 @@ class Recorded {
  private:
   using Arguments = std::vector<runtime::Argument>;
   void expect_unchanged(Loc loc) const;
-  std::span<const runtime::Argument> primal() const;
-  std::span<const runtime::Argument> fields() const;
+  class Shown;
+  std::span<const runtime::Argument> primal() const { return passed_->primal(); }
+  std::span<const runtime::Argument> fields() const { return passed_->fields(); }
   void add_log(Arguments& all, std::span<const uint64_t> along,
                const std::shared_ptr<runtime::Device>& device, Loc loc) const;
   void add_tangents(Arguments& own, std::span<const uint64_t> along,
@@ -121,14 +160,9 @@ class Recorded {
                 const std::shared_ptr<runtime::Device>& device, Loc loc) const;
 
   std::shared_ptr<Reversed::Program> program_;
-  /// Those of the primal and Reverse::fields; all that the reverse kernel takes where that is known
-  /// before, seeds as zeros.
-  Arguments arguments_;
-  struct Adjoints {
-    std::shared_ptr<runtime::Storage> storage;
-    runtime::Address base = 0;  ///< of the memory that they had
-  };
-  std::vector<Adjoints> adjoints_;  ///< of each of fields()
+  std::shared_ptr<SeenFields::Passed> passed_;        ///< also of other launches
+  std::vector<runtime::Storage::Contents> contents_;  ///< of each of its snapshots
+  std::vector<uint64_t> scalars_;                     ///< the bits of each of its scalars
   runtime::RandomKey key_;
   Loc loc_;
 };

@@ -30,8 +30,13 @@ LaunchKey::LaunchKey(std::span<const Argument> arguments, Modes modes)
     return k;
   };
   // Nearly all pairs are told apart by a comparison.
-  const bool any_wrapped = std::ranges::any_of(
-      arguments, [](const Argument& a) { return a.storage && a.storage->is_wrapped(); });
+  thread_local std::vector<const void*> owners;  // kept, as most launches allocate nothing
+  owners.clear();
+  bool any_wrapped = false;
+  for (const Argument& a : arguments) {
+    owners.push_back(a.storage ? a.storage->owner() : nullptr);
+    any_wrapped |= a.storage && a.storage->is_wrapped();
+  }
   for (uint32_t k = 0; k < arguments.size(); k++) {
     Part& part = parts_[k];
     part.alias_class = k;
@@ -41,9 +46,8 @@ LaunchKey::LaunchKey(std::span<const Argument> arguments, Modes modes)
     part.alignment = storage->alignment();
     if (storage->tree()) part.tree = first_on_tree(arguments, *storage->tree());
     for (uint32_t other = 0; other < k; other++) {
-      const Storage* before = arguments[other].storage.get();
-      if (!before || (!any_wrapped && storage->owner() != before->owner())) continue;
-      if (!storage->overlaps(*before)) continue;
+      if (!owners[other] || (!any_wrapped && owners[k] != owners[other])) continue;
+      if (!storage->overlaps(*arguments[other].storage)) continue;
       uint32_t a = root(other), b = root(k);
       parts_[std::max(a, b)].alias_class = std::min(a, b);
     }
@@ -184,11 +188,9 @@ void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, s
       continue;
     }
     const size_t rank = s->shape().size();
-    std::array<int64_t, Placement::max_axes> strides = {}, firsts = {}, origins = {};
-    for (uint32_t c = 0; c < s->components().size(); c++) {
-      for (uint32_t axis = 0; axis < rank; axis++) strides[axis] = s->stride(c, axis);
-      writer.component(k, c, s->base(c), strides);
-    }
+    std::array<int64_t, Placement::max_axes> firsts = {}, origins = {};
+    for (uint32_t c = 0; c < s->components().size(); c++)
+      writer.component(k, c, s->base(c), s->strides(c));
     for (uint32_t axis = 0; axis < rank; axis++) {
       firsts[axis] = s->first(axis);
       origins[axis] = s->origin(axis);

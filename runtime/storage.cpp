@@ -164,10 +164,8 @@ void Storage::expect_alive(Loc loc) const {
 // ---- what a launch needs
 
 Address Storage::base(uint32_t component) const {
-  int64_t at = places_[component].offset;
-  for (uint32_t k = 0; k < axes_.size(); k++)
-    if (is_linear(k)) at -= axes_[k].first * stride(component, k);
-  return memory_->allocations[places_[component].allocation] + uint64_t(at);
+  const Component& c = places_[component];
+  return memory_->allocations[c.allocation] + uint64_t(c.origin);
 }
 
 uint32_t Storage::alignment() const {
@@ -176,7 +174,7 @@ uint32_t Storage::alignment() const {
 }
 
 int64_t Storage::stride(uint32_t component, uint32_t axis) const {
-  return facts_.layout.bytes(axes_[axis].stride, width(component));
+  return places_[component].strides[axis];
 }
 
 int64_t Storage::origin(uint32_t axis) const {

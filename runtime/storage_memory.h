@@ -14,7 +14,8 @@ namespace quern::runtime {
 /// written (they are copied), freed (they are taken over), or the snapshot ends. There is one at a
 /// time that shares: snapshots of one version are the same.
 struct Storage::Memory {
-  explicit Memory(std::shared_ptr<Device> on) : device(std::move(on)) {}
+  explicit Memory(std::shared_ptr<Device> on, std::shared_ptr<Uses> of = std::make_shared<Uses>())
+      : device(std::move(on)), uses(std::move(of)) {}
   ~Memory() { free(); }
   Memory(const Memory&) = delete;
 
@@ -37,8 +38,8 @@ struct Storage::Memory {
 
   std::vector<uint64_t> bytes;  ///< of each allocation
   std::vector<Address> allocations;
-  std::shared_ptr<Uses> uses = std::make_shared<Uses>();  ///< of the allocations
-  bool foreign = false;                                   ///< wrapped
+  std::shared_ptr<Uses> uses;   ///< of the allocations
+  bool foreign = false;         ///< wrapped
   bool is_shown = false;        ///< other code knows the address, and may write there
   std::function<void()> owner;  ///< told when foreign memory is used no more
   Loc released;

@@ -221,11 +221,24 @@ void Storage::place_components(const Layout& layout, int64_t total) {
 /// Everything that follows from what is stored, axes, levels and places.
 void Storage::settle() {
   settle_types_and_shape();
+  for (uint32_t c = 0; c < places_.size(); c++)
+    for (uint32_t k = 0; k < axes_.size(); k++)
+      places_[c].strides[k] =
+          (tree_ ? elements_->facts_ : facts_).layout.bytes(axes_[k].stride, width(c));
   if (tree_)
     settle_on_tree();
   else
     settle_in_array();
+  settle_origins();
   facts_number_ = number_of(facts_);
+}
+
+void Storage::settle_origins() {
+  for (Component& c : places_) {
+    c.origin = c.offset;
+    for (uint32_t k = 0; k < axes_.size(); k++)
+      if (is_linear(k)) c.origin -= axes_[k].first * c.strides[k];
+  }
 }
 
 void Storage::settle_types_and_shape() {

@@ -79,7 +79,7 @@ void Storage::Memory::part_from_snapshot(Loc loc) {
 std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
   std::lock_guard lock(mutex_);
   if (auto known = sharing_.lock()) return known;
-  auto made = std::make_shared<Memory>(device);
+  auto made = std::make_shared<Memory>(device, nullptr);
   made->bytes = bytes;
   made->version = version.load();
   made->is_snapshot = true;
@@ -102,7 +102,7 @@ bool Storage::Memory::shares_with(const Memory& snapshot) {
 }
 
 std::shared_ptr<Storage::Memory> Storage::Memory::copy(Loc loc) const {
-  auto made = std::make_shared<Memory>(device);
+  auto made = std::make_shared<Memory>(device, nullptr);
   made->stored = stored;
   made->shape = shape;
   made->layout = layout;
@@ -121,8 +121,27 @@ uint64_t Storage::version() const { return memory_->version; }
 
 bool Storage::is_snapshot() const { return memory_->is_snapshot; }
 
-bool Storage::shares_with(const Storage& snapshot) const {
-  return memory_->shares_with(*snapshot.memory_);
+Storage::Contents Storage::contents(Loc loc) const {
+  expect_alive(loc);
+  expect_no_tree("a snapshot would not keep which elements are active", loc);
+  return Contents(is_snapshot() ? memory_ : memory_->snapshot(loc));
+}
+
+bool Storage::has(const Contents& contents) const {
+  return contents && (memory_ == contents.memory_ || memory_->shares_with(*contents.memory_));
+}
+
+std::shared_ptr<Storage> Storage::empty_snapshot(Loc loc) const {
+  std::shared_ptr<Storage> made = view(loc);
+  made->is_view_ = is_view_;
+  made->memory_ = std::make_shared<Memory>(device_, nullptr);
+  made->memory_->is_snapshot = true;
+  return made;
+}
+
+void Storage::show(const Contents& contents) {
+  if (!is_snapshot()) throw InternalError("a field shows what a snapshot holds");
+  memory_ = contents.memory_;
 }
 
 void Storage::begin_write(Loc loc) {
@@ -135,10 +154,10 @@ void Storage::begin_write(Loc loc) {
 }
 
 std::shared_ptr<Storage> Storage::snapshot(Loc loc) const {
-  expect_no_tree("a snapshot would not keep which elements are active", loc);
+  const Contents now = contents(loc);
   std::shared_ptr<Storage> taken = view(loc);
   taken->is_view_ = is_view_;
-  if (!is_snapshot()) taken->memory_ = memory_->snapshot(loc);
+  taken->memory_ = now.memory_;
   return taken;
 }
 

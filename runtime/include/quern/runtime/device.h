@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "quern/runtime/stream.h"
 
@@ -102,7 +103,7 @@ class Device {
   bool is_joined_ = false;
   std::unique_ptr<Driver> driver_;
   mutable std::mutex memory_mutex_;
-  std::map<Address, uint64_t> memory_;  ///< bytes of each allocation
+  std::unordered_map<Address, uint64_t> memory_;  ///< bytes of each allocation
   ErrorHandler handler_;
 
   /// All streams, as a list that only grows, so that a signal handler may walk it.

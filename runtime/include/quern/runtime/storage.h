@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <map>
 #include <shared_mutex>
 #include <vector>
@@ -103,8 +104,16 @@ class Storage {
   /// may write is copied at once.
   std::shared_ptr<Storage> snapshot(Loc loc) const;
   bool is_snapshot() const;
-  /// Does a snapshot of this storage still share its memory? Then snapshot() makes another such.
-  bool shares_with(const Storage& snapshot) const;
+  class Contents;
+  /// What snapshot() holds now. It costs less than a storage.
+  Contents contents(Loc loc) const;
+  /// Are those what contents() would yield, without taking anything?
+  bool has(const Contents& contents) const;
+  /// A snapshot that holds nothing, not even memory, until show() is called.
+  std::shared_ptr<Storage> empty_snapshot(Loc loc) const;
+  /// This snapshot becomes one of other contents, of the same storage or of one that lies like it. No
+  /// other thread may use it meanwhile.
+  void show(const Contents& contents);
   class Copies;
   /// The contents become those of a snapshot of this storage, or of one of the same shape, types
   /// and layout. Throws Error otherwise, and for views.
@@ -133,6 +142,8 @@ class Storage {
   /// The entries of quern/ir/abi.h.
   Address base(uint32_t component) const;
   int64_t stride(uint32_t component, uint32_t axis) const;
+  /// Along all axes, and zeros behind them.
+  std::span<const int64_t> strides(uint32_t component) const { return places_[component].strides; }
   int64_t origin(uint32_t axis) const;
   /// Who uses the memory that the field has now.
   Uses& uses() const;
@@ -190,6 +201,8 @@ class Storage {
   struct Component {
     uint32_t allocation = 0;
     int64_t offset = 0;  ///< bytes from the allocation to the first element
+    int64_t origin = 0;  ///< to the element whose indices are 0 along linear axes
+    std::array<int64_t, ir::Placement::max_axes> strides = {};  ///< bytes
   };
   /// What is copied as one: a component, or a whole element that lies as on the host.
   struct Piece {
@@ -221,6 +234,7 @@ class Storage {
   void settle();
   void settle_types_and_shape();
   void settle_in_array();
+  void settle_origins();
 
   uint32_t width(uint32_t component) const;
   bool is_linear(uint32_t axis) const { return facts_.layout.is_linear(axis); }
@@ -254,6 +268,18 @@ class Storage {
   uint32_t facts_number_ = 0;
   uint64_t steps_ = 0;  ///< components side by side: offset and strides, joined by bitwise or
   Loc loc_;
+};
+
+/// A version of a storage's memory: kept as a snapshot keeps it.
+class Storage::Contents {
+ public:
+  Contents() = default;
+  explicit operator bool() const { return memory_ != nullptr; }
+
+ private:
+  friend class Storage;
+  explicit Contents(std::shared_ptr<Memory> memory) : memory_(std::move(memory)) {}
+  std::shared_ptr<Memory> memory_;
 };
 
 /// Copies of storages, to be written while those stay as they are: storages with the same memory get
