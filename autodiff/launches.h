@@ -138,6 +138,8 @@ class Recorded {
   size_t seeds() const { return program_->reverse.seeds; }
   /// The primal's scalars that are inputs.
   std::span<const uint32_t> scalars() const { return program_->reverse.scalars; }
+  /// What fields held before it.
+  std::span<const runtime::Storage::Contents> contents() const { return contents_; }
   /// Of every field that is an input they become 0, and their tangents with them.
   void clear_adjoints(Loc loc) const;
   /// Launches the reverse kernel. `along`: tangents of scalars(), where it runs forward.

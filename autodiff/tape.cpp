@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "autodiff/launches.h"
 #include "autodiff/tape.h"
@@ -171,6 +172,19 @@ void go_back(TapeObject* tape, Loc loc) {
   tape->seen = {};
   for (; !tape->entries.empty(); tape->entries.pop_back())
     if (tape->entries.back().is_submitted) tape->entries.back().go_back(loc);
+}
+
+uint64_t kept_bytes(TapeObject* tape, Loc loc) {
+  if (!tape) throw Error(loc, "this Tape is none: it was moved from");
+  std::lock_guard lock(tape->mutex);
+  std::unordered_set<const void*> counted;
+  uint64_t bytes = 0;
+  for (const TapeObject::Entry& entry : tape->entries) {
+    if (!entry.launch) continue;
+    for (const auto& contents : entry.launch->contents())
+      if (counted.insert(contents.number()).second) bytes += contents.bytes();
+  }
+  return bytes;
 }
 
 // ---- runs with a pullback

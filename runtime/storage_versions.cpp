@@ -1,4 +1,6 @@
 // Versions of a field's contents, and snapshots that share memory until it is written.
+#include <numeric>
+
 #include "runtime/storage_memory.h"
 
 namespace quern::runtime {
@@ -125,6 +127,13 @@ Storage::Contents Storage::contents(Loc loc) const {
   expect_alive(loc);
   expect_no_tree("a snapshot would not keep which elements are active", loc);
   return Contents(is_snapshot() ? memory_ : memory_->snapshot(loc));
+}
+
+uint64_t Storage::Contents::bytes() const {
+  if (!memory_) return 0;
+  const std::shared_lock held(memory_->holding);
+  if (memory_->shares) return 0;
+  return std::accumulate(memory_->bytes.begin(), memory_->bytes.end(), uint64_t(0));
 }
 
 bool Storage::has(const Contents& contents) const {

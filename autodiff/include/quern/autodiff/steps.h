@@ -21,10 +21,12 @@ int64_t state_bytes(const Ref<FieldObject>* state, int count, Loc loc);
 template <int N>
 struct State {
   detail::Ref<detail::FieldObject> fields[size_t(N)];
+  /// That one snapshot of them takes.
+  int64_t bytes(Loc l = Loc::here()) const { return detail::state_bytes(fields, N, l); }
   /// How many snapshots of them fit into so much memory, beside the fields themselves.
-  int snapshots_in(int64_t bytes, Loc l = Loc::here()) const {
-    const int64_t each = detail::state_bytes(fields, N, l);
-    const int64_t most = each > 0 ? bytes / each : 1;
+  int snapshots_in(int64_t most_bytes, Loc l = Loc::here()) const {
+    const int64_t each = bytes(l);
+    const int64_t most = each > 0 ? most_bytes / each : 1;
     return most < (1 << 30) ? int(most) : 1 << 30;
   }
 };

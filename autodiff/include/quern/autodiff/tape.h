@@ -10,6 +10,7 @@ void retain(TapeObject*) noexcept;
 void release(TapeObject*) noexcept;
 TapeObject* make_tape(Loc loc);
 void go_back(TapeObject* tape, Loc loc);
+uint64_t kept_bytes(TapeObject* tape, Loc loc);
 
 /// A call of the user's, and what ends its captures.
 struct GivenBack {
@@ -51,6 +52,11 @@ class Tape {
   explicit Tape(Loc l = Loc::here()) : object_(detail::make_tape(l)) {}
   /// Throws Error at the line of what has no adjoint (see Vjp), and where it was called before.
   void backward(Loc l = Loc::here()) { detail::go_back(object_.get(), l); }
+
+  /// Bytes on devices that the tape keeps now: of each version of a field that going back wants and
+  /// that was overwritten since, once. A version that the field still holds takes none, and what
+  /// steps() and with_pullback() keep is not among them.
+  uint64_t memory(Loc l = Loc::here()) const { return detail::kept_bytes(object_.get(), l); }
 
   detail::TapeObject* object() const { return object_.get(); }
 

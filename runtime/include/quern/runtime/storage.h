@@ -275,6 +275,10 @@ class Storage::Contents {
  public:
   Contents() = default;
   explicit operator bool() const { return memory_ != nullptr; }
+  /// The same of all that hold this version.
+  const void* number() const { return memory_.get(); }
+  /// That the memory takes which is held for this alone; 0 while it is still the field's.
+  uint64_t bytes() const;
 
  private:
   friend class Storage;
