@@ -35,6 +35,7 @@
 #include "ir/passes/tasks/split_tasks.h"
 #include "ir/passes/trees/expand_trees.h"
 #include "ir/passes/walks/defer_rare_branches.h"
+#include "ir/passes/walks/defer_updates.h"
 #include "ir/passes/walks/interleave_walks.h"
 #include "ir/passes/walks/replay_rare_branches.h"
 #include "ir/passes/walks/split_walks.h"
@@ -157,6 +158,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("interleave_walks", [&](Kernel& k) { interleave_walks(k, target); });
   run.may("replay_rare_branches", [&](Kernel& k) { replay_rare_branches(k, target); });
   run.may("defer_rare_branches", [&](Kernel& k) { defer_rare_branches(k, target); });
+  run.may("defer_updates", [&](Kernel& k) { defer_updates(k, target); });
   run.must("poll_loops", poll_loops, target);
   run.must("limit_nesting", limit_nesting, target);
   run.may("simplify", simplify);

@@ -32,6 +32,7 @@
 #include "ir/passes/tasks/split_tasks.h"
 #include "ir/passes/trees/expand_trees.h"
 #include "ir/passes/walks/defer_rare_branches.h"
+#include "ir/passes/walks/defer_updates.h"
 #include "ir/passes/walks/interleave_walks.h"
 #include "ir/passes/walks/replay_rare_branches.h"
 #include "ir/passes/walks/split_walks.h"
@@ -154,6 +155,7 @@ constexpr NamedPass all[] = {
     {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, strips_of_four()); }},
     {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, strips_of_four()); }},
     {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, strips_of_four()); }},
+    {"defer_updates.4", [](Kernel& k) { defer_updates(k, strips_of_four()); }},
     {"limit_nesting.2", [](Kernel& k) { limit_nesting(k, two_deep()); }},
     {"poll_loops.stoppable", [](Kernel& k) { poll_loops(k, stoppable_traits()); }},
     {"widen_halves", [](Kernel& k) { widen_halves(k, {}); }},

@@ -340,6 +340,7 @@ const Mistake mistakes[] = {
     {"replay_rare_branches", "loses the last iteration of a block", 400, shorten_blocks},
     {"defer_rare_branches", "never takes the rare branch", 200, never_rare},
     {"defer_rare_branches", "loses the last iteration of a block", 200, shorten_blocks},
+    {"defer_updates", "loses the last iteration of a block", 3000, shorten_blocks},
     {"poll_loops", "stops at once", 50, stop_at_once},
     {"limit_nesting", "never reaches an inner branch", 60, never_reach},
     {"limit_nesting", "takes the other branch's values", 60, swap_choices},

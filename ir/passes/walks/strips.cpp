@@ -40,14 +40,18 @@ bool Strips::from_memory(const Value* v) {
   return from_memory_[v] = any;
 }
 
+void Strips::crosses(Value* v, const std::function<void(Value*)>& use) {
+  if (!from_memory(v)) return;
+  if (v->type != Type::address) return use(v);
+  for (const Use& u : v->inst->operands) crosses(u.value, use);
+}
+
 void Strips::keep(Value* v) {
-  if (slots_.contains(v) || !from_memory(v)) return;
-  if (v->type == Type::address) {
-    for (const Use& use : v->inst->operands) keep(use.value);
-    return;
-  }
-  slots_[v] = b_.slot(v->type, uint64_t(strip_));
-  kept_.push_back(v);
+  crosses(v, [&](Value* kept) {
+    if (slots_.contains(kept)) return;
+    slots_[kept] = b_.slot(kept->type, uint64_t(strip_));
+    kept_.push_back(kept);
+  });
 }
 
 Inst* Strips::begin_strips(std::span<Value* const> init) {

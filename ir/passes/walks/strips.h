@@ -34,7 +34,14 @@ class Strips {
   /// Calls `use` for each value from outside that the instruction or its regions use.
   static void outer_operands(const Inst* inst, const std::function<void(Value*)>& use);
 
-  /// A slot array for a value of an earlier part, unless a later part can make it again.
+  /// Does the value come from memory? Else it follows from the index.
+  bool from_memory(const Value* v);
+
+  /// Calls `use` for each value that must be kept for a later part to have `v`: the value, none
+  /// where it follows from the index, and of an address what it is made of.
+  void crosses(Value* v, const std::function<void(Value*)>& use);
+
+  /// A slot array for what crosses of a value of an earlier part.
   void keep(Value* v);
 
   /// The loop over strips, with these carried values; the builder moves into its body.
@@ -66,8 +73,6 @@ class Strips {
   ValueMap map_;              ///< of the part being made
 
  private:
-  /// Does the value come from memory? Else it follows from the index.
-  bool from_memory(const Value* v);
   std::unordered_map<const Value*, bool> from_memory_;
 };
 

@@ -478,3 +478,33 @@ TEST_CASE("exp in an inner loop becomes vectors over the outer one") {
     CHECK(count_compiled(cpu, text, "vfn?madd\\w+ps[^\n]*[yz]mm") >= 6);
   }
 }
+
+TEST_CASE("what stands before atomics is computed by vectors") {
+  const std::string text = R"(quern 1
+  kernel @scatter level=structured modes=contract
+  binding field rank=1 f32 "x"
+  binding field rank=1 i32 "at"
+  binding field rank=1 f32 "y"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : f32
+    %n = extent<0.0> : i32
+    parallel %zero, %n {(%i: i32)
+      %x = load<0.0> %i : f32
+      %k = load<1.0> %i : i32
+      %a = mul %x, %x : f32
+      %b = add %a, %one : f32
+      %c = sqrt %b : f32
+      %d = div %x, %c : f32
+      %e = sub %d, %b : f32
+      %f = mul %e, %d : f32
+      %old = atomic.add<2.0> %k, %f : f32
+      yield
+    }
+    yield
+  })";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vdivps[^\n]*[yz]mm") >= 1);
+  }
+}
