@@ -495,6 +495,7 @@ bool is_combined(const Inst* inst) {
 
 Combined derive_combined(Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps) {
   Combined out;
+  walk(kernel.body, [&](const Inst* inst) { out.is_any |= is_combined(inst); });
   Rewriter(kernel, varies, knows_overlaps, out).run();
   return out;
 }

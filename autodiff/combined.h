@@ -27,6 +27,7 @@ struct Scratch {
 bool is_combined(const ir::Inst* inst);
 
 struct Combined {
+  bool is_any = false;           ///< is anything combined?
   std::vector<Scratch> scratch;  ///< of the bindings that are added behind all others
   /// Writes whose values change nothing.
   std::vector<ir::Inst*> without_value;

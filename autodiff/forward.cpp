@@ -6,6 +6,7 @@
 #include "autodiff/activity.h"
 #include "autodiff/combined.h"
 #include "autodiff/rules.h"
+#include "ir/passes/trees/accesses.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/partials.h"
@@ -360,6 +361,17 @@ Directions all_directions(const Kernel& kernel) {
 }
 
 namespace {
+/// The fields whose elements the kernel writes, makes active or ends.
+std::vector<uint32_t> changed(const Kernel& kernel) {
+  std::vector<uint32_t> all;
+  walk(kernel.body, [&](const Inst* inst) {
+    const bool changes = may_claim(inst) || inst->is(Op::deactivate);
+    if (changes && std::ranges::find(all, inst->binding()) == all.end())
+      all.push_back(inst->binding());
+  });
+  return all;
+}
+
 /// A launch looks it up.
 void derive_scratch(Kernel& kernel, const Combined& combined) {
   const size_t first = kernel.bindings.size() - combined.scratch.size();
@@ -384,6 +396,7 @@ Forward forward(const Kernel& primal, Modes modes, const Directions& directions)
     for (uint32_t tangents_by : of) varies.push_back(tangents_by != no_binding);
     combined = derive_combined(*out.kernel, varies, false);
     derive_scratch(*out.kernel, combined);
+    if (combined.is_any) out.not_on_trees = changed(primal);
     of.resize(out.kernel->bindings.size(), no_binding);
     out.distinct = std::move(combined.distinct);
   }

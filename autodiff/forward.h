@@ -37,6 +37,9 @@ struct Forward {
   size_t results = 0;
   /// Bindings, two and two, that a launch must pass fields for which do not overlap.
   std::vector<std::pair<uint32_t, uint32_t>> distinct;
+  /// Fields that a kernel changes in which iterations combine (combined.h): none may be on a tree, as
+  /// loops behind compute again what was combined, and would find other elements active.
+  std::vector<uint32_t> not_on_trees;
 };
 
 /// Of a kernel at level structured. It is optimised first, for what holds of all launches. Throws

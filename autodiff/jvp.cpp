@@ -11,6 +11,7 @@ struct ForwardObject : Counted<ForwardObject> {
   std::vector<Ref<FieldObject>> captured;
   std::vector<uint32_t> tangent_of;  ///< autodiff::Forward::tangent_of
   std::vector<std::pair<uint32_t, uint32_t>> distinct;
+  std::vector<uint32_t> not_on_trees;
 };
 
 void retain(ForwardObject* o) noexcept { add_reference(o); }
@@ -30,6 +31,7 @@ ForwardObject* make_forward(KernelObject* kernel, bool fields, Loc loc) {
   object->captured = kernel->captured;
   object->tangent_of = std::move(forward.tangent_of);
   object->distinct = std::move(forward.distinct);
+  object->not_on_trees = std::move(forward.not_on_trees);
   return object.release();
 }
 
@@ -45,6 +47,15 @@ void expect_distinct(const ForwardObject& forward, std::span<const runtime::Argu
                            " overlap, and iterations combine elements of one of them by min or "
                            "max: what runs forward takes fields that do not");
 }
+
+void expect_not_on_trees(const ForwardObject& forward, std::span<const runtime::Argument> arguments,
+                         Loc loc) {
+  for (uint32_t k : forward.not_on_trees)
+    if (k < arguments.size() && arguments[k].storage && arguments[k].storage->tree())
+      throw Error(loc, forward.program->kernel().bindings[k].name +
+                           " is on a tree, and is changed by a kernel whose iterations combine "
+                           "floats by min, max or products: combine them in another kernel");
+}
 }  // namespace
 
 LaunchObject* launch_forward(ForwardObject* forward, const Argument* arguments,
@@ -53,6 +64,7 @@ LaunchObject* launch_forward(ForwardObject* forward, const Argument* arguments,
   std::vector<runtime::Argument> all =
       launch_arguments({arguments, size_t(count)}, forward->captured, loc);
   if (!forward->distinct.empty()) expect_distinct(*forward, all, loc);
+  expect_not_on_trees(*forward, all, loc);
   for (size_t k = 0; k < forward->tangent_of.size(); k++)
     if (forward->tangent_of[k] != ir::no_binding) all.push_back({tangents[k], nullptr});
   return launch(*forward->program, all, forward->modes, loc);

@@ -67,6 +67,10 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
   for (const auto& [known, program] : programs_)
     if (key.has(known)) return program;
   const ir::Premises premises = key.premises();
+  for (size_t k = 0; k < primal_->bindings.size() && k < key.trees().size(); k++)
+    if (key.trees()[k] != ir::no_binding)
+      throw Error(primal_->loc,
+                  primal_->bindings[k].name + " is on a tree: it has tangents, and no adjoints");
   auto made = std::make_shared<Program>();
   made->reverse = reverse(*primal_, premises, inputs_);
   if (second_) run_forward(*made);

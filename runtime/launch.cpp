@@ -44,7 +44,8 @@ LaunchKey::LaunchKey(std::span<const Argument> arguments, Modes modes)
     if (!storage) continue;
     part.facts = storage->facts_number();
     part.alignment = storage->alignment();
-    if (storage->tree()) part.tree = first_on_tree(arguments, *storage->tree());
+    part.is_on_tree = storage->tree() != nullptr;
+    if (part.is_on_tree) part.tree = first_on_tree(arguments, *storage->tree());
     for (uint32_t other = 0; other < k; other++) {
       if (!owners[other] || (!any_wrapped && owners[k] != owners[other])) continue;
       if (!storage->overlaps(*arguments[other].storage)) continue;
@@ -65,6 +66,12 @@ Premises LaunchKey::premises() const {
 bool LaunchKey::has(const Premises& premises) const {
   return modes_ == premises.modes &&
          std::ranges::equal(parts_, premises.alias_classes, {}, &Part::alias_class);
+}
+
+std::vector<uint32_t> LaunchKey::trees() const {
+  std::vector<uint32_t> out;
+  for (const Part& part : parts_) out.push_back(part.is_on_tree ? part.tree : no_binding);
+  return out;
 }
 
 size_t LaunchKey::hash() const {

@@ -126,7 +126,7 @@ void Storage::swap(Storage& other, Loc loc) {
     throw Error(loc, "swap of fields of different element types");
   if (tree_ != other.tree_) throw Error(loc, "swap of fields on different trees");
   if (!lies_like(other)) throw Error(loc, "swap of fields of different layouts");
-  memory_->swap_companions(*other.memory_, loc);
+  swap_companions(other, loc);
   memory_->swap(*other.memory_);
 }
 

@@ -1,6 +1,7 @@
 // Companions: fields that go with another, whatever becomes of that.
 #include <set>
 
+#include "quern/runtime/tree.h"
 #include "runtime/storage_memory.h"
 
 namespace quern::runtime {
@@ -14,39 +15,42 @@ ir::Storage stored_by_companion(const ir::Storage& s) {
 
 }  // namespace
 
-std::shared_ptr<Storage> Storage::Memory::companion(const std::string& name, Loc loc) {
-  std::lock_guard lock(companions_mutex_);
-  std::shared_ptr<Storage>& known = companions_[name];
-  if (!known) {
-    std::vector<ir::Storage> types;
-    for (const ir::Storage& s : stored) types.push_back(stored_by_companion(s));
-    known = std::make_shared<Storage>(device, std::move(types), shape, loc, layout);
-  }
+std::shared_ptr<Storage> Storage::companion_of_whole(const std::string& name, Loc loc) const {
+  std::lock_guard lock(memory_->companions_mutex);
+  std::shared_ptr<Storage>& known = memory_->companions[name];
+  if (known) return known;
+  std::vector<ir::Storage> types;
+  for (const ir::Storage& s : memory_->stored) types.push_back(stored_by_companion(s));
+  const Element element = natural_element(types);
+  const Layout& layout = memory_->layout;
+  known = tree_ ? tree_->like(*this, std::move(types), element, layout, loc)
+                : std::make_shared<Storage>(device_, std::move(types), memory_->shape, loc, layout,
+                                            element);
   return known;
 }
 
-void Storage::Memory::swap_companions(Memory& other, Loc loc) {
+void Storage::swap_companions(Storage& other, Loc loc) {
   std::set<std::string> names;
-  for (Memory* memory : {this, &other}) {
-    std::lock_guard lock(memory->companions_mutex_);
-    for (const auto& [name, companion] : memory->companions_) names.insert(name);
+  for (const Storage* field : {this, &other}) {
+    std::lock_guard lock(field->memory_->companions_mutex);
+    for (const auto& [name, companion] : field->memory_->companions) names.insert(name);
   }
   for (const std::string& name : names)
-    companion(name, loc)->swap(*other.companion(name, loc), loc);
+    companion_of_whole(name, loc)->swap(*other.companion_of_whole(name, loc), loc);
 }
 
 void Storage::Memory::release_companions(Loc loc) {
-  std::lock_guard lock(companions_mutex_);
-  for (const auto& [name, companion] : companions_)
+  std::lock_guard lock(companions_mutex);
+  for (const auto& [name, companion] : companions)
     if (!companion->released()) companion->release(loc);
 }
 
 std::shared_ptr<Storage> Storage::companion(const std::string& name, Loc loc) const {
   expect_alive(loc);
   if (is_snapshot()) throw Error(loc, "a snapshot is read only: it has no " + name + " of its own");
-  expect_no_tree("it has no " + name, loc);
-  const std::shared_ptr<Storage> whole = memory_->companion(name, loc);
+  const std::shared_ptr<Storage> whole = companion_of_whole(name, loc);
   if (!is_view_) return whole;
+  if (tree_) return view_of_companion(*whole, loc);
 
   // Levels and strides count elements, whatever these are.
   std::shared_ptr<Storage> v = view(loc);
@@ -64,6 +68,17 @@ std::shared_ptr<Storage> Storage::companion(const std::string& name, Loc loc) co
     v->places_[c].offset +=
         placement.bytes(start_ - in_group, v->width(c)) + placement.bytes(in_group, v->width(c));
   v->element_ = natural_element(v->stored_);
+  v->settle();
+  return v;
+}
+
+/// On a tree a view has axes and components of its own, and the elements are the whole field's.
+std::shared_ptr<Storage> Storage::view_of_companion(const Storage& whole, Loc loc) const {
+  const auto from = whole.stored_.begin() + int64_t(first_component_);
+  const std::vector<ir::Storage> types(from, from + int64_t(stored_.size()));
+  std::shared_ptr<Storage> v = whole.part(first_component_, natural_element(types), loc);
+  v->axes_ = axes_;
+  v->facts_.layout.cut = facts_.layout.cut;
   v->settle();
   return v;
 }

@@ -46,10 +46,8 @@ struct Storage::Memory {
   std::atomic<uint64_t> version = next_version();
   bool is_snapshot = false;
 
-  /// Of the whole field.
-  std::shared_ptr<Storage> companion(const std::string& name, Loc loc);
-  /// Exchanges the contents of each companion that either has.
-  void swap_companions(Memory& other, Loc loc);
+  std::mutex companions_mutex;                                 ///< guards companions
+  std::map<std::string, std::shared_ptr<Storage>> companions;  ///< of the whole field
   void release_companions(Loc loc);
 
   static uint64_t next_version();
@@ -58,8 +56,6 @@ struct Storage::Memory {
   /// Allocations of the same sizes for another, and their uses.
   void allocate_for(Memory& other, Loc loc) const;
 
-  std::mutex companions_mutex_;  ///< guards companions_
-  std::map<std::string, std::shared_ptr<Storage>> companions_;
   std::mutex mutex_;                      ///< guards sharing_
   std::weak_ptr<Memory> sharing_;         ///< the snapshot that names these allocations
   std::atomic<bool> has_shared_ = false;  ///< it was set since memory was last parted

@@ -127,6 +127,22 @@ TreeData::Elementwise TreeData::elements() const {
   return out;
 }
 
+std::shared_ptr<Storage> TreeData::like(const Storage& field, std::vector<ir::Storage> components,
+                                        const runtime::Element& element, const Layout& layout,
+                                        Loc at) {
+  const auto of = [&] {
+    std::lock_guard lock(mutex);
+    for (const Elements& known : fields)
+      if (const auto elements = known.storage.lock();
+          elements && elements->owner() == field.owner())
+        return known.of;
+    throw InternalError("a tree does not know a field that is on it");
+  }();
+  const std::vector<std::byte> zero(element.bytes);
+  return make_storage(shared_from_this(), of, std::move(components), element, layout, zero.data(),
+                      at);
+}
+
 void TreeData::refresh(Loc at) {
   std::lock_guard lock(listing);
   if (!may_have_changed.exchange(false)) return;
@@ -218,7 +234,8 @@ std::shared_ptr<Storage> make_storage(const std::shared_ptr<TreeData>& tree,
                           pool,
                           own.children,
                           own.unit,
-                          ends_with_cells});
+                          ends_with_cells,
+                          of});
   return Storage::on_tree(tree, std::move(elements), of.layout, of.shape, of.firsts, loc);
 }
 

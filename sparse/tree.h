@@ -16,6 +16,9 @@ using runtime::Storage;
 /// A tree's parts, and what is known of them without asking the device.
 struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   std::shared_ptr<Storage> part(const std::string& name) const override;
+  std::shared_ptr<Storage> like(const Storage& field, std::vector<ir::Storage> components,
+                                const runtime::Element& element, const Layout& layout,
+                                Loc loc) override;
   void read(const std::shared_ptr<Storage>& field, void* elements, std::vector<int64_t> first,
             int64_t count) override;
   void write(const std::shared_ptr<Storage>& field, const void* elements,
@@ -62,6 +65,7 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
     uint32_t children = 1;
     uint32_t unit = 1;             ///< that are active together
     bool ends_with_cells = false;  ///< they are active where their cell is, whatever else in it is
+    Elementwise of;
   };
   mutable std::mutex mutex;                          ///< guards what follows, and growing
   mutable std::shared_ptr<Storage> made_neighbours;  ///< where kernels have asked for them

@@ -102,11 +102,12 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
   image.isa = target.isa;
   image.one_thread = target.workers == 1 && target.traits.walk == Task::chunked;
   image.made_for.modes = kernel.modes;
+  bool behind_frame = false;
   for (uint32_t k = 0; k < kernel.bindings.size(); k++) {
     const Binding& b = kernel.bindings[k];
     if (b.kind == Binding::buffer)
       image.buffers.push_back(buffer_of(kernel, k));
-    else if (b.is_derived() && kernel.bindings[b.of].layout.is_sparse())
+    else if (b.is_derived() && behind_frame)
       image.tree_parts.push_back(  // others are written where a field on the tree is
           {k, b.of, b.companion, b.components, b.companion == tree::neighbours});
     else if (b.kind != Binding::frame)
@@ -116,6 +117,7 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
                                   .name = b.name,
                                   .of = b.of,
                                   .companion = b.companion});
+    behind_frame |= b.kind == Binding::frame;
   }
   image.layout = abi::layout(kernel);
   image.takes_value = takes_value(kernel, target.traits);

@@ -22,6 +22,8 @@ class LaunchKey {
   LaunchKey(std::span<const Argument> arguments, ir::Modes modes);
   ir::Premises premises() const;
   bool has(const ir::Premises& premises) const;  ///< premises() == premises
+  /// Of each argument the number of the first one that is on the same tree; ir::no_binding: on none.
+  std::vector<uint32_t> trees() const;
   size_t hash() const;
   bool operator==(const LaunchKey&) const = default;
 
@@ -33,6 +35,7 @@ class LaunchKey {
     uint32_t alias_class = 0;
     uint32_t alignment = 1;
     uint32_t tree = 0;
+    bool is_on_tree = false;
     bool operator==(const Part&) const = default;
   };
   ir::Modes modes_;

@@ -72,7 +72,8 @@ class Storage {
 
   /// Another field that goes with this one under a name, as its adjoint does: of the same shape,
   /// layout, first indices and components, f16 as f32 (sums are kept in it). Made as zeros when it
-  /// is first asked for. A view's companion is the same view of the field's; swap exchanges the
+  /// is first asked for; that of a field on a tree is on the same tree, where what is not active is
+  /// 0. A view's companion is the same view of the field's; swap exchanges the
   /// companions of both fields, release gives them back. Throws Error for a snapshot, and where
   /// there is no memory.
   std::shared_ptr<Storage> companion(const std::string& name, Loc loc) const;
@@ -188,6 +189,10 @@ class Storage {
   struct Memory;
   /// Throws Error that says why a field on a tree cannot be used so.
   void expect_no_tree(std::string_view why, Loc loc) const;
+  std::shared_ptr<Storage> companion_of_whole(const std::string& name, Loc loc) const;
+  std::shared_ptr<Storage> view_of_companion(const Storage& whole, Loc loc) const;
+  /// Exchanges the contents of each companion that either has.
+  void swap_companions(Storage& other, Loc loc);
   void settle_on_tree();
   bool lies_like(const Storage& other) const;
   std::vector<int64_t> position_of(int64_t number) const;

@@ -14,6 +14,10 @@ class Tree {
   virtual ~Tree() = default;
   /// Null: there is none of this name.
   virtual std::shared_ptr<Storage> part(const std::string& name) const = 0;
+  /// Another field on the tree with the elements that `field` has, or is a view of, but of these
+  /// components, each 0 where it is not active. Throws Error where there is no memory.
+  virtual std::shared_ptr<Storage> like(const Storage& field, std::vector<ir::Storage> components,
+                                        const Element& element, const Layout& layout, Loc loc) = 0;
   // ---- what the host does with elements of a field on the tree: `count` in row-major order, from the
   // one that lies so far from the field's first one along each axis
   virtual void read(const std::shared_ptr<Storage>& field, void* elements,

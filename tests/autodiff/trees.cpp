@@ -1,0 +1,77 @@
+// Derivatives of kernels over fields on trees: values by hand and by plain C++.
+#include <quern/autodiff.h>
+#include <quern/else.h>
+#include <quern/sparse.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/end_to_end/devices.h"
+#include "tests/message_of.h"
+
+using namespace qn::lang;
+using qn::test::message_of;
+
+TEST_CASE("tangents of fields on a tree share what is active") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::bitmasked(8)}};
+    auto x = tree.field<double>(2.0), y = tree.field<double>();
+    qn::Kernel put = [&](I32 n) {
+      for (auto k : range(n)) x[5 * k] = cast<double>(k) + 1.0;
+    };
+    put(10);
+    qn::Kernel square = [&]() -> F64 {
+      Var<double> sum = 0;
+      for (auto i : x) {
+        y[i + 1] = x[i] * x[i];
+        sum += x[i] * x[i + 5];
+      }
+      return sum;
+    };
+    for (int k = 0; k < 10; k++) x.dual().set(5 * k, 0.5 * k);
+    const auto r = qn::jvp(square)();
+    // The last element's neighbour is not active: it is the background, which varies with nothing.
+    double sum = 10 * 2.0, tangent = 4.5 * 2.0;
+    for (int k = 0; k < 9; k++) {
+      sum += (k + 1.0) * (k + 2.0);
+      tangent += 0.5 * k * (k + 2.0) + (k + 1.0) * 0.5 * (k + 1);
+    }
+    CHECK(r.value<0>() == sum);
+    CHECK(r.tangent<0>() == tangent);
+    for (int k = 0; k < 10; k++) {
+      CHECK(y.at(5 * k + 1) == (k + 1.0) * (k + 1.0));
+      CHECK(y.dual().at(5 * k + 1) == 2 * (k + 1.0) * 0.5 * k);
+    }
+    CHECK(y.dual().at(3) == 0);
+    CHECK(tree.active_count() == 20);
+  });
+}
+
+TEST_CASE("maxima of what a loop makes active have no tangents on trees") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::bitmasked(8)}};
+    auto x = tree.field<double>(), y = tree.field<double>();
+    x.set(3, 2.0);
+    x.set(9, -4.0);
+    x.dual().set(3, 5.0);
+    x.dual().set(9, 7.0);
+    qn::Kernel least = [&]() -> F64 {
+      Var<double> found = 1e9;
+      for (auto i : x) atomic_min(found, x[i]);
+      return found;
+    };
+    const auto r = qn::jvp(least)();
+    CHECK(r.value<0>() == -4.0);
+    CHECK(r.tangent<0>() == 7.0);
+    qn::Kernel spread = [&]() -> F64 {
+      Var<double> found = 1e9;
+      for (auto i : x) {
+        atomic_min(found, x[i]);
+        y[i + 1] = 0.0;
+      }
+      return found;
+    };
+    CHECK(message_of([&] { qn::jvp(spread)(); }).find("is on a tree, and is changed") !=
+          std::string::npos);
+  });
+}
