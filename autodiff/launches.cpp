@@ -4,6 +4,8 @@
 
 #include "autodiff/activity.h"
 #include "autodiff/forward.h"
+#include "quern/ir/trees.h"
+#include "quern/runtime/tree.h"
 
 namespace quern::autodiff {
 
@@ -64,15 +66,12 @@ void find_companions(Reversed::Program& made) {
 
 std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& key) {
   std::lock_guard lock(mutex_);
-  for (const auto& [known, program] : programs_)
-    if (key.has(known)) return program;
+  const std::vector<runtime::LaunchKey::OnTree> trees = key.trees();
+  for (const Known& known : programs_)
+    if (key.has(known.premises) && known.trees == trees) return known.program;
   const ir::Premises premises = key.premises();
-  for (size_t k = 0; k < primal_->bindings.size() && k < key.trees().size(); k++)
-    if (key.trees()[k] != ir::no_binding)
-      throw Error(primal_->loc,
-                  primal_->bindings[k].name + " is on a tree: it has tangents, and no adjoints");
   auto made = std::make_shared<Program>();
-  made->reverse = reverse(*primal_, premises, inputs_);
+  made->reverse = reverse(*primal_, premises, inputs_, trees);
   if (second_) run_forward(*made);
   const auto program_of = [](std::unique_ptr<ir::Kernel>& kernel) {
     return kernel ? std::make_unique<runtime::Program>(std::move(kernel)) : nullptr;
@@ -83,7 +82,7 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
   made->log_count = program_of(made->reverse.log.count);
   made->log_record = program_of(made->reverse.log.record);
   find_companions(*made);
-  programs_.emplace_back(premises, made);
+  programs_.push_back({premises, trees, made});
   return made;
 }
 
@@ -138,7 +137,7 @@ constexpr size_t most_passed = 4;
 
 /// swap takes it along. Of no elements it does not matter which.
 uint64_t memory_of(const runtime::Storage& adjoints) {
-  return adjoints.size() > 0 ? adjoints.memory_number() : 0;
+  return adjoints.size() > 0 ? adjoints.identity() : 0;
 }
 
 std::shared_ptr<runtime::Device> device_of(std::span<const runtime::Argument> arguments, Loc loc) {
@@ -266,6 +265,9 @@ Recorded::Recorded(std::shared_ptr<Reversed::Program> program,
   for (const auto& snapshot : passed_->snapshots) contents_.push_back(snapshot.of->now(loc));
   scalars_.reserve(passed_->scalars.size());
   for (uint32_t k : passed_->scalars) scalars_.push_back(arguments[k].bits);
+  for (const runtime::Argument& a : arguments)
+    if (a.storage && a.storage->tree())
+      on_trees_.push_back({a.storage, a.storage->tree()->moves()});
 }
 
 /// While it lives, what the launch was passed stands in what it shares with others.
@@ -287,12 +289,20 @@ class Recorded::Shown {
   std::lock_guard<std::mutex> lock_;
 };
 
+namespace {
+/// All elements become 0; on a tree none becomes active.
+void clear(runtime::Storage& field, Loc loc) {
+  runtime::Storage& elements = field.tree() ? *field.tree_part(ir::tree::elements, loc) : field;
+  const std::vector<std::byte> zero(elements.element_bytes());
+  elements.fill(zero.data(), loc);
+}
+}  // namespace
+
 void Recorded::clear_adjoints(Loc loc) const {
   for (const runtime::Argument& field : fields()) {
     const auto companion = field.storage->companion(adjoints, loc);
-    const std::vector<std::byte> zero(companion->element_bytes());
-    companion->fill(zero.data(), loc);
-    if (program_->second) companion->companion(tangents, loc)->fill(zero.data(), loc);
+    clear(*companion, loc);
+    if (program_->second) clear(*companion->companion(tangents, loc), loc);
   }
 }
 
@@ -378,6 +388,11 @@ void Recorded::expect_unchanged(Loc loc) const {
                            std::to_string(loc_.line) +
                            " was swapped since, which cannot be gone back through: give the "
                            "kernel both fields, in turns");
+  for (const auto& [field, moves] : on_trees_)
+    if (field->tree()->moves() != moves)
+      throw Error(loc, "elements of a tree have ended or moved since the launch at " +
+                           std::string(loc_.file) + ":" + std::to_string(loc_.line) +
+                           ", which cannot be gone back through: their adjoints are gone");
 }
 
 std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> seeds, Loc loc,

@@ -42,7 +42,12 @@ class Reversed {
   const std::vector<bool> inputs_;
   const bool second_;
   std::mutex mutex_;
-  std::vector<std::pair<ir::Premises, std::shared_ptr<Program>>> programs_;
+  struct Known {
+    ir::Premises premises;
+    std::vector<runtime::LaunchKey::OnTree> trees;
+    std::shared_ptr<Program> program;
+  };
+  std::vector<Known> programs_;
 };
 
 /// What goes back through one program's kernel, by its inputs: kept with the program
@@ -165,6 +170,11 @@ class Recorded {
   std::shared_ptr<SeenFields::Passed> passed_;        ///< also of other launches
   std::vector<runtime::Storage::Contents> contents_;  ///< of each of its snapshots
   std::vector<uint64_t> scalars_;                     ///< the bits of each of its scalars
+  struct OnTree {
+    std::shared_ptr<runtime::Storage> field;
+    uint64_t moves = 0;  ///< of its tree
+  };
+  std::vector<OnTree> on_trees_;
   runtime::RandomKey key_;
   Loc loc_;
 };

@@ -11,6 +11,7 @@
 #include "autodiff/random_calls.h"
 #include "autodiff/replay.h"
 #include "autodiff/rules.h"
+#include "autodiff/tree_rules.h"
 #include "ir/passes/optimise/promote_slots.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/partials.h"
@@ -26,7 +27,7 @@ class Puller {
   /// The bindings of the primal's log stand behind its own `count`.
   Puller(const Kernel& primal, uint32_t count, const LoggedReads& logged,
          const std::vector<bool>& inputs, const Activity& active,
-         const std::vector<RoundsSite>& sites, Reverse& out)
+         const std::vector<RoundsSite>& sites, const TreeRules& trees, Reverse& out)
       : primal_(primal),
         count_(count),
         inputs_(inputs),
@@ -34,6 +35,7 @@ class Puller {
         kernel_(*out.kernel),
         b_(kernel_),
         active_(active),
+        trees_(trees),
         declared_(declare(sites)),
         values_(primal, logged, b_, sites, declared_.rows, declared_.cursors) {}
 
@@ -375,8 +377,28 @@ class Puller {
   void back_load(const Inst* inst) {
     if (!active_(inst->result())) return;
     Value* t = taken(inst);
-    b_.atomic(AtomicOp::add, companions_[inst->binding()], inst->component(), t->type,
-              values_.indices_now(inst), {&t, 1});
+    change(inst, [&] {
+      b_.atomic(AtomicOp::add, companions_[inst->binding()], inst->component(), t->type,
+                values_.indices_now(inst), {&t, 1});
+    });
+  }
+
+  /// Going back makes no element active: what is not has no adjoint.
+  template <class F>
+  void change(const Inst* inst, F&& make) {
+    if (!trees_.is_on_tree(inst->binding())) return make();
+    const Type b1 = Type::b1;
+    Inst* asked = b_.make(Op::is_active, {&b1, 1}, values_.indices_now(inst));
+    asked->part.binding = companions_[inst->binding()];
+    Region* there = b_.make_region();
+    Region* elsewhere = b_.make_region();
+    values_.fill(there, [&] {
+      make();
+      b_.yield();
+    });
+    values_.fill(elsewhere, [&] { b_.yield(); });
+    Inst* made = b_.make(Op::if_, {}, {asked->result()});
+    b_.set_regions(made, {there, elsewhere});
   }
 
   Value* adjoint_element(const Inst* inst) {
@@ -389,7 +411,9 @@ class Puller {
     const Value* v = inst->operands.back().value;
     if (active_(v)) accumulate(v, adjoint_element(inst));
     Value* zero = b_.real(derivative_type(inst->elem), 0);
-    b_.store(companions_[inst->binding()], inst->component(), values_.indices_now(inst), zero);
+    change(inst, [&] {
+      b_.store(companions_[inst->binding()], inst->component(), values_.indices_now(inst), zero);
+    });
   }
 
   void back_atomic(const Inst* inst) {
@@ -445,6 +469,7 @@ class Puller {
   Kernel& kernel_;
   Builder b_;
   const Activity& active_;
+  const TreeRules& trees_;
   std::vector<uint32_t> companions_;  ///< of each binding of the primal
   const Declared declared_;
   Replay values_;
@@ -527,7 +552,8 @@ void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
 
 }  // namespace
 
-Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool> inputs) {
+Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool> inputs,
+                std::span<const runtime::LaunchKey::OnTree> trees) {
   std::unique_ptr<Kernel> source = clone(primal);
   // Indices are those of the launch before, which was checked if it was to be.
   Premises unchecked = premises;
@@ -538,6 +564,8 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   number_calls(*source);
   Reverse out;
   out.scratch = derive_combined(*source, inputs, true).scratch;
+  const TreeRules on_trees(*source, trees);
+  on_trees.expect_known(inputs, out.scratch);
   inputs.resize(source->bindings.size(), false);
   add_rules(*source, Direction::back);
   promote_slots_across_parallels(*source);
@@ -549,10 +577,10 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   const Activity active(*source, inputs);
   const std::vector<RoundsSite> sites = rounds_sites(*source, active);
   out.kernel = like(primal, *source, "vjp of ");
-  Puller(*source, uint32_t(count), logged, inputs, active, sites, out).run();
+  Puller(*source, uint32_t(count), logged, inputs, active, sites, on_trees, out).run();
   if (!sites.empty()) out.count = counting(primal, *source, logged, sites);
   optimise(*out.kernel);
-  if (gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
+  if (!on_trees.any() && gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
 
   std::vector<bool> accessed(source->bindings.size(), false);
   add_accessed(*out.kernel, accessed);
@@ -560,11 +588,14 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   const std::vector<bool> wanted(accessed.begin() + ptrdiff_t(count), accessed.end());
   if (std::ranges::find(wanted, true) != wanted.end()) {
     out.log = log_of(*original, wanted);
+    on_trees.expect_not_copied(out.log.copied);
     for (const auto& kernel : {&out.log.sizes, &out.log.count, &out.log.record})
       if (*kernel) add_accessed(**kernel, accessed);
   }
   out.logged = wanted.size();
   out.reads.assign(accessed.begin(), accessed.begin() + ptrdiff_t(count));
+  // A loop over one runs the elements that were active.
+  for (uint32_t k = 0; k < count; k++) out.reads[k] = out.reads[k] || on_trees.is_on_tree(k);
   return out;
 }
 

@@ -13,6 +13,7 @@
 
 #include "autodiff/combined.h"
 #include "autodiff/logged_reads.h"
+#include "quern/runtime/launch.h"
 
 namespace quern::autodiff {
 
@@ -44,7 +45,12 @@ struct Reverse {
 /// Of a kernel at level structured. It is optimised first, for launches with these premises.
 /// `inputs`: of each binding, whether derivatives are taken by its floats. Those of another have no
 /// adjoints, before the launch and behind it, but for a field's that the kernel writes and reads.
-/// Throws Error with the line of what it has no rule for: what `forward` refuses; an element that is read while other iterations add to it.
-Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises, std::vector<bool> inputs);
+/// `trees`: of each binding; empty: none is on one. Fields on trees are passed as they were before the launch, with which elements
+/// were active; adjoints are on the tree as it has become, and only elements that are active there have some.
+/// Throws Error with the line of what it has no rule for: what `forward` refuses; an element that is
+/// read while other iterations add to it; what asks which elements of a tree are active, or reads
+/// elements of its fields, behind what may have changed that.
+Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises, std::vector<bool> inputs,
+                std::span<const runtime::LaunchKey::OnTree> trees = {});
 
 }  // namespace quern::autodiff

@@ -44,8 +44,12 @@ LaunchKey::LaunchKey(std::span<const Argument> arguments, Modes modes)
     if (!storage) continue;
     part.facts = storage->facts_number();
     part.alignment = storage->alignment();
-    part.is_on_tree = storage->tree() != nullptr;
-    if (part.is_on_tree) part.tree = first_on_tree(arguments, *storage->tree());
+    if (storage->tree()) {
+      part.is_on_tree = true;
+      part.is_rebased = storage->facts().layout.rebased;
+      part.is_of_cells = storage->facts().layout.is_of_cells();
+      part.tree = first_on_tree(arguments, *storage->tree());
+    }
     for (uint32_t other = 0; other < k; other++) {
       if (!owners[other] || (!any_wrapped && owners[k] != owners[other])) continue;
       if (!storage->overlaps(*arguments[other].storage)) continue;
@@ -68,9 +72,11 @@ bool LaunchKey::has(const Premises& premises) const {
          std::ranges::equal(parts_, premises.alias_classes, {}, &Part::alias_class);
 }
 
-std::vector<uint32_t> LaunchKey::trees() const {
-  std::vector<uint32_t> out;
-  for (const Part& part : parts_) out.push_back(part.is_on_tree ? part.tree : no_binding);
+std::vector<LaunchKey::OnTree> LaunchKey::trees() const {
+  std::vector<OnTree> out(parts_.size());
+  for (size_t k = 0; k < parts_.size(); k++)
+    if (const Part& part = parts_[k]; part.is_on_tree)
+      out[k] = {part.tree, part.is_rebased, part.is_of_cells};
   return out;
 }
 
@@ -136,12 +142,17 @@ TreeArguments::TreeArguments(const Image& image, std::span<const Argument> argum
     parts_.push_back({.part = &part, .writes = writes});
   }
   look_up();
+  for (const Part& p : parts_)
+    if (p.storage->is_snapshot()) held_.push_back(p.storage->hold());
 }
 
 void TreeArguments::look_up() {
+  // Snapshots of what is written get memory of their own first.
   for (Part& p : parts_) {
     p.storage = arguments_[p.part->of].storage->tree_part(p.part->name, loc_);
     if (p.writes) p.storage->begin_write(loc_);
+  }
+  for (Part& p : parts_) {
     const Address before = std::exchange(p.base, p.storage->base(0));
     p.moved = before != p.base;
   }

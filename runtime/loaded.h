@@ -103,6 +103,7 @@ class TreeArguments {
   std::span<const Argument> arguments_;
   Loc loc_;
   std::vector<Part> parts_;
+  std::vector<std::shared_lock<std::shared_mutex>> held_;  ///< of a snapshot's parts
 };
 
 /// Throws Error with `loc` for arguments that the kernel's code, however specialised, cannot take.

@@ -44,6 +44,7 @@ struct Storage::Memory {
   std::function<void()> owner;  ///< told when foreign memory is used no more
   Loc released;
   std::atomic<uint64_t> version = next_version();
+  uint64_t identity = next_version();  ///< Storage::identity
   bool is_snapshot = false;
 
   std::mutex companions_mutex;                                 ///< guards companions

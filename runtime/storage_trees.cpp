@@ -69,6 +69,7 @@ void Storage::grow(int64_t extent, const void* element, Loc loc) {
 
 void Storage::exchange(Storage& other) {
   memory_->swap(*other.memory_);
+  std::swap(memory_->identity, other.memory_->identity);  // each stays what it was
   std::swap(memory_->bytes, other.memory_->bytes);
   std::swap(memory_->shape, other.memory_->shape);
   std::swap(axes_, other.axes_);

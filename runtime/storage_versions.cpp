@@ -1,6 +1,7 @@
 // Versions of a field's contents, and snapshots that share memory until it is written.
 #include <numeric>
 
+#include "quern/runtime/tree.h"
 #include "runtime/storage_memory.h"
 
 namespace quern::runtime {
@@ -40,6 +41,7 @@ void Storage::Memory::swap(Memory& other) {
   std::swap(sharing_, other.sharing_);
   has_shared_ = other.has_shared_.exchange(has_shared_);
   version = other.version.exchange(version);
+  std::swap(identity, other.identity);
 }
 
 void Storage::Memory::allocate_for(Memory& other, Loc loc) const {
@@ -82,6 +84,7 @@ std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
   std::lock_guard lock(mutex_);
   if (auto known = sharing_.lock()) return known;
   auto made = std::make_shared<Memory>(device, nullptr);
+  made->shape = shape;
   made->bytes = bytes;
   made->version = version.load();
   made->is_snapshot = true;
@@ -119,14 +122,17 @@ Uses& Storage::uses() const { return *memory_->uses; }
 
 uint64_t Storage::memory_number() const { return memory_->uses->number(); }
 
+uint64_t Storage::identity() const { return memory_->identity; }
+
 uint64_t Storage::version() const { return memory_->version; }
 
 bool Storage::is_snapshot() const { return memory_->is_snapshot; }
 
 Storage::Contents Storage::contents(Loc loc) const {
   expect_alive(loc);
-  expect_no_tree("a snapshot would not keep which elements are active", loc);
-  return Contents(is_snapshot() ? memory_ : memory_->snapshot(loc));
+  if (is_snapshot()) return {memory_, tree_};
+  std::shared_ptr<Tree> tree = tree_ ? tree_->snapshot(loc) : nullptr;
+  return {memory_->snapshot(loc), std::move(tree)};
 }
 
 uint64_t Storage::Contents::bytes() const {
@@ -137,7 +143,9 @@ uint64_t Storage::Contents::bytes() const {
 }
 
 bool Storage::has(const Contents& contents) const {
-  return contents && (memory_ == contents.memory_ || memory_->shares_with(*contents.memory_));
+  const bool has_elements =
+      contents && (memory_ == contents.memory_ || memory_->shares_with(*contents.memory_));
+  return has_elements && (tree_ == contents.tree_ || (tree_ && tree_->has(contents.tree_.get())));
 }
 
 std::shared_ptr<Storage> Storage::empty_snapshot(Loc loc) const {
@@ -145,12 +153,16 @@ std::shared_ptr<Storage> Storage::empty_snapshot(Loc loc) const {
   made->is_view_ = is_view_;
   made->memory_ = std::make_shared<Memory>(device_, nullptr);
   made->memory_->is_snapshot = true;
+  if (tree_) made->elements_ = elements_->empty_snapshot(loc);
   return made;
 }
 
 void Storage::show(const Contents& contents) {
   if (!is_snapshot()) throw InternalError("a field shows what a snapshot holds");
   memory_ = contents.memory_;
+  if (!tree_) return;
+  tree_ = contents.tree_;
+  elements_->memory_ = contents.memory_;
 }
 
 void Storage::begin_write(Loc loc) {
@@ -163,6 +175,7 @@ void Storage::begin_write(Loc loc) {
 }
 
 std::shared_ptr<Storage> Storage::snapshot(Loc loc) const {
+  expect_no_tree("a snapshot would not keep which elements are active", loc);
   const Contents now = contents(loc);
   std::shared_ptr<Storage> taken = view(loc);
   taken->is_view_ = is_view_;

@@ -226,6 +226,7 @@ void TreeData::collect(Loc at) {
   const uint32_t none = 0;
   ending->fill(&none, at);
   may_have_changed = true;
+  moved++;
 }
 
 }  // namespace quern::detail

@@ -143,6 +143,58 @@ std::shared_ptr<Storage> TreeData::like(const Storage& field, std::vector<ir::St
                       at);
 }
 
+std::vector<std::shared_ptr<Storage>*> TreeData::all_parts() {
+  std::vector<std::shared_ptr<Storage>*> all = {&state, &keys, &mask, &listed, &ending};
+  for (Parts& p : parts)
+    for (auto* part : {&p.table, &p.ring, &p.owners, &p.list, &p.places}) all.push_back(part);
+  std::erase_if(all, [](const auto* part) { return !*part; });
+  return all;
+}
+
+std::vector<uint64_t> TreeData::part_versions() const {
+  std::vector<uint64_t> all;
+  for (const auto* part : {&state, &keys, &mask, &listed, &ending})
+    all.push_back(*part ? (*part)->version() : 0);
+  for (const Parts& p : parts)
+    for (const auto* part : {&p.table, &p.ring, &p.owners, &p.list, &p.places})
+      all.push_back(*part ? (*part)->version() : 0);
+  return all;
+}
+
+bool TreeData::has(const runtime::Tree* snapshot) const {
+  std::lock_guard lock(mutex);
+  const auto known = taken.lock();
+  return known && known.get() == snapshot && !may_have_changed && versions == part_versions();
+}
+
+std::shared_ptr<runtime::Tree> TreeData::snapshot(Loc at) {
+  refresh(at);
+  std::lock_guard lock(mutex);
+  std::vector<uint64_t> now = part_versions();
+  if (auto known = taken.lock(); known && versions == now) return known;
+  auto made = std::make_shared<TreeData>();
+  made->device = device;
+  made->rank = rank;
+  made->levels = levels;
+  made->pools = pools;
+  made->cut = cut;
+  made->wide = wide;
+  made->shape = shape;
+  made->firsts = firsts;
+  made->loc = loc;
+  made->parts = parts;
+  made->state = state;
+  made->keys = keys;
+  made->mask = mask;
+  made->listed = listed;
+  made->ending = ending;
+  for (std::shared_ptr<Storage>* part : made->all_parts()) *part = (*part)->snapshot(at);
+  made->may_have_changed = false;
+  taken = made;
+  versions = std::move(now);
+  return made;
+}
+
 void TreeData::refresh(Loc at) {
   std::lock_guard lock(listing);
   if (!may_have_changed.exchange(false)) return;

@@ -19,6 +19,9 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   std::shared_ptr<Storage> like(const Storage& field, std::vector<ir::Storage> components,
                                 const runtime::Element& element, const Layout& layout,
                                 Loc loc) override;
+  std::shared_ptr<runtime::Tree> snapshot(Loc loc) override;
+  bool has(const runtime::Tree* snapshot) const override;
+  uint64_t moves() const override { return moved; }
   void read(const std::shared_ptr<Storage>& field, void* elements, std::vector<int64_t> first,
             int64_t count) override;
   void write(const std::shared_ptr<Storage>& field, const void* elements,
@@ -73,6 +76,13 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
   std::mutex
       listing;  ///< held until what makes the lists is in a stream, for others to wait behind
   std::atomic<bool> may_have_changed{true};  ///< since the lists were made
+  std::atomic<uint64_t> moved = 0;           ///< how often elements ended or cells moved
+
+  /// All parts that there are.
+  std::vector<std::shared_ptr<Storage>*> all_parts();
+  std::vector<uint64_t> part_versions() const;
+  std::weak_ptr<TreeData> taken;   ///< the last snapshot
+  std::vector<uint64_t> versions;  ///< of all parts when it was taken
 };
 
 /// The tree of these levels. `shape` and `firsts` may be empty, as in TreeOptions.

@@ -233,6 +233,7 @@ void shrink(TreeData& tree, Loc loc) {
   const Operation operation("shrink", tree, loc);
   tree.refresh(loc);
   std::lock_guard lock(tree.mutex);
+  tree.moved++;
   if (tree.pools[0].is_hashed()) shrink_entries(tree, loc);
   if (Shrinking shrinking(tree, loc); shrinking.is_needed()) shrinking.run();
 }

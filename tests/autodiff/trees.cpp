@@ -75,3 +75,25 @@ TEST_CASE("maxima of what a loop makes active have no tangents on trees") {
           std::string::npos);
   });
 }
+
+TEST_CASE("adjoints of fields on a tree are on the same tree") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::bitmasked(8)}};
+    auto x = tree.field<double>(2.0);
+    qn::Field<double, 0> loss{device};
+    for (int k = 0; k < 10; k++) x.set(5 * k, k + 1.0);
+    qn::Kernel measure = [&] {
+      for (auto i : x) atomic_add(loss(), x[i] * x[i] * x[i + 5]);
+    };
+    qn::Tape tape;
+    measure();
+    loss.grad().fill(1.0);
+    tape.backward();
+    for (int k = 0; k < 10; k++) {
+      const double v = k + 1.0, next = k < 9 ? k + 2.0 : 2.0;
+      CHECK(x.grad().at(5 * k) == 2 * v * next + (k > 0 ? double(k * k) : 0));
+    }
+    CHECK(x.grad().at(50) == 0);  // the background, which varies with nothing
+    CHECK(tree.active_count() == 10);
+  });
+}

@@ -22,8 +22,14 @@ class LaunchKey {
   LaunchKey(std::span<const Argument> arguments, ir::Modes modes);
   ir::Premises premises() const;
   bool has(const ir::Premises& premises) const;  ///< premises() == premises
-  /// Of each argument the number of the first one that is on the same tree; ir::no_binding: on none.
-  std::vector<uint32_t> trees() const;
+  /// Of an argument that is on a tree.
+  struct OnTree {
+    uint32_t tree = ir::no_binding;  ///< the first argument that is on it; on none: no_binding
+    bool is_rebased = false;         ///< indices are not the tree's
+    bool is_of_cells = false;
+    bool operator==(const OnTree&) const = default;
+  };
+  std::vector<OnTree> trees() const;
   size_t hash() const;
   bool operator==(const LaunchKey&) const = default;
 
@@ -35,7 +41,7 @@ class LaunchKey {
     uint32_t alias_class = 0;
     uint32_t alignment = 1;
     uint32_t tree = 0;
-    bool is_on_tree = false;
+    bool is_on_tree = false, is_rebased = false, is_of_cells = false;
     bool operator==(const Part&) const = default;
   };
   ir::Modes modes_;

@@ -151,6 +151,8 @@ class Storage {
   /// Names that memory, which swap and exchange move to another field; memory made later has another
   /// number.
   uint64_t memory_number() const;
+  /// The same, but that it stays where a field on a tree gets more memory.
+  uint64_t identity() const;
   /// May an element of one be an element of the other?
   bool overlaps(const Storage& other) const;
   /// Of a field and its views one. Where owners differ and neither is wrapped, nothing overlaps.
@@ -287,8 +289,10 @@ class Storage::Contents {
 
  private:
   friend class Storage;
-  explicit Contents(std::shared_ptr<Memory> memory) : memory_(std::move(memory)) {}
+  Contents(std::shared_ptr<Memory> memory, std::shared_ptr<Tree> tree)
+      : memory_(std::move(memory)), tree_(std::move(tree)) {}
   std::shared_ptr<Memory> memory_;
+  std::shared_ptr<Tree> tree_;  ///< which elements are active; null where there is no tree
 };
 
 /// Copies of storages, to be written while those stay as they are: storages with the same memory get

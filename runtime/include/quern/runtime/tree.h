@@ -18,6 +18,14 @@ class Tree {
   /// components, each 0 where it is not active. Throws Error where there is no memory.
   virtual std::shared_ptr<Storage> like(const Storage& field, std::vector<ir::Storage> components,
                                         const Element& element, const Layout& layout, Loc loc) = 0;
+  /// The tree as it is now, to be read only; of one that has not changed since, the same. Cells that
+  /// it has keep their slots in the tree itself until moves() changes. Throws Error where there is
+  /// no memory.
+  virtual std::shared_ptr<Tree> snapshot(Loc loc) = 0;
+  /// Is `snapshot` what snapshot() would yield?
+  virtual bool has(const Tree* snapshot) const = 0;
+  /// Another number once elements have ended or cells have moved.
+  virtual uint64_t moves() const = 0;
   // ---- what the host does with elements of a field on the tree: `count` in row-major order, from the
   // one that lies so far from the field's first one along each axis
   virtual void read(const std::shared_ptr<Storage>& field, void* elements,
