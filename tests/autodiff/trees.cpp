@@ -97,3 +97,71 @@ TEST_CASE("adjoints of fields on a tree are on the same tree") {
     CHECK(tree.active_count() == 10);
   });
 }
+
+namespace {
+/// A wave that spreads: each step makes elements around the active ones active.
+template <class Levels>
+void check_spreading(const qn::Device& device, Levels levels, const qn::TreeOptions& options) {
+  qn::Tree<1> tree{device, levels, options};
+  auto x = tree.template field<double>(), y = tree.template field<double>();
+  qn::Field<double, 0> loss{device};
+  qn::Kernel step = [&](qn::Field<double> from, qn::Field<double> to) {
+    for (auto i : from) {
+      atomic_add(to[i - 3], 0.5 * from[i] * from[i]);
+      atomic_add(to[i + 3], 0.25 * from[i] * from[i + 6]);
+    }
+  };
+  qn::Kernel measure = [&](qn::Field<double> of) {
+    for (auto i : of) atomic_add(loss(), of[i] * of[i]);
+  };
+  const int n = 400, middle = 200;
+  std::vector<double> at(n, 0.0);
+  for (int k = 0; k < 12; k++) {
+    at[size_t(middle + 6 * k)] = 0.5 + 0.03 * k;
+    x.set(middle + 6 * k, at[size_t(middle + 6 * k)]);
+  }
+  auto f = [&](const std::vector<double>& start) {
+    std::vector<double> a = start, b(n, 0.0), c = start;
+    const auto stepped = [&](const std::vector<double>& from, std::vector<double>& to) {
+      for (int i = 10; i < n - 10; i++) {
+        to[size_t(i - 3)] += 0.5 * from[size_t(i)] * from[size_t(i)];
+        to[size_t(i + 3)] += 0.25 * from[size_t(i)] * from[size_t(i + 6)];
+      }
+    };
+    stepped(a, b);
+    stepped(b, a);
+    std::vector<double> d = b;
+    stepped(a, d);
+    double sum = 0;
+    for (double v : d) sum += v * v;
+    return sum;
+  };
+  qn::Tape tape;
+  step(x, y);
+  step(y, x);
+  step(x, y);
+  measure(y);
+  loss.grad().fill(1.0);
+  const int64_t before = tree.active_count();
+  tape.backward();
+  CHECK(loss.at({}) == Approx(f(at)).epsilon(1e-12));
+  CHECK(tree.active_count() == before);
+  for (int k = 0; k < 12; k++) {
+    std::vector<double> up = at, down = at;
+    const double h = 1e-5;
+    up[size_t(middle + 6 * k)] += h;
+    down[size_t(middle + 6 * k)] -= h;
+    CHECK(x.grad().at(middle + 6 * k) == Approx((f(up) - f(down)) / (2 * h)).epsilon(1e-7));
+  }
+}
+}  // namespace
+
+TEST_CASE("going back through launches that make elements active") {
+  on_every_device([](const qn::Device& device) {
+    using Levels = std::initializer_list<qn::TreeLevel>;
+    check_spreading(device, Levels{qn::pointer(64), qn::bitmasked(8)}, {});
+    check_spreading(device, Levels{qn::pointer(128), qn::pointer(2), qn::bitmasked(2)},
+                    {.cells = 1});
+    check_spreading(device, Levels{qn::hash(), qn::bitmasked(4)}, {.cells = 1});
+  });
+}
