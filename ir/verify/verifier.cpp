@@ -232,7 +232,8 @@ class Verifier {
     if (b.of >= number || b.kind != Binding::field || kernel_.bindings[b.of].kind != Binding::field)
       return require(false, what + ": a companion is a field of a field before it");
     const Binding& of = kernel_.bindings[b.of];
-    if (of.layout.is_sparse()) return require(b.rank == 1, what + ": a tree's parts have one axis");
+    if (of.layout.is_sparse() && !b.layout.is_sparse())
+      return require(b.rank == 1, what + ": a tree's parts have one axis");
     require(b.rank == of.rank && b.components.size() == of.components.size(),
             what + ": a companion has the axes and components of its field");
     for (size_t k = number + 1; k < kernel_.bindings.size(); k++)

@@ -165,3 +165,173 @@ TEST_CASE("going back through launches that make elements active") {
     check_spreading(device, Levels{qn::hash(), qn::bitmasked(4)}, {.cells = 1});
   });
 }
+
+TEST_CASE("adjoints of stores go to what was stored on a tree") {
+  on_every_device([](const qn::Device& device) {
+    // y is overwritten in place and elsewhere: of what was there nothing is left. Units of four.
+    qn::Tree<2> tree{device, {qn::pointer(16), qn::bitmasked(4), qn::dense(2)}};
+    auto x = tree.field<double>(), y = tree.field<double>(7.0);
+    const int n = 6;
+    for (int k = 0; k < n; k++) {
+      x.set(3 * k, 5 * k, 1.0 + k);
+      y.set(3 * k, 5 * k, 2.0 + k);
+    }
+    const int64_t active = tree.active_count();
+    qn::Kernel update = [&](F64 a) {
+      for (auto [i, j] : x) {
+        y(i, j) = a * x(i, j) * y(i, j);
+        y(i + 40, j + 2) = x(i, j) + 1.0;
+      }
+    };
+    for (int k = 0; k < n; k++) {
+      y.grad().set(3 * k, 5 * k, 0.5 + k);
+    }
+    auto back = qn::vjp(update)(2.0);
+    CHECK(tree.active_count() > active);
+    for (int k = 0; k < n; k++) {
+      CHECK(y.at(3 * k, 5 * k) == 2.0 * (1.0 + k) * (2.0 + k));
+      y.grad().set(3 * k + 40, 5 * k + 2, 0.25);
+    }
+    const int64_t grown = tree.active_count();
+    const double of_a = back().get<0>();
+    double expected = 0;
+    for (int k = 0; k < n; k++) {
+      CHECK(x.grad().at(3 * k, 5 * k) == (0.5 + k) * 2.0 * (2.0 + k) + 0.25);
+      CHECK(y.grad().at(3 * k, 5 * k) == (0.5 + k) * 2.0 * (1.0 + k));
+      CHECK(y.grad().at(3 * k + 40, 5 * k + 2) == 0);
+      expected += (0.5 + k) * (1.0 + k) * (2.0 + k);
+    }
+    CHECK(of_a == expected);
+    CHECK(tree.active_count() == grown);
+  });
+}
+
+TEST_CASE("gradients and second derivatives by fields on trees") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<3> tree{device, {qn::hash(), qn::dense(4)}};  // all of a cell is active
+    auto x = tree.field<double>();
+    const int n = 5;
+    for (int k = 0; k < n; k++) x.set(-4 * k, 100 * k, k, 0.5 + k);
+    qn::Kernel energy = [&](F64 scale) -> F64 {
+      Var<double> sum = 0;
+      for (auto [i, j, k] : x) sum += scale * x(i, j, k) * x(i, j, k) * x(i, j, k) + x(i, j, k);
+      return sum;
+    };
+    auto r = qn::value_and_grad(energy)(2.0);
+    double value = 0, of_scale = 0;
+    for (int k = 0; k < n; k++) {
+      const double v = 0.5 + k;
+      value += 2 * v * v * v + v;
+      of_scale += v * v * v;
+      CHECK(x.grad().at(-4 * k, 100 * k, k) == Approx(6 * v * v + 1).epsilon(1e-13));
+    }
+    CHECK(x.grad().at(-4, 100, 2) == 1.0);      // active with its cell
+    CHECK(x.grad().at(-400, 100, 200) == 0.0);  // not active
+    CHECK(r.value() == Approx(value).epsilon(1e-13));
+    CHECK(r.get<0>() == Approx(of_scale).epsilon(1e-13));
+    qn::value_and_grad(energy)(2.0);  // set, not added to
+    CHECK(x.grad().at(0, 0, 0) == Approx(6 * 0.25 + 1).epsilon(1e-13));
+
+    for (int k = 0; k < n; k++) x.dual().set(-4 * k, 100 * k, k, 1.0 + k);
+    auto h = qn::hessian_vector(energy)({2.0, 0.0});
+    double product = 0;
+    for (int k = 0; k < n; k++) {
+      const double v = 0.5 + k;
+      CHECK(x.grad().at(-4 * k, 100 * k, k) == Approx(6 * v * v + 1).epsilon(1e-13));
+      CHECK(x.grad().dual().at(-4 * k, 100 * k, k) == Approx(12 * v * (1.0 + k)).epsilon(1e-13));
+      product += 3 * v * v * (1.0 + k);
+    }
+    CHECK(h.product<0>() == Approx(product).epsilon(1e-13));
+  });
+}
+
+TEST_CASE("an empty tree has adjoints") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::bitmasked(8)}};
+    auto x = tree.field<float>(3.0f);
+    qn::Kernel energy = [&]() -> F32 {
+      Var<float> sum = 0.0f;
+      for (auto i : x) sum += x[i] * x[i + 1];
+      return sum;
+    };
+    CHECK(qn::value_and_grad(energy)().value() == 0);
+    CHECK(x.grad().at(5) == 0);
+    CHECK(tree.active_count() == 0);
+  });
+}
+
+TEST_CASE("adjoints of vectors and of views on trees") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::bitmasked(8)}, {.offset = {-100}}};
+    auto v = tree.field<qn::Vec<float, 3>>();
+    auto w = tree.field<qn::Vec<float, 3>>();
+    for (int k = 0; k < 6; k++) v.set(-90 + 9 * k, {1.0f, float(k), 2.0f});
+    auto part = v.slice(0, -90, -60);  // of which index 0 is -90: the first four
+    qn::Field<float, 0> loss{device};
+    qn::Kernel square = [&] {
+      for (auto i : part) w[i - 90] = part[i] * part[i].y;
+    };
+    qn::Kernel measure = [&] {
+      for (auto i : w) atomic_add(loss(), w[i].x + 3.0f * w[i].y);
+    };
+    qn::Tape tape;
+    square();
+    measure();
+    loss.grad().fill(1.0f);
+    tape.backward();
+    for (int k = 0; k < 6; k++) {
+      const qn::Vec<float, 3> g = v.grad().at(-90 + 9 * k);
+      CHECK(g[0] == (k < 4 ? float(k) : 0.0f));
+      CHECK(g[1] == (k < 4 ? 1.0f + 6.0f * float(k) : 0.0f));
+      CHECK(g[2] == 0.0f);
+    }
+    CHECK(part.grad().at(9)[1] == 7.0f);
+  });
+}
+
+TEST_CASE("what has no adjoint on trees is refused") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::bitmasked(8)}};
+    auto x = tree.field<double>(), y = tree.field<double>();
+    x.set(3, 2.0);
+    x.set(20, 4.0);
+    qn::Field<double, 0> loss{device};
+    const auto refused = [&](auto& kernel, const std::string& why) {
+      const std::string message = message_of([&] { qn::vjp(kernel)(); });
+      INFO(message);
+      CHECK(message.find(why) != std::string::npos);
+    };
+    qn::Kernel drop = [&] {
+      for (auto i : x) {
+        atomic_add(loss(), x[i]);
+        deactivate(x, i);
+      }
+    };
+    refused(drop, "what ends or appends elements of a tree has no adjoint");
+    qn::Kernel spread_and_sum = [&] {
+      for (auto i : x) y[i + 1] = x[i];
+      for (auto i : y) atomic_add(loss(), y[i] + 1.0);
+    };
+    refused(spread_and_sum, "the same kernel makes some active at");
+    qn::Kernel sweep = [&] {
+      for (auto k : range(1)) {
+        for (auto r : range(5)) x[k + r] = x[k + r] * x[k + r + 1] + x[k + r] * x[k + r];
+      }
+    };
+    refused(sweep, "reads what it has written there itself");
+    auto cells = tree.level(1).field<double>();
+    qn::Kernel count = [&] {
+      for (auto i : cells) atomic_add(loss(), cells[i]);
+    };
+    refused(count, "has the cells of a tree's level as elements");
+
+    // Elements that end behind a launch take their adjoints along.
+    qn::Kernel measure = [&] {
+      for (auto i : x) atomic_add(loss(), x[i] * x[i]);
+    };
+    auto back = qn::vjp(measure)();
+    tree.clear();
+    CHECK(message_of([&] { back(); }).find("elements of a tree have ended or moved") !=
+          std::string::npos);
+  });
+}
