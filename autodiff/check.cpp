@@ -25,6 +25,10 @@ class Elements {
   Elements(const FieldObject& field, std::string name_of, Loc loc)
       : name(std::move(name_of)), storage_(field.storage), loc_(loc) {
     if (!storage_) throw Error(loc, name + " is a field without memory");
+    if (storage_->tree())
+      throw Error(loc, name +
+                           " is on a tree, where a check of gradients, which varies every element, "
+                           "would make all of them active");
     const ElementType& type = field.type.element;
     for (int k = 0; k < type.count; k++) {
       if (type.scalars[k] == Scalar::f64) offsets_.push_back(type.offsets[k]);

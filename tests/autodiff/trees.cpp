@@ -1,5 +1,6 @@
 // Derivatives of kernels over fields on trees: values by hand and by plain C++.
 #include <quern/autodiff.h>
+#include <quern/autodiff/check.h>
 #include <quern/else.h>
 #include <quern/sparse.h>
 
@@ -324,6 +325,18 @@ TEST_CASE("what has no adjoint on trees is refused") {
       for (auto i : cells) atomic_add(loss(), cells[i]);
     };
     refused(count, "has the cells of a tree's level as elements");
+
+    qn::Kernel energy = [&]() -> F64 {
+      Var<double> sum = 0;
+      for (auto i : x) sum += x[i];
+      return sum;
+    };
+    CHECK(message_of([&] { qn::check_gradient(energy)(); }).find("would make all of them active") !=
+          std::string::npos);
+    CHECK(message_of([&] {
+            qn::Tape tape;
+            qn::steps(tape, 3, [&](int) { energy(); }, qn::state(x), 2);
+          }).find("is on a tree") != std::string::npos);
 
     // Elements that end behind a launch take their adjoints along.
     qn::Kernel measure = [&] {
