@@ -197,7 +197,8 @@ Value* Emitter::single(const ir::Inst& inst) {
   if (ir::info(inst.op).library && machine_.native)
     v = machine_.native(b_, inst.op, value(inst.operand(0)));
   else
-    v = emit_scalar(b_, inst, operands(inst), kernel_.modes);
+    v = emit_scalar(b_, inst, operands(inst), kernel_.modes,
+                    memory_.group() && machine_.vector_bits > 0);
   if (!v)
     throw InternalError("operation '" + std::string(ir::info(inst.op).name) +
                         "' reached the code generator");

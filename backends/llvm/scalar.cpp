@@ -44,18 +44,23 @@ namespace {
 
 class Scalar {
  public:
-  Scalar(llvm::IRBuilderBase& builder, ir::Type operand) : b(builder), type(operand) {}
+  Scalar(llvm::IRBuilderBase& builder, ir::Type operand, bool by_vectors_)
+      : b(builder), type(operand), by_vectors(by_vectors_) {}
 
   Value* div(Value* x, Value* y) {
     if (ir::is_float(type)) return b.CreateFDiv(x, y);
     Divisor d = total(x, y);
-    Value* q = ir::is_signed(type) ? b.CreateSDiv(x, d.value) : b.CreateUDiv(x, d.value);
+    Value* q = divides_floats(d.value) ? integer(b.CreateFDiv(real(x), real(d.value)))
+               : ir::is_signed(type)   ? b.CreateSDiv(x, d.value)
+                                       : b.CreateUDiv(x, d.value);
     return d.zero ? b.CreateSelect(d.zero, ConstantInt::get(x->getType(), 0), q) : q;
   }
 
   Value* rem(Value* x, Value* y) {
     Divisor d = total(x, y);
-    Value* r = ir::is_signed(type) ? b.CreateSRem(x, d.value) : b.CreateURem(x, d.value);
+    Value* r = divides_floats(d.value) ? integer_rem(x, d.value)
+               : ir::is_signed(type)   ? b.CreateSRem(x, d.value)
+                                       : b.CreateURem(x, d.value);
     return d.zero ? b.CreateSelect(d.zero, x, r) : r;
   }
 
@@ -118,6 +123,7 @@ class Scalar {
  private:
   llvm::IRBuilderBase& b;
   ir::Type type;
+  bool by_vectors;
 
   struct Divisor {
     Value* value;
@@ -138,6 +144,27 @@ class Scalar {
       unsafe = b.CreateOr(zero, b.CreateAnd(lowest, minus_one));
     }
     return {b.CreateSelect(unsafe, ConstantInt::get(y->getType(), 1), y), zero};
+  }
+
+  // ---- integers of 32 bits divided as f64, which vectors have a division of
+  //
+  // Exact: where x / y is no integer, it is at least 1/|y| away from one, more than 2^-53 of it, as
+  // |x| < 2^32; so rounding does not reach the integer, and the truncated quotient is the right one.
+
+  bool divides_floats(const Value* divisor) const {
+    return by_vectors && ir::bit_width(type) == 32 && !llvm::isa<ConstantInt>(divisor);
+  }
+  Value* real(Value* v) {
+    auto* f64 = b.getDoubleTy();
+    return ir::is_signed(type) ? b.CreateSIToFP(v, f64) : b.CreateUIToFP(v, f64);
+  }
+  Value* integer(Value* v) {
+    return ir::is_signed(type) ? b.CreateFPToSI(v, b.getInt32Ty())
+                               : b.CreateFPToUI(v, b.getInt32Ty());
+  }
+  Value* integer_rem(Value* x, Value* divisor) {
+    Value* q = integer(b.CreateFDiv(real(x), real(divisor)));
+    return b.CreateSub(x, b.CreateMul(q, divisor));
   }
 
   /// NaN gives 0, what does not fit saturates. By selects: llvm.fpto[su]i.sat does not vectorise.
@@ -192,7 +219,7 @@ Value* arithmetic(llvm::IRBuilderBase& b, Op op, bool is_float, Value* x, Value*
 
 Value* emit_combine(llvm::IRBuilderBase& b, ir::AtomicOp op, ir::Type type, Value* old,
                     Value* value) {
-  Scalar s(b, type);
+  Scalar s(b, type, false);
   switch (op) {
     case ir::AtomicOp::add: return arithmetic(b, Op::add, ir::is_float(type), old, value);
     case ir::AtomicOp::mul: return arithmetic(b, Op::mul, ir::is_float(type), old, value);
@@ -230,13 +257,13 @@ Value* emit_unkey(llvm::IRBuilderBase& b, Value* key, llvm::Type* type) {
 }
 
 Value* emit_scalar(llvm::IRBuilderBase& b, const ir::Inst& inst, std::span<Value* const> args,
-                   const ir::Modes& modes) {
+                   const ir::Modes& modes, bool by_vectors) {
   using llvm::Intrinsic::ID;
   if (inst.op == Op::constant) return constant_of(b.getContext(), inst.type(), inst.imm);
   if (args.empty() || inst.results.size() != 1) return nullptr;
   ir::Type type = inst.operand(inst.operand_count() - 1)->type;
   bool is_float = ir::is_float(type);
-  Scalar s(b, type);
+  Scalar s(b, type, by_vectors);
   Value* x = args[0];
   Value* y = args.size() > 1 ? args[1] : nullptr;
   Value* z = args.size() > 2 ? args[2] : nullptr;

@@ -16,8 +16,11 @@ llvm::Value* constant_of(llvm::LLVMContext& context, ir::Type type, ir::Bits bit
 
 /// Emits an element-wise instruction whose operands are `args`, with the exact meaning of
 /// docs/semantics.md: total, no undefined results. Null for a row that is not element-wise.
+/// `by_vectors`: the code is in a loop that is to be vectorised by a machine that has no division
+/// of vectors of integers; those of 32 bits are divided as f64 then, which is exact.
 llvm::Value* emit_scalar(llvm::IRBuilderBase& b, const ir::Inst& inst,
-                         std::span<llvm::Value* const> args, const ir::Modes& modes);
+                         std::span<llvm::Value* const> args, const ir::Modes& modes,
+                         bool by_vectors = false);
 
 /// What an atomic or a reduction makes of two values: one of add … bit_xor.
 llvm::Value* emit_combine(llvm::IRBuilderBase& b, ir::AtomicOp op, ir::Type type, llvm::Value* old,

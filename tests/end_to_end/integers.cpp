@@ -1,6 +1,7 @@
 // Bits and powers of integers, against counting and repeated multiplication.
 #include <cstdint>
 #include <limits>
+#include <random>
 
 #include "tests/end_to_end/devices.h"
 
@@ -108,6 +109,50 @@ void powers() {
   });
 }
 
+/// Quotients and remainders by C++'s own operators on 64 bits, where nothing overflows; a / 0 is 0
+/// and the remainder a.
+template <class T>
+void check_divisions(qn::Device& device) {
+  std::vector<T> some = {0, 1, 2, 3, 7, 46340, 46341, 65535, 65536, 16777217};
+  for (int k = 0; k < 4; k++) some.push_back(T(std::numeric_limits<T>::max() - T(k)));
+  for (int k = 0; k < 4; k++) some.push_back(T(std::numeric_limits<T>::min() + T(k)));
+  for (int k = 1; k < 10; k++) some.push_back(T(-some[size_t(k)]));
+  std::vector<T> x, y;
+  for (T a : some)
+    for (T b : some) x.push_back(a), y.push_back(b);
+  std::mt19937 random(7);
+  for (int k = 0; k < 4000; k++) {
+    const T divisor = T(random() >> random() % 32);
+    x.push_back(k % 2 ? T(random()) : T(divisor * T(random() >> 12) - T(k / 2 % 2)));
+    y.push_back(divisor);
+  }
+  const auto n = int64_t(x.size());
+  qn::Field<T> a{device, {n}}, b{device, {n}}, q{device, {n}}, r{device, {n}}, by_one{device, {n}};
+  a.copy_from(x);
+  b.copy_from(y);
+  const qn::Options unchecked = {.checked = false};
+  qn::Kernel divide{[&] {
+                      for (auto i : a) {
+                        q[i] = a[i] / b[i];
+                        r[i] = a[i] % b[i];
+                      }
+                    },
+                    unchecked};
+  qn::Kernel divide_by{[&](qn::Val<T> divisor) {
+                         for (auto i : a) by_one[i] = a[i] / divisor;
+                       },
+                       unchecked};
+  divide();
+  divide_by(T(46341));
+  for (size_t k = 0; k < x.size(); k++) {
+    INFO(x[k] << " by " << y[k]);
+    const int64_t whole = y[k] == 0 ? 0 : int64_t(x[k]) / int64_t(y[k]);
+    REQUIRE(q.at(k) == T(whole));
+    REQUIRE(r.at(k) == T(int64_t(x[k]) - whole * int64_t(y[k])));
+    REQUIRE(by_one.at(k) == T(int64_t(x[k]) / 46341));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("zeros before and after the ones of an integer") {
@@ -143,5 +188,12 @@ TEST_CASE("integer powers of narrow types, vectors and host bases") {
       REQUIRE(x.at(i) == power(-3, i) + 1000 * power(2, i) + i * i * i);
       REQUIRE(y.at(i) == ivec2(i * i + power(2, i), 27 + power(3, i)));
     }
+  });
+}
+
+TEST_CASE("quotients and remainders in parallel loops are exact") {
+  on_every_device([](qn::Device& device) {
+    check_divisions<int32_t>(device);
+    check_divisions<uint32_t>(device);
   });
 }

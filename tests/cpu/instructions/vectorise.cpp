@@ -508,3 +508,29 @@ TEST_CASE("what stands before atomics is computed by vectors") {
     CHECK(count_compiled(cpu, text, "vdivps[^\n]*[yz]mm") >= 1);
   }
 }
+
+TEST_CASE("quotients and remainders of integers are computed by vectors") {
+  const std::string text = R"(quern 1
+  kernel @wrap level=structured
+  binding field rank=1 i32 "x"
+  binding field rank=1 u32 "y"
+  body {
+    %zero = constant<0> : i32
+    %n = extent<0.0> : i32
+    %u = convert %n : u32
+    parallel %zero, %n {(%i: i32)
+      %x = load<0.0> %i : i32
+      %r = rem %x, %n : i32
+      store<0.0> %i, %r
+      %y = load<1.0> %i : u32
+      %q = div %y, %u : u32
+      store<1.0> %i, %q
+      yield
+    }
+    yield
+  })";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vdivpd[^\n]*[yz]mm") >= 2);
+  }
+}
