@@ -133,14 +133,8 @@ AllArguments::AllArguments(const std::string& kernel, std::span<const Image::Par
 
 TreeArguments::TreeArguments(const Image& image, std::span<const Argument> arguments, Loc loc)
     : arguments_(arguments), loc_(loc) {
-  for (const Image::TreePart& part : image.tree_parts) {
-    const Tree* tree = arguments[part.of].storage->tree();
-    bool writes = part.writes;
-    for (size_t k = 0; k < arguments.size(); k++)
-      writes |= image.parameters[k].writes && arguments[k].storage &&
-                arguments[k].storage->tree() == tree;
-    parts_.push_back({.part = &part, .writes = writes});
-  }
+  for (const Image::TreePart& part : image.tree_parts)
+    parts_.push_back({.part = &part, .writes = part.writes});
   look_up();
   for (const Part& p : parts_)
     if (p.storage->is_snapshot()) held_.push_back(p.storage->hold());

@@ -130,9 +130,9 @@ bool Storage::is_snapshot() const { return memory_->is_snapshot; }
 
 Storage::Contents Storage::contents(Loc loc) const {
   expect_alive(loc);
-  if (is_snapshot()) return {memory_, tree_};
+  if (is_snapshot()) return {memory_, tree_, tree_};
   std::shared_ptr<Tree> tree = tree_ ? tree_->snapshot(loc) : nullptr;
-  return {memory_->snapshot(loc), std::move(tree)};
+  return {memory_->snapshot(loc), std::move(tree), tree_};
 }
 
 uint64_t Storage::Contents::bytes() const {
@@ -161,7 +161,9 @@ void Storage::show(const Contents& contents) {
   if (!is_snapshot()) throw InternalError("a field shows what a snapshot holds");
   memory_ = contents.memory_;
   if (!tree_) return;
-  tree_ = contents.tree_;
+  // As long as the tree itself is the same, code that uses both finds its cells once.
+  const bool is_unchanged = contents.of_ && contents.of_->has(contents.tree_.get());
+  tree_ = is_unchanged ? contents.of_ : contents.tree_;
   elements_->memory_ = contents.memory_;
 }
 

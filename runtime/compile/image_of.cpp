@@ -108,8 +108,7 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
     if (b.kind == Binding::buffer)
       image.buffers.push_back(buffer_of(kernel, k));
     else if (b.is_derived() && behind_frame)
-      image.tree_parts.push_back(  // others are written where a field on the tree is
-          {k, b.of, b.companion, b.components, b.companion == tree::neighbours});
+      image.tree_parts.push_back({k, b.of, b.companion, b.components, b.is_written});
     else if (b.kind != Binding::frame)
       image.parameters.push_back({.is_field = b.kind == Binding::field,
                                   .rank = b.rank,

@@ -483,8 +483,13 @@ class Expander {
 };
 
 void expand(Kernel& kernel, bool by_cells) {
-  if (std::ranges::any_of(kernel.bindings, [](const Binding& b) { return b.layout.is_sparse(); }))
-    Expander(kernel, by_cells).run();
+  if (std::ranges::none_of(kernel.bindings, [](const Binding& b) { return b.layout.is_sparse(); }))
+    return;
+  Expander(kernel, by_cells).run();
+  walk(kernel, [&](const Inst* inst) {
+    if (!inst->is(Op::store) && !(inst->is(Op::atomic) && inst->atomic() != AtomicOp::load)) return;
+    if (Binding& b = kernel.bindings[inst->binding()]; b.is_derived()) b.is_written = true;
+  });
 }
 
 }  // namespace

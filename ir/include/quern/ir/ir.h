@@ -178,6 +178,7 @@ struct Binding {
   bool contiguous = true;    ///< neighbours along Placement::fast are the next elements in memory
   uint32_t alias_class = 0;  ///< bindings of different classes never overlap
   uint32_t tree = 0;         ///< of a field on a tree: fields of one tree have the same number
+  bool is_written = false;   ///< of a tree's part: the code writes it (expand_trees)
   bool zero_based = true;    ///< the first index of every axis is 0
   Placement layout;
   std::vector<Type> encodings;  ///< what memory holds of each component; none: storage_type of it

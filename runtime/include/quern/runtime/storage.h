@@ -289,10 +289,11 @@ class Storage::Contents {
 
  private:
   friend class Storage;
-  Contents(std::shared_ptr<Memory> memory, std::shared_ptr<Tree> tree)
-      : memory_(std::move(memory)), tree_(std::move(tree)) {}
+  Contents(std::shared_ptr<Memory> memory, std::shared_ptr<Tree> tree, std::shared_ptr<Tree> of)
+      : memory_(std::move(memory)), tree_(std::move(tree)), of_(std::move(of)) {}
   std::shared_ptr<Memory> memory_;
   std::shared_ptr<Tree> tree_;  ///< which elements are active; null where there is no tree
+  std::shared_ptr<Tree> of_;    ///< the tree that this is a snapshot of
 };
 
 /// Copies of storages, to be written while those stay as they are: storages with the same memory get
