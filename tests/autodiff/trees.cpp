@@ -348,3 +348,107 @@ TEST_CASE("what has no adjoint on trees is refused") {
           std::string::npos);
   });
 }
+
+TEST_CASE("adjoints of lists on trees") {
+  on_every_device([](const qn::Device& device) {
+    // Lists that were made before: what is in them is gone back through, appending is not.
+    qn::Tree<2> tree{device, {qn::dense(8, 1), qn::dynamic(64, 4)}};
+    auto mass = tree.field<double>();
+    qn::Field<double, 0> loss{device};
+    qn::Kernel fill = [&] {
+      for (auto i : range(8)) {
+        for (auto k : range(i)) append(mass, i, 1.0 + cast<double>(k));
+      }
+    };
+    fill();
+    qn::Kernel weigh = [&] {
+      for (auto i : range(8)) {
+        Var<double> sum = 0;
+        for (auto k : range(cast<int>(length(mass, i)))) sum += mass(i, k) * mass(i, k);
+        atomic_add(loss(), sum * sum);
+      }
+    };
+    qn::Kernel double_all = [&] {
+      for (auto [i, k] : mass) mass(i, k) = 2.0 * mass(i, k);
+    };
+    qn::Tape tape;
+    double_all();
+    weigh();
+    loss.grad().fill(1.0);
+    tape.backward();
+    for (int i = 0; i < 8; i++) {
+      double sum = 0;
+      for (int k = 0; k < i; k++) sum += 4 * (1.0 + k) * (1.0 + k);
+      for (int k = 0; k < i; k++) CHECK(mass.grad().at(i, k) == 2 * sum * 2 * 2 * (1.0 + k) * 2);
+      CHECK(mass.grad().at(i, i) == 0);
+    }
+    qn::Kernel more = [&] {
+      for (auto i : range(8)) append(mass, i, 1.0);
+    };
+    CHECK(message_of([&] { qn::vjp(more)(); }).find("has no adjoint") != std::string::npos);
+  });
+}
+
+TEST_CASE("many launches on a tree that stays as it is") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::bitmasked(8)}};
+    auto x = tree.field<double>(), y = tree.field<double>();
+    qn::Field<double, 0> loss{device};
+    const int n = 40, steps = 6;
+    for (int k = 0; k < n; k++) x.set(100 + k, 1.0 + 0.01 * k);
+    qn::Kernel step = [&](qn::Field<double> from, qn::Field<double> to) {
+      for (auto i : from) to[i] = 0.25 * from[i - 1] + 0.5 * from[i] + 0.25 * from[i + 1];
+    };
+    qn::Kernel measure = [&] {
+      for (auto i : x) atomic_add(loss(), x[i] * x[i]);
+    };
+    qn::Tape tape;
+    for (int k = 0; k < steps; k++) k % 2 ? step(y, x) : step(x, y);
+    measure();
+    loss.grad().fill(1.0);
+    tape.backward();
+    // The matrix is symmetric, so the gradient is 2 A^2s x.
+    std::vector<double> a(n), b(n);
+    for (int k = 0; k < n; k++) a[size_t(k)] = 1.0 + 0.01 * k;
+    for (int s = 0; s < 2 * steps; s++) {
+      for (int k = 0; k < n; k++)
+        b[size_t(k)] = 0.25 * (k > 0 ? a[size_t(k - 1)] : 0) + 0.5 * a[size_t(k)] +
+                       0.25 * (k + 1 < n ? a[size_t(k + 1)] : 0);
+      std::swap(a, b);
+    }
+    for (int k = 0; k < n; k++)
+      CHECK(x.grad().at(100 + k) == Approx(2 * a[size_t(k)]).epsilon(1e-12));
+    CHECK(tree.active_count() == n);
+    CHECK(tree.stats().lists_made == 1);
+  });
+}
+
+TEST_CASE("fields on trees that are swapped or grow along a tape") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(4096), qn::bitmasked(8)}, {.cells = 2}};
+    auto x = tree.field<double>(), y = tree.field<double>();
+    qn::Field<double, 0> loss{device};
+    x.set(0, 3.0);
+    qn::Kernel spread = [&](I32 by) {
+      for (auto i : x) {
+        for (auto k : range(1, by + 1)) y[i + 40 * k] = x[i] * cast<double>(k);
+      }
+    };
+    qn::Kernel measure = [&] {
+      for (auto i : y) atomic_add(loss(), y[i]);
+    };
+    {
+      qn::Tape tape;
+      spread(300);  // far more cells than there is room for
+      measure();
+      loss.grad().fill(1.0);
+      tape.backward();
+      CHECK(x.grad().at(0) == 300 * 301 / 2);
+      CHECK(loss.at({}) == 3.0 * 300 * 301 / 2);
+    }
+    qn::Tape tape;
+    measure();
+    x.swap(y);
+    CHECK(message_of([&] { tape.backward(); }).find("was swapped since") != std::string::npos);
+  });
+}
