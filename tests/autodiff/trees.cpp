@@ -5,6 +5,7 @@
 #include <quern/sparse.h>
 
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include "tests/end_to_end/devices.h"
@@ -450,5 +451,71 @@ TEST_CASE("fields on trees that are swapped or grow along a tape") {
     measure();
     x.swap(y);
     CHECK(message_of([&] { tape.backward(); }).find("was swapped since") != std::string::npos);
+  });
+}
+
+namespace {
+/// ⟨w, J ẋ⟩ forward and ⟨Jᵀ w, ẋ⟩ back are the same, of a launch that makes elements active.
+void check_products(const qn::Device& device, std::initializer_list<qn::TreeLevel> levels) {
+  qn::Tree<2> tree{device, levels}, other{device, levels};
+  auto x = tree.field<double>(0.75), y = other.field<double>();
+  qn::Field<double> dense{device, {16}}, sums{device, {16}};
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  for (int k = 0; k < 60; k++)
+    x.set(8 + int(random() % 40), 8 + int(random() % 20), normal(random));
+  for (int k = 0; k < 16; k++) dense.set(k, normal(random));
+  qn::Kernel f = [&](F64 a) -> F64 {
+    Var<double> sum = 0;
+    for (auto [i, j] : x) {
+      F64 v = sin(x(i, j)) * x(i + 3, j) + a * x(i, j - 1) * dense[(i + j) % 16];
+      atomic_add(y(i + 1, j - 2), v);
+      If(is_active(x, i, j + 1)) { atomic_add(y(i, j + 1), v * v); }
+      Else { atomic_add(sums[i % 16], v); }
+      sum += v * x(i - 5, j + 4);
+    }
+    return sum;
+  };
+  qn::Kernel draw = [&](qn::Field<double, 2> of, qn::Field<double, 2> into, F64 phase) {
+    for (auto [i, j] : of) into(i, j) = sin(phase + cast<double>(i * 31 + j * 17));
+  };
+  qn::Kernel product = [&](qn::Field<double, 2> of, qn::Field<double, 2> a,
+                           qn::Field<double, 2> b) -> F64 {
+    Var<double> sum = 0;
+    for (auto [i, j] : of) sum += a(i, j) * b(i, j);
+    return sum;
+  };
+  std::vector<double> along(16), weight(16);
+  for (int k = 0; k < 16; k++) {
+    along[size_t(k)] = normal(random);
+    weight[size_t(k)] = normal(random);
+  }
+  draw(x, x.dual(), 0.5);
+  dense.dual().copy_from(along);
+  const double of_a = 0.3, w_of_sum = -0.8;
+  const auto forward = qn::jvp(f)({1.7, of_a});
+  const double tangent = forward.tangent<0>();
+  draw(y, y.grad(), 2.5);
+  double left = double(product(y, y.grad(), y.dual())) + w_of_sum * tangent;
+  for (int k = 0; k < 16; k++) left += weight[size_t(k)] * sums.dual().at(k);
+
+  // The launch runs again: nothing that it reads has changed.
+  auto back = qn::vjp(f)(1.7);
+  draw(y, y.grad(), 2.5);
+  sums.grad().copy_from(weight);
+  const double adjoint = back(w_of_sum).get<0>();
+  double right = double(product(x, x.grad(), x.dual())) + of_a * adjoint;
+  for (int k = 0; k < 16; k++) right += dense.grad().at(k) * along[size_t(k)];
+  CHECK(std::abs(left) > 0.1);
+  CHECK(left == Approx(right).epsilon(1e-11));
+}
+}  // namespace
+
+TEST_CASE("products with a Jacobian on trees agree forward and back") {
+  on_every_device([](const qn::Device& device) {
+    check_products(device, {qn::pointer(8), qn::bitmasked(8)});
+    check_products(device, {qn::pointer(16), qn::pointer(2), qn::bitmasked(2)});
+    check_products(device, {qn::hash(), qn::bitmasked(4)});
+    check_products(device, {qn::bitmasked(64)});
   });
 }
