@@ -12,6 +12,7 @@
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
 #include "quern/runtime/observer.h"
+#include "quern/runtime/tree.h"
 
 namespace quern::detail {
 
@@ -181,8 +182,11 @@ uint64_t kept_bytes(TapeObject* tape, Loc loc) {
   uint64_t bytes = 0;
   for (const TapeObject::Entry& entry : tape->entries) {
     if (!entry.launch) continue;
-    for (const auto& contents : entry.launch->contents())
+    for (const auto& contents : entry.launch->contents()) {
       if (counted.insert(contents.number()).second) bytes += contents.bytes();
+      const runtime::Tree* tree = contents.tree();
+      if (tree && counted.insert(tree).second) bytes += tree->kept_bytes();
+    }
   }
   return bytes;
 }

@@ -151,14 +151,23 @@ std::vector<std::shared_ptr<Storage>*> TreeData::all_parts() {
   return all;
 }
 
+std::vector<const Storage*> TreeData::all_parts() const {
+  std::vector<const Storage*> all;
+  for (const auto* part : const_cast<TreeData*>(this)->all_parts()) all.push_back(part->get());
+  return all;
+}
+
 std::vector<uint64_t> TreeData::part_versions() const {
   std::vector<uint64_t> all;
-  for (const auto* part : {&state, &keys, &mask, &listed, &ending})
-    all.push_back(*part ? (*part)->version() : 0);
-  for (const Parts& p : parts)
-    for (const auto* part : {&p.table, &p.ring, &p.owners, &p.list, &p.places})
-      all.push_back(*part ? (*part)->version() : 0);
+  for (const Storage* part : all_parts()) all.push_back(part->version());
   return all;
+}
+
+uint64_t TreeData::kept_bytes() const {
+  uint64_t bytes = 0;
+  for (const Storage* part : all_parts())
+    if (part->is_snapshot()) bytes += part->contents({}).bytes();
+  return bytes;
 }
 
 bool TreeData::has(const runtime::Tree* snapshot) const {

@@ -20,6 +20,7 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
                                 const runtime::Element& element, const Layout& layout,
                                 Loc loc) override;
   std::shared_ptr<runtime::Tree> snapshot(Loc loc) override;
+  uint64_t kept_bytes() const override;
   bool has(const runtime::Tree* snapshot) const override;
   uint64_t moves() const override { return moved; }
   void read(const std::shared_ptr<Storage>& field, void* elements, std::vector<int64_t> first,
@@ -80,6 +81,7 @@ struct TreeData final : runtime::Tree, std::enable_shared_from_this<TreeData> {
 
   /// All parts that there are.
   std::vector<std::shared_ptr<Storage>*> all_parts();
+  std::vector<const Storage*> all_parts() const;
   std::vector<uint64_t> part_versions() const;
   std::weak_ptr<TreeData> taken;   ///< the last snapshot
   std::vector<uint64_t> versions;  ///< of all parts when it was taken

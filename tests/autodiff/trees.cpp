@@ -519,3 +519,29 @@ TEST_CASE("products with a Jacobian on trees agree forward and back") {
     check_products(device, {qn::bitmasked(64)});
   });
 }
+
+TEST_CASE("a tape tells what it keeps of trees") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(1024), qn::bitmasked(8)}, {.cells = 100}};
+    auto x = tree.field<double>(), y = tree.field<double>();
+    qn::Field<double, 0> loss{device};
+    x.set(0, 3.0);
+    qn::Kernel measure = [&] {
+      for (auto i : x) atomic_add(loss(), x[i] * x[i]);
+    };
+    qn::Kernel spread = [&] {
+      for (auto i : x) y[i + 50] = x[i];
+    };
+    const uint64_t elements = (100 + 2) * 8 * sizeof(double);
+    qn::Tape tape;
+    measure();
+    CHECK(tape.memory() == 0);  // nothing has changed
+    spread();
+    // The elements of x are as they were, and of the tree the table has changed, and more.
+    CHECK(tape.memory() >= 1024 * sizeof(uint32_t));
+    CHECK(tape.memory() < 1024 * sizeof(uint32_t) + elements + 20000);
+    loss.grad().fill(1.0);
+    tape.backward();
+    CHECK(x.grad().at(0) == 6.0);
+  });
+}

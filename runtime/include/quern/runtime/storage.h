@@ -286,6 +286,8 @@ class Storage::Contents {
   const void* number() const { return memory_.get(); }
   /// That the memory takes which is held for this alone; 0 while it is still the field's.
   uint64_t bytes() const;
+  /// Of a field on a tree: the tree's snapshot; else null.
+  const Tree* tree() const { return tree_.get(); }
 
  private:
   friend class Storage;

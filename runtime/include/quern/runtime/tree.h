@@ -22,6 +22,8 @@ class Tree {
   /// it has keep their slots in the tree itself until moves() changes. Throws Error where there is
   /// no memory.
   virtual std::shared_ptr<Tree> snapshot(Loc loc) = 0;
+  /// Of a snapshot: that the memory takes which is held for it alone, as Storage::Contents::bytes.
+  virtual uint64_t kept_bytes() const = 0;
   /// Is `snapshot` what snapshot() would yield?
   virtual bool has(const Tree* snapshot) const = 0;
   /// Another number once elements have ended or cells have moved.
