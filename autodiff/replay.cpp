@@ -9,65 +9,6 @@ using namespace ir;
 
 namespace {
 
-/// Rounds of a loop between constants that are kept in arrays.
-constexpr int64_t most_in_arrays = 64;
-
-bool passes_on(const Inst* inst) {
-  return inst->is(Op::add) || inst->is(Op::sub) || inst->is(Op::neg) ||
-         (inst->is(Op::convert) && is_float(inst->type()));
-}
-
-bool is_wanted(const Value* v, const Region* region, std::vector<const Value*>& seen) {
-  if (std::ranges::find(seen, v) != seen.end()) return false;
-  seen.push_back(v);
-  for (const Use* use = v->uses; use; use = use->next) {
-    const Inst* user = use->user;
-    if (user == region->terminator()) continue;
-    if (!passes_on(user) || !is_float(v->type) || is_wanted(user->result(), region, seen))
-      return true;
-  }
-  return false;
-}
-
-/// Does going back through the loop want what its rounds began with? Sums want none of their terms.
-bool keeps_rounds(const Inst* loop) {
-  for (size_t k = 0; k < loop->results.size(); k++) {
-    std::vector<const Value*> seen;
-    if (is_wanted(loop->region(0)->arg(1 + k), loop->region(0), seen)) return true;
-  }
-  return false;
-}
-
-/// Of a loop between constants; else -1.
-int64_t constant_rounds(const Inst* loop) {
-  int64_t v[3];
-  for (size_t k = 0; k < 3; k++) {
-    const Inst* made = loop->operand(k)->inst;
-    if (!made || !made->is(Op::constant)) return -1;
-    v[k] = to_signed(made->imm, made->type());
-  }
-  if (v[2] <= 0) return -1;
-  return v[0] < v[1] ? (v[1] - v[0] - 1) / v[2] + 1 : 0;
-}
-
-bool is_short(const Inst* loop) {
-  const int64_t rounds = constant_rounds(loop);
-  return rounds >= 0 && rounds <= most_in_arrays;
-}
-
-/// Does anything go back through it? Else its values are enough.
-bool has_part(const Inst* inst, const Activity& active) {
-  bool found = false;
-  for (const Value& v : inst->results) found |= active(&v);
-  for (Region* r : inst->regions)
-    walk(r, [&](const Inst* i) {
-      const bool writes =
-          i->is(Op::store) || i->is(Op::atomic) || i->is(Op::reduce) || i->is(Op::put);
-      found |= writes && is_float(i->elem);
-    });
-  return found;
-}
-
 /// A local array, or a write to one.
 bool is_array(const Inst* inst) {
   const Inst* slot = inst->is(Op::put) ? inst->operand(0)->inst : inst;
@@ -94,18 +35,12 @@ void refuse(const Inst* inst, const std::string& what, const std::string& advice
   throw Error(inst->loc, what + " has no adjoint: " + advice);
 }
 
-std::vector<RoundsSite> rounds_sites(const Kernel& primal, const Activity& active) {
+std::vector<RoundsSite> rounds_sites(const Kernel& primal, const LoopPlans& plans) {
   std::vector<RoundsSite> sites;
   walk(primal.body, [&](const Inst* inst) {
     expect_repeatable(inst);
-    const bool keeps = inst->is(Op::while_)
-                           ? has_part(inst, active)
-                           : inst->is(Op::loop) && keeps_rounds(inst) && !is_short(inst);
-    if (!keeps) return;
-    RoundsSite site{inst, {}};
-    for (const Value& v : inst->results) site.types.push_back(v.type);
-    if (site.types.empty()) site.types.push_back(Type::u8);  // a row is there for each round
-    sites.push_back(std::move(site));
+    if ((inst->is(Op::loop) || inst->is(Op::while_)) && plans.of(inst).is_in_rows)
+      sites.push_back({inst, plans.of(inst).types});
   });
   return sites;
 }
@@ -135,8 +70,13 @@ std::vector<Value*> Replay::indices_now(const Inst* inst) const {
 
 void Replay::region(const Region* region, Mode mode) {
   const Mode around = std::exchange(mode_, mode);
-  for (const Inst* inst : *region)
-    if (!has(inst->op, flag::ends)) replay(inst);
+  const auto known = open_.find(region);
+  const Open open = known == open_.end() ? Open{} : known->second;
+  for (const Inst* inst : *region) {
+    if (has(inst->op, flag::ends)) continue;
+    replay(inst);
+    if (open.owner) keep_or_restore(open, inst);
+  }
   mode_ = around;
 }
 
@@ -229,7 +169,7 @@ void Replay::replay(const Inst* inst) {
     case Op::while_: return while_loop(inst);
     default: {
       Inst* made = clone_inst(b_, inst, values_);
-      if (counts()) keep_order(made);
+      if (plans_.rows_vary()) keep_order(made);
     }
   }
 }
@@ -252,26 +192,109 @@ void Replay::copy_parallel(const Inst* inst, std::span<Value* const> operands, R
   Inst* made = b_.at(inst->loc).make(Op::parallel, std::span<const Type>(), operands);
   made->kind = inst->kind;
   made->options = inst->options;
-  if (counts()) keep_order(made);
+  if (plans_.rows_vary()) keep_order(made);
   b_.set_regions(made, {body});
 }
 
+/// Where it is recorded, with what its regions pass on to who goes back through them.
 void Replay::branch(const Inst* inst) {
   std::vector<Type> types;
   for (const Value& v : inst->results) types.push_back(v.type);
+  std::vector<const Value*> passed;
+  if (mode_ == recording)
+    for (const Region* r : inst->regions)
+      for (const Value* v : plans_.kept_in(r)) {
+        passed.push_back(v);
+        types.push_back(v->type);
+      }
   Value* condition = now(inst->operand(0));
   Region* regions[2];
   for (size_t k = 0; k < 2; k++) {
     const Region* r = inst->region(k);
+    open_.erase(r);
     regions[k] = inside(r, [&] {
-      region(r, mode_);
-      const std::vector<Value*> yielded = operands_now(r->terminator());
+      region(r, inner_mode());
+      std::vector<Value*> yielded = operands_now(r->terminator());
+      for (const Value* v : passed)
+        yielded.push_back(v->inst->parent == r ? now(v) : b_.constant(v->type, 0));
       b_.yield(yielded);
     });
   }
   Inst* made = b_.make(Op::if_, std::span<const Type>(types), std::span(&condition, 1));
   b_.set_regions(made, {regions[0], regions[1]});
-  for (size_t k = 0; k < types.size(); k++) values_[inst->result(k)] = made->result(k);
+  const size_t own = inst->results.size();
+  for (size_t k = 0; k < own; k++) values_[inst->result(k)] = made->result(k);
+  for (size_t k = 0; k < passed.size(); k++) passed_on_[passed[k]] = made->result(own + k);
+}
+
+// ---- what is kept
+
+void Replay::make_arrays(const Inst* loop) {
+  const LoopPlan& plan = plans_.of(loop);
+  std::vector<Value*>& arrays = arrays_[loop];
+  arrays.clear();
+  for (Type type : plan.types) arrays.push_back(b_.slot(type, plan.rounds));
+}
+
+/// The element of arrays, or the row, of a round.
+Value* Replay::place_of(const Inst* loop, Value* round) {
+  const int site = site_of(loop);
+  return site < 0 ? b_.convert(round, Type::i32) : b_.add(first_row_.at(site), round);
+}
+
+void Replay::keep(const Inst* loop, size_t number, Value* at, Value* v) {
+  const int site = site_of(loop);
+  if (site < 0)
+    b_.put(arrays_.at(loop)[number], at, v);
+  else
+    b_.store(rows_[size_t(site)], uint32_t(number), {&at, 1}, v);
+}
+
+Value* Replay::kept(const Inst* loop, size_t number, Value* at, Type type) {
+  const int site = site_of(loop);
+  return site < 0 ? b_.get(arrays_.at(loop)[number], at)
+                  : b_.load(rows_[size_t(site)], uint32_t(number), type, {&at, 1});
+}
+
+void Replay::keep_carried(const Inst* loop, Value* at) {
+  const LoopPlan& plan = plans_.of(loop);
+  const Region* first = loop->region(0);
+  size_t number = 0;
+  for (size_t k = 0; k < plan.carried.size(); k++)
+    if (plan.carried[k])
+      keep(loop, number++, at, now(first->arg(first->args.size() - plan.carried.size() + k)));
+}
+
+void Replay::restore(const Inst* loop, Value* round) {
+  const LoopPlan& plan = plans_.of(loop);
+  const Region* first = loop->region(0);
+  Value* at = place_of(loop, round);
+  size_t number = 0;
+  for (size_t k = 0; k < plan.carried.size(); k++) {
+    const Value* arg = first->arg(first->args.size() - plan.carried.size() + k);
+    values_[arg] = plan.carried[k] ? kept(loop, number++, at, arg->type)
+                                   : b_.constant(arg->type, 0);  // nobody wants it
+  }
+  open_[loop->regions.back()] = {loop, at, true};
+}
+
+void Replay::keep_or_restore(const Open& open, const Inst* inst) {
+  if (open.owner->is(Op::if_)) {
+    for (const Value& v : inst->results)
+      if (const auto passed = passed_on_.find(&v); passed != passed_on_.end())
+        values_[&v] = passed->second;
+    return;
+  }
+  const LoopPlan& plan = plans_.of(open.owner);
+  const auto carried = size_t(std::ranges::count(plan.carried, true));
+  for (size_t k = 0; k < plan.values.size(); k++) {
+    const Value* v = plan.values[k];
+    if (v->inst != inst) continue;
+    if (open.restores)
+      values_[v] = kept(open.owner, carried + k, open.at, v->type);
+    else
+      keep(open.owner, carried + k, open.at, now(v));
+  }
 }
 
 // ---- loops
@@ -286,34 +309,6 @@ void Replay::took(int site, Value* rows) {
   Value* slot = most_[size_t(site)];
   Value* most = b_.binary(Op::max, b_.get(slot), rows);
   b_.put(slot, most);
-}
-
-void Replay::keep(const Inst* inst, Value* round, std::span<Value* const> carried) {
-  const int site = site_of(inst);
-  if (site < 0) {
-    Value* at = b_.convert(round, Type::i32);
-    for (size_t k = 0; k < carried.size(); k++) b_.put(arrays_.at(inst)[k], at, carried[k]);
-    return;
-  }
-  Value* row = b_.add(first_row_.at(site), round);
-  row = last_row_or(b_, rows_[size_t(site)], row);
-  for (size_t k = 0; k < carried.size(); k++)
-    b_.store(rows_[size_t(site)], uint32_t(k), {&row, 1}, carried[k]);
-}
-
-void Replay::restore(const Inst* inst, Value* round, const Region* into, size_t first) {
-  const int site = site_of(inst);
-  const auto known = arrays_.find(inst);
-  Value* at = site < 0 ? b_.convert(round, Type::i32) : b_.add(first_row_.at(site), round);
-  for (size_t k = 0; k < inst->results.size(); k++) {
-    const Value* arg = into->arg(first + k);
-    if (site >= 0)
-      values_[arg] = b_.load(rows_[size_t(site)], uint32_t(k), arg->type, {&at, 1});
-    else if (known != arrays_.end())
-      values_[arg] = b_.get(known->second[k], at);
-    else
-      values_[arg] = b_.constant(arg->type, 0);  // nobody wants it
-  }
 }
 
 /// Rounds of a loop between these bounds, i64.
@@ -336,27 +331,24 @@ void Replay::loop(const Inst* inst) {
   const Region* body = inst->region(0);
   if (mode_ != plain) rounds_[inst] = counted_rounds(bounds);
   if (mode_ == counting && site >= 0) took(site, rounds_[inst]);
-  const bool keeps = mode_ == recording && (site >= 0 || keeps_rounds(inst));
-  if (keeps && site < 0) {
-    std::vector<Value*>& arrays = arrays_[inst];
-    arrays.clear();
-    const auto rounds = uint64_t(std::max<int64_t>(constant_rounds(inst), 1));
-    for (const Value& v : inst->results) arrays.push_back(b_.slot(v.type, rounds));
-  }
+  const bool keeps = mode_ == recording && !plans_.of(inst).types.empty();
+  if (keeps && site < 0) make_arrays(inst);
+  open_.erase(body);
   std::vector<Type> types;
   for (const Value& v : inst->results) types.push_back(v.type);
   Region* made = inside(body, [&] {
     if (keeps) {
-      std::vector<Value*> carried;
-      for (size_t k = 0; k < types.size(); k++) carried.push_back(values_[body->arg(1 + k)]);
       const Type type = bit_width(bounds[0]->type) < 64 ? Type::i64 : bounds[0]->type;
       Value* index = b_.convert(values_[body->arg(0)], type);
       Value* lo = b_.convert(bounds[0], type);
       Value* step = b_.convert(bounds[2], type);
       Value* round = b_.convert(b_.div(b_.sub(index, lo), step), Type::i64);
-      keep(inst, round, carried);
+      Value* at = place_of(inst, round);
+      if (site >= 0) at = last_row_or(b_, rows_[size_t(site)], at);
+      keep_carried(inst, at);
+      open_[body] = {inst, at, false};
     }
-    region(body, mode_);
+    region(body, inner_mode());
     const std::vector<Value*> yielded = operands_now(body->terminator());
     b_.yield(yielded);
   });
@@ -372,20 +364,29 @@ void Replay::while_loop(const Inst* inst) {
   const bool counts = mode_ != plain && site >= 0;
   Value* tested = counts ? b_.slot(Type::i64) : nullptr;
   if (counts) b_.put(tested, b_.integer(Type::i64, 0));
+  open_.erase(inst->region(1));
+  const auto open_row = [&](Value* round) {
+    Value* at = last_row_or(b_, rows_[size_t(site)], place_of(inst, round));
+    open_[inst->region(1)] = {inst, at, false};
+    return at;
+  };
   std::vector<Type> types;
   for (const Value& v : inst->results) types.push_back(v.type);
   Region* regions[2];
   for (size_t n = 0; n < 2; n++) {
     const Region* r = inst->region(n);
     regions[n] = inside(r, [&] {
-      if (n == 0 && counts) {
+      if (counts) {
+        Value* one = b_.integer(Type::i64, 1);
         Value* round = b_.get(tested);
-        std::vector<Value*> carried;
-        for (size_t k = 0; k < types.size(); k++) carried.push_back(values_[r->arg(k)]);
-        if (mode_ == recording) keep(inst, round, carried);
-        b_.put(tested, b_.add(round, b_.integer(Type::i64, 1)));
+        if (n == 0) {
+          if (mode_ == recording) keep_carried(inst, open_row(round));
+          b_.put(tested, b_.add(round, one));
+        } else if (mode_ == recording) {
+          open_row(b_.sub(round, one));
+        }
       }
-      region(r, mode_);
+      region(r, inner_mode());
       const std::vector<Value*> yielded = operands_now(r->terminator());
       b_.yield(yielded);
     });

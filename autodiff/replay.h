@@ -2,23 +2,23 @@
 // A kernel's values, computed again inside another kernel, without its effects. What it reads behind
 // its own writes comes from the log (logged_reads.h).
 //
-// What goes back through a loop wants what each round began with. A loop with few rounds between
-// constants keeps that in arrays of the iteration's own. Of any other the rounds are counted first,
-// by replaying the iteration, and kept in rows of a field that has as many as all iterations
-// together take: each takes its rows by an atomic add to a cursor, so that none are lost or shared,
-// whatever the number.
+// What is kept of a loop's rounds for who goes back through it is said by its plan (loop_plans.h). A
+// loop with few rounds between constants keeps that in arrays of the iteration's own. Of any other
+// the rounds are counted first, by replaying the iteration, and kept in rows of a field that has as
+// many as all iterations together take: each takes its rows by an atomic add to a cursor, so that
+// none are lost or shared, whatever the number.
 //
-// What is computed twice is the same twice, so that rounds are: where rounds are counted operations
-// are neither contracted nor reassociated, and sums have one order.
+// What is computed twice is the same twice, so that rounds are: where it may depend on floats how
+// many are counted, operations are neither contracted nor reassociated, and sums have one order.
 #include <unordered_map>
 
-#include "autodiff/activity.h"
 #include "autodiff/logged_reads.h"
+#include "autodiff/loop_plans.h"
 #include "quern/ir/builder.h"
 
 namespace quern::autodiff {
 
-/// A loop whose rounds are kept in rows of a field, and what a row holds: what is carried.
+/// A loop whose rounds are kept in rows of a field, and what a row holds.
 struct RoundsSite {
   const ir::Inst* loop = nullptr;
   std::vector<ir::Type> types;
@@ -26,7 +26,7 @@ struct RoundsSite {
 
 /// Those of a kernel, in program order. Throws Error with the line of what cannot be computed
 /// again: old values of atomics, changes of trees.
-std::vector<RoundsSite> rounds_sites(const ir::Kernel& primal, const Activity& active);
+std::vector<RoundsSite> rounds_sites(const ir::Kernel& primal, const LoopPlans& plans);
 
 [[noreturn]] void refuse(const ir::Inst* inst, const std::string& what, const std::string& advice);
 
@@ -34,10 +34,12 @@ class Replay {
  public:
   /// `rows`: the bindings of the sites' fields; `cursors`: that of their cursors; both may be
   /// missing where rounds are only counted.
-  Replay(const ir::Kernel& primal, const LoggedReads& logged, ir::Builder& b,
-         const std::vector<RoundsSite>& sites, std::vector<uint32_t> rows, uint32_t cursors)
+  Replay(const ir::Kernel& primal, const LoggedReads& logged, const LoopPlans& plans,
+         ir::Builder& b, const std::vector<RoundsSite>& sites, std::vector<uint32_t> rows,
+         uint32_t cursors)
       : primal_(primal),
         logged_(logged),
+        plans_(plans),
         b_(b),
         sites_(sites),
         rows_(std::move(rows)),
@@ -47,7 +49,7 @@ class Replay {
     plain,      ///< the values alone
     counting,   ///< and how many rows each site takes
     totalling,  ///< and how many rows iterations of parallel loops take (count_all)
-    recording   ///< and what loops carry, kept
+    recording   ///< and what loops directly in it keep
   };
   /// The region's instructions but those that have effects, and its terminator.
   void region(const ir::Region* region, Mode mode);
@@ -101,26 +103,42 @@ class Replay {
   bool is_recorded(const ir::Inst* loop) const { return rounds_.contains(loop); }
   /// Of a loop that was recorded: how many rounds there were, i64.
   ir::Value* rounds(const ir::Inst* loop) const { return rounds_.at(loop); }
-  /// What the loop carried into round number `round`, i64, becomes the arguments of its region,
-  /// from number `first` on.
-  void restore(const ir::Inst* loop, ir::Value* round, const ir::Region* into, size_t first);
+  /// What the loop kept of round number `round`, i64: of what it carried, which becomes arguments of
+  /// its first region, and of what its body made, once that is replayed.
+  void restore(const ir::Inst* loop, ir::Value* round);
+  /// The same of a branch, whose region is replayed next.
+  void restore(const ir::Region* branch) { open_[branch] = {branch->parent, nullptr, true}; }
 
  private:
   void replay(const ir::Inst* inst);
+  /// Who goes back through a region replays what is inside once more, recording.
+  Mode inner_mode() const { return mode_ == recording ? plain : mode_; }
   void total(const ir::Inst* inst);
   void branch(const ir::Inst* inst);
   void loop(const ir::Inst* inst);
   void while_loop(const ir::Inst* inst);
-  bool counts() const { return !sites_.empty() || !logged_.empty(); }
   void copy_parallel(const ir::Inst* inst, std::span<ir::Value* const> operands, ir::Region* body);
   ir::Value* counted_rounds(std::span<ir::Value* const> bounds);
   /// The number of the loop among the sites, or -1.
   int site_of(const ir::Inst* loop) const;
   void took(int site, ir::Value* rows);
-  void keep(const ir::Inst* loop, ir::Value* round, std::span<ir::Value* const> carried);
+
+  /// A region of which something is kept.
+  struct Open {
+    const ir::Inst* owner = nullptr;
+    ir::Value* at = nullptr;  ///< of a loop: the element, or the row, of the round
+    bool restores = false;    ///< else it keeps
+  };
+  void make_arrays(const ir::Inst* loop);
+  ir::Value* place_of(const ir::Inst* loop, ir::Value* round);
+  void keep(const ir::Inst* loop, size_t number, ir::Value* at, ir::Value* v);
+  ir::Value* kept(const ir::Inst* loop, size_t number, ir::Value* at, ir::Type type);
+  void keep_carried(const ir::Inst* loop, ir::Value* at);
+  void keep_or_restore(const Open& open, const ir::Inst* inst);
 
   const ir::Kernel& primal_;
   const LoggedReads& logged_;
+  const LoopPlans& plans_;
   ir::Builder& b_;
   const std::vector<RoundsSite>& sites_;
   const std::vector<uint32_t> rows_;
@@ -131,6 +149,8 @@ class Replay {
   std::vector<ir::Value*> most_;        ///< by site, slots: rows that one execution takes at most
   std::unordered_map<int, ir::Value*> first_row_;  ///< by site, i64, of the iteration
   std::unordered_map<const ir::Inst*, std::vector<ir::Value*>> arrays_;
+  std::unordered_map<const ir::Region*, Open> open_;
+  ir::ValueMap passed_on_;  ///< by branches
   std::unordered_map<const ir::Inst*, ir::Value*> rounds_;
 };
 

@@ -27,7 +27,8 @@ class Puller {
   /// The bindings of the primal's log stand behind its own `count`.
   Puller(const Kernel& primal, uint32_t count, const LoggedReads& logged,
          const std::vector<bool>& inputs, const Activity& active,
-         const std::vector<RoundsSite>& sites, const TreeRules& trees, Reverse& out)
+         const LoopPlans& plans, const std::vector<RoundsSite>& sites, const TreeRules& trees,
+         Reverse& out)
       : primal_(primal),
         count_(count),
         inputs_(inputs),
@@ -35,9 +36,10 @@ class Puller {
         kernel_(*out.kernel),
         b_(kernel_),
         active_(active),
+        plans_(plans),
         trees_(trees),
         declared_(declare(sites)),
-        values_(primal, logged, b_, sites, declared_.rows, declared_.cursors) {}
+        values_(primal, logged, plans, b_, sites, declared_.rows, declared_.cursors) {}
 
   void run() {
     kernel_.body = b_.make_region();
@@ -194,8 +196,8 @@ class Puller {
         is_parallel_ = false;
         return;
       case Op::if_: return back_branch(inst);
-      case Op::loop: return back_loop(inst);
-      case Op::while_: return back_while(inst);
+      case Op::loop:
+      case Op::while_: return back_loop(inst);
       case Op::load: return back_load(inst);
       case Op::store: return back_store(inst);
       case Op::atomic: return back_atomic(inst);
@@ -271,7 +273,9 @@ class Puller {
     for (size_t n = 0; n < 2; n++) {
       const Region* r = inst->region(n);
       regions[n] = values_.inside(r, [&] {
+        if (!plans_.kept_in(r).empty()) values_.restore(r);
         values_.region(r, Replay::recording);
+        here_ = r;
         prepare(r);
         for (size_t k = 0; k < inst->results.size(); k++)
           give(r->terminator()->operand(k), known(inst->result(k)));
@@ -282,6 +286,114 @@ class Puller {
     here_ = around;
     Inst* made = b_.at(inst->loc).make(Op::if_, {}, {condition});
     b_.set_regions(made, {regions[0], regions[1]});
+  }
+
+  // ---- loops
+
+  void back_loop(const Inst* inst) {
+    switch (plans_.of(inst).way) {
+      case LoopPlan::computed: return;
+      case LoopPlan::in_order: return where_it_has_adjoints(inst, [&] { back_in_order(inst); });
+      case LoopPlan::backwards:
+        return where_it_has_adjoints(inst, [&] {
+          inst->is(Op::loop) ? back_rounds(inst) : back_tested_rounds(inst);
+        });
+    }
+  }
+
+  /// A loop whose results go only to where one of several values is chosen often has none.
+  template <class F>
+  void where_it_has_adjoints(const Inst* inst, F&& make) {
+    if (!plans_.is_choice(inst)) return make();
+    Value* any = nullptr;
+    for (const Value& v : inst->results) {
+      Value* t = known(&v);
+      if (!t) continue;
+      Value* own = b_.binary(Op::ne, t, b_.real(t->type, 0));
+      any = any ? b_.binary(Op::bit_or, any, own) : own;
+    }
+    const Region* around = std::exchange(here_, nullptr);
+    Region* with = b_.make_region();
+    Region* without = b_.make_region();
+    values_.fill(with, [&] {
+      make();
+      b_.yield();
+    });
+    values_.fill(without, [&] { b_.yield(); });
+    here_ = around;
+    Inst* made = b_.at(inst->loc).make(Op::if_, {}, {any});
+    b_.set_regions(made, {with, without});
+  }
+
+  /// Which of the values that a loop carries vary, and the arguments that its regions have of them.
+  static const Value* carried(const Inst* loop, size_t region, size_t k) {
+    const Region* r = loop->region(region);
+    return r->arg(r->args.size() - loop->results.size() + k);
+  }
+  bool varies(const Inst* loop, size_t k) const {
+    if (active_(loop->result(k))) return true;
+    for (size_t r = 0; r < loop->regions.size(); r++)
+      if (active_(carried(loop, r, k))) return true;
+    return false;
+  }
+
+  /// Of sums: what varies has one adjoint in all rounds, and the rest is carried on.
+  void back_in_order(const Inst* inst) {
+    const size_t first = inst->operand_count() - inst->results.size();
+    std::vector<Value*> adjoints(inst->results.size());
+    std::vector<Value*> operands = values_.operands_now(inst);
+    std::vector<size_t> others;
+    std::vector<Type> types;
+    for (size_t k = 0; k < adjoints.size(); k++) {
+      adjoints[k] = known(inst->result(k));
+      if (varies(inst, k)) continue;
+      others.push_back(k);
+      types.push_back(inst->result(k)->type);
+      operands[first + types.size() - 1] = operands[first + k];
+    }
+    operands.resize(first + types.size());
+    const Region* around = std::exchange(here_, nullptr);
+    std::vector<Region*> made;
+    for (size_t n = 0; n < inst->regions.size(); n++)
+      made.push_back(round_in_order(inst, n, others, types, adjoints));
+    here_ = around;
+    Inst* loop = b_.at(inst->loc).make(inst->op, std::span<const Type>(types), operands);
+    inst->is(Op::loop) ? b_.set_regions(loop, {made[0]}) : b_.set_regions(loop, {made[0], made[1]});
+    for (size_t k = 0; k < adjoints.size(); k++)
+      if (adjoints[k]) give(inst->operand(first + k), adjoints[k]);
+  }
+
+  /// A region of the loop, computed again; the last one is gone back through.
+  Region* round_in_order(const Inst* inst, size_t number, const std::vector<size_t>& others,
+                         const std::vector<Type>& types, const std::vector<Value*>& adjoints) {
+    const Region* region = inst->region(number);
+    const bool is_body = number + 1 == inst->regions.size();
+    std::vector<Type> args;
+    if (inst->is(Op::loop)) args.push_back(region->arg(0)->type);
+    const size_t first = args.size();
+    args.insert(args.end(), types.begin(), types.end());
+    Region* made = b_.make_region(std::span<const Type>(args));
+    return values_.fill(made, [&] {
+      if (first > 0) values_.set(region->arg(0), made->arg(0));
+      for (size_t k = 0; k < adjoints.size(); k++)  // nobody wants what is a sum
+        values_.set(carried(inst, number, k), b_.constant(carried(inst, number, k)->type, 0));
+      for (size_t n = 0; n < others.size(); n++)
+        values_.set(carried(inst, number, others[n]), made->arg(first + n));
+      values_.region(region, Replay::recording);
+      const Inst* end = region->terminator();
+      const size_t tested = is_body ? 0 : 1;
+      std::vector<Value*> yielded;
+      if (tested > 0) yielded.push_back(values_.now(end->operand(0)));
+      for (size_t k : others) yielded.push_back(values_.now(end->operand(tested + k)));
+      if (is_body) {
+        here_ = region;
+        prepare(region);
+        for (size_t k = 0; k < adjoints.size(); k++)
+          if (adjoints[k]) give(end->operand(k), adjoints[k]);
+        back(region);
+      }
+      b_.yield(yielded);
+    });
   }
 
   /// Slots of the adjoints of what a loop carries, from round to round; null: it does not vary.
@@ -317,7 +429,7 @@ class Puller {
     b_.set_regions(loop, {made});
   }
 
-  void back_loop(const Inst* inst) {
+  void back_rounds(const Inst* inst) {
     const std::vector<Value*> bounds = values_.operands_now(inst);
     const Region* body = inst->region(0);
     const std::vector<Value*> carried = carried_slots(body->args.subspan(1));
@@ -327,8 +439,9 @@ class Puller {
       const Type type = bounds[0]->type;
       Value* ahead = b_.mul(b_.convert(round, type), bounds[2]);
       values_.set(body->arg(0), b_.add(bounds[0], ahead));
-      values_.restore(inst, round, body, 1);
+      values_.restore(inst, round);
       values_.region(body, Replay::recording);
+      here_ = body;
       prepare(body);
       for (size_t k = 0; k < carried.size(); k++)
         if (carried[k]) give(body->terminator()->operand(k), b_.get(carried[k]));
@@ -341,11 +454,10 @@ class Puller {
 
   /// The condition is tested once more than the body runs: it is gone back through first, and
   /// before each round.
-  void back_while(const Inst* inst) {
-    if (!values_.is_recorded(inst)) return;
+  void back_tested_rounds(const Inst* inst) {
     const Region *condition = inst->region(0), *body = inst->region(1);
     const std::vector<Value*> carried = carried_slots(condition->args);
-    values_.restore(inst, values_.rounds(inst), condition, 0);
+    values_.restore(inst, values_.rounds(inst));
     values_.region(condition, Replay::recording);
     prepare(condition);
     for (size_t k = 0; k < carried.size(); k++)
@@ -353,7 +465,7 @@ class Puller {
     back(condition);
     put_all(carried, condition, 0);
     backwards(inst, [&](Value* round) {
-      values_.restore(inst, round, condition, 0);
+      values_.restore(inst, round);
       values_.region(condition, Replay::recording);
       for (size_t k = 0; k < carried.size(); k++)
         values_.set(body->arg(k), values_.now(condition->terminator()->operand(1 + k)));
@@ -469,6 +581,7 @@ class Puller {
   Kernel& kernel_;
   Builder b_;
   const Activity& active_;
+  const LoopPlans& plans_;
   const TreeRules& trees_;
   std::vector<uint32_t> companions_;  ///< of each binding of the primal
   const Declared declared_;
@@ -497,12 +610,13 @@ std::unique_ptr<Kernel> like(const Kernel& primal, const Kernel& source, const c
 
 /// A kernel whose results are the rows that each site takes in all.
 std::unique_ptr<Kernel> counting(const Kernel& primal, const Kernel& source,
-                                 const LoggedReads& logged, const std::vector<RoundsSite>& sites) {
+                                 const LoggedReads& logged, const LoopPlans& plans,
+                                 const std::vector<RoundsSite>& sites) {
   std::unique_ptr<Kernel> made = like(primal, source, "rounds of ");
   Builder b(*made);
   made->body = b.make_region();
   b.at_end(made->body).at(made->loc);
-  Replay values(source, logged, b, sites, {}, no_binding);
+  Replay values(source, logged, plans, b, sites, {}, no_binding);
   std::vector<Value*> totals, results;
   for (size_t k = 0; k < sites.size(); k++) totals.push_back(b.slot(Type::i64));
   values.count_all(source.body, totals);
@@ -575,10 +689,11 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   promote_slots_across_parallels(*source);  // the numbers of rows
   inputs.resize(source->bindings.size(), false);
   const Activity active(*source, inputs);
-  const std::vector<RoundsSite> sites = rounds_sites(*source, active);
+  const LoopPlans plans(*source, active, logged);
+  const std::vector<RoundsSite> sites = rounds_sites(*source, plans);
   out.kernel = like(primal, *source, "vjp of ");
-  Puller(*source, uint32_t(count), logged, inputs, active, sites, on_trees, out).run();
-  if (!sites.empty()) out.count = counting(primal, *source, logged, sites);
+  Puller(*source, uint32_t(count), logged, inputs, active, plans, sites, on_trees, out).run();
+  if (!sites.empty()) out.count = counting(primal, *source, logged, plans, sites);
   optimise(*out.kernel);
   if (!on_trees.any() && gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
 

@@ -1,0 +1,302 @@
+#include "autodiff/loop_plans.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <ranges>
+#include <utility>
+
+#include "autodiff/row_counts.h"
+#include "autodiff/sums.h"
+#include "autodiff/wanted.h"
+#include "ir/analysis/effects.h"
+
+namespace quern::autodiff {
+
+using namespace ir;
+
+namespace {
+
+/// Rounds of a loop between constants that are kept in arrays: so many, or so many bytes.
+constexpr int64_t most_in_arrays = 64;
+constexpr uint64_t most_bytes_in_arrays = 4096;
+/// What is kept beside what loops carry, of an iteration.
+constexpr uint64_t most_bytes_beside = 16384;
+/// Additions that keeping a value takes as long as, in arrays and in rows of a field.
+constexpr double to_keep = 8, to_keep_in_rows = 16;
+constexpr double without_others = std::numeric_limits<double>::infinity();
+/// Of a loop whose bounds are no constants.
+constexpr double usual_rounds = 16;
+/// From where on a branch pays that leaves a loop out which has no adjoints.
+constexpr double to_ask = 16;
+
+/// Of a loop between constants; else -1.
+int64_t constant_rounds(const Inst* loop) {
+  int64_t v[3];
+  for (size_t k = 0; k < 3; k++) {
+    const Inst* made = loop->operand(k)->inst;
+    if (!made || !made->is(Op::constant)) return -1;
+    v[k] = to_signed(made->imm, made->type());
+  }
+  if (v[2] <= 0) return -1;
+  return v[0] < v[1] ? (v[1] - v[0] - 1) / v[2] + 1 : 0;
+}
+
+uint64_t bytes(const LoopPlan& plan) {
+  uint64_t sum = 0;
+  for (Type type : plan.types) sum += byte_size(type);
+  return sum;
+}
+
+size_t first_carried(const Inst* loop) { return loop->is(Op::loop) ? 1 : 0; }
+
+/// Of a value that is carried: is it what a round began with, and nothing else?
+bool is_passed_on(const Inst* loop, size_t k) {
+  return loop->is(Op::loop) ||
+         loop->region(0)->terminator()->operand(1 + k) == loop->region(0)->arg(k);
+}
+
+bool is_choice_of(const Use* use, const Value* v) {
+  const Inst* user = use->user;
+  switch (user->op) {
+    case Op::min:
+    case Op::max:
+    case Op::fmin:
+    case Op::fmax: return true;
+    case Op::select: return user->operand(0) != v;
+    case Op::yield: {  // of a branch that it was made outside of
+      const Inst* branch = user->parent->parent;
+      return branch && branch->is(Op::if_) && v->inst->parent != user->parent;
+    }
+    default: return false;
+  }
+}
+
+}  // namespace
+
+LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const LoggedReads& logged)
+    : kernel_(kernel), active_(active), logged_(logged) {
+  std::vector<const Inst*> structured;
+  walk(kernel.body, [&](const Inst* inst) {
+    if (inst->is(Op::loop) || inst->is(Op::while_) || inst->is(Op::if_))
+      structured.push_back(inst);
+  });
+  for (const Inst* inst : structured | std::views::reverse) {  // the inner ones first
+    if (!inst->is(Op::if_)) {
+      plans_[inst] = plan(inst);
+      continue;
+    }
+    if (!has_part(inst, active_)) continue;
+    for (const Region* r : inst->regions) {
+      const Wanted wanted({r}, active_, logged_,
+                          [&](const Inst* i) { return may_keep(i->result(), to_keep); });
+      branches_[r] = wanted.kept();
+    }
+  }
+  RowCounts counts(kernel);
+  for (const auto& [loop, plan] : plans_)
+    rows_vary_ |= plan.is_in_rows && !counts.is_by_integers(loop);
+  for (const auto& [read, row] : logged) rows_vary_ |= !counts.is_by_integers(read);
+  const char* dump = std::getenv("QUERN_DUMP");
+  if (dump && std::strcmp(dump, "derivatives") == 0)
+    for (const Inst* inst : structured) std::fputs(text(inst).c_str(), stderr);
+}
+
+const std::vector<const Value*>& LoopPlans::kept_in(const Region* branch) const {
+  static const std::vector<const Value*> nothing;
+  const auto known = branches_.find(branch);
+  return known == branches_.end() ? nothing : known->second;
+}
+
+bool LoopPlans::varies(const Inst* loop, size_t k) const {
+  return active_(loop->result(k)) ||
+         std::ranges::any_of(loop->regions, [&](const Region* r) {
+           return r->args.size() > first_carried(loop) + k &&
+                  active_(r->arg(first_carried(loop) + k));
+         });
+}
+
+LoopPlan LoopPlans::plan(const Inst* loop) const {
+  LoopPlan made;
+  made.carried.assign(loop->results.size(), false);
+  if (!has_part(loop, active_)) return made;
+  if (is_sum(loop) && is_any_order(loop)) {
+    made.way = LoopPlan::in_order;
+    return made;
+  }
+  made.way = LoopPlan::backwards;
+  const int64_t rounds = loop->is(Op::loop) ? constant_rounds(loop) : -1;
+  made.rounds = uint64_t(std::max<int64_t>(rounds, 1));
+  keep_wanted(made, loop, without_others);
+  const uint64_t carried = made.rounds * bytes(made);
+  if (rounds >= 0 && (rounds <= most_in_arrays || carried <= most_bytes_in_arrays)) {
+    keep_wanted(made, loop, to_keep);
+    if (made.rounds * bytes(made) > most_bytes_beside) keep_wanted(made, loop, without_others);
+  } else if (loop->is(Op::while_) || carried > 0) {
+    made.is_in_rows = true;
+    keep_wanted(made, loop, to_keep_in_rows);
+    if (made.types.empty()) made.types.push_back(Type::u8);  // a row is there for each round
+  }
+  return made;
+}
+
+/// What is wanted where results that cost so much are kept.
+void LoopPlans::keep_wanted(LoopPlan& plan, const Inst* loop, double to_keep_it) const {
+  const Wanted wanted({loop->regions.begin(), loop->regions.end()}, active_, logged_,
+                      [=, this](const Inst* i) { return may_keep(i->result(), to_keep_it); });
+  plan.values = wanted.kept();
+  plan.types.clear();
+  for (size_t k = 0; k < loop->results.size(); k++) {
+    const Value* arg = loop->region(0)->arg(first_carried(loop) + k);
+    plan.carried[k] = wanted(arg);
+    if (plan.carried[k]) plan.types.push_back(arg->type);
+  }
+  for (const Value* v : plan.values) plan.types.push_back(v->type);
+}
+
+bool LoopPlans::is_sum(const Inst* loop) const {
+  const Region* body = loop->regions.back();
+  for (size_t k = 0; k < loop->results.size(); k++) {
+    if (!varies(loop, k)) continue;
+    const Value* arg = body->arg(first_carried(loop) + k);
+    const bool is_plain =
+        loop->is(Op::loop) || (is_passed_on(loop, k) && !loop->region(0)->arg(k)->uses->next);
+    if (!is_plain || !is_only_added_to(arg, body->terminator()->operand(k))) return false;
+  }
+  return true;
+}
+
+/// Of going back through rounds. Adding to adjoints has none; what takes and resets them has, unless each round has an
+/// element of its own.
+bool LoopPlans::is_any_order(const Inst* loop) const {
+  Effects effects(kernel_);
+  std::vector<const Inst*> reads, writes;
+  bool any_order = true;
+  const auto look = [&](const Inst* inst) {
+    const bool is_load = inst->is(Op::load) || (inst->is(Op::atomic) && inst->atomic() == AtomicOp::load);
+    if (inst->is(Op::parallel)) any_order = false;
+    if (inst->is(Op::put) && !encloses(loop->regions[0], inst->operand(0)->inst->parent) &&
+        !encloses(loop->regions.back(), inst->operand(0)->inst->parent))
+      any_order = false;
+    if (is_load && is_float(inst->elem)) reads.push_back(inst);
+    if ((inst->is(Op::store) || inst->is(Op::atomic)) && !is_load && is_float(inst->elem))
+      writes.push_back(inst);
+  };
+  for (Region* r : loop->regions) walk(r, look);
+  const auto is_of_round = [&](const Inst* access, size_t axis) {
+    return loop->is(Op::loop) && axis < Effects::indices(access) &&
+           access->operand(axis) == loop->region(0)->arg(0);
+  };
+  const auto apart = [&](const Inst* a, const Inst* b) {
+    if (!effects.may_overlap(a->binding(), b->binding())) return true;
+    if (a->binding() != b->binding()) return false;
+    for (size_t axis = 0; axis < Effects::indices(a); axis++)
+      if (is_of_round(a, axis) && is_of_round(b, axis)) return true;
+    return false;
+  };
+  for (const Inst* write : writes) {
+    const bool adds = write->is(Op::atomic);
+    if (adds && write->atomic() != AtomicOp::add) any_order = false;
+    for (const Inst* read : reads) any_order = any_order && apart(write, read);
+    for (const Inst* other : writes)
+      any_order = any_order && ((adds && other->is(Op::atomic)) || apart(write, other));
+  }
+  return any_order;
+}
+
+// ---- costs, in additions
+
+double LoopPlans::cost(const Inst* inst) const {
+  if (info(inst->op).library) return 20;
+  switch (inst->op) {
+    case Op::constant:
+    case Op::param: return 0;
+    case Op::apply: return 100;
+    case Op::div:
+    case Op::rem:
+    case Op::sqrt: return 5;
+    case Op::load: return 2;
+    case Op::if_: return 1 + cost(inst->region(0)) + cost(inst->region(1));
+    case Op::while_: return usual_rounds * (cost(inst->region(0)) + cost(inst->region(1)));
+    case Op::loop: {
+      const int64_t rounds = constant_rounds(inst);
+      return (rounds < 0 ? usual_rounds : double(rounds)) * (1 + cost(inst->region(0)));
+    }
+    default: return 1;
+  }
+}
+
+double LoopPlans::cost(const Region* region) const {
+  double sum = 0;
+  for (const Inst* inst : *region) sum += cost(inst);
+  return sum;
+}
+
+/// Is it worth keeping its value? Not of a loop that is run again to keep what going back through it wants.
+bool LoopPlans::may_keep(const Value* v, double to_keep_it) const {
+  const Inst* inst = v->inst;
+  if (inst->is(Op::if_) || inst->is(Op::get) || logged_.contains(inst)) return false;
+  if (const auto plan = plans_.find(inst); plan != plans_.end() && !plan->second.types.empty())
+    return false;
+  for (const Region* r : inst->regions) {
+    bool keeps = false;
+    walk(const_cast<Region*>(r), [&](const Inst* i) {
+      const auto plan = plans_.find(i);
+      keeps |= i->is(Op::parallel) || (plan != plans_.end() && !plan->second.types.empty());
+    });
+    if (keeps) return false;
+  }
+  return cost(inst) > to_keep_it;
+}
+
+bool LoopPlans::is_choice(const Inst* loop) const {
+  bool writes = false;
+  for (Region* r : loop->regions)
+    walk(r, [&](const Inst* inst) {
+      writes |= inst->is(Op::store) || inst->is(Op::atomic) || inst->is(Op::reduce) ||
+                (inst->is(Op::put) && !encloses(loop->regions[0], inst->operand(0)->inst->parent) &&
+                 !encloses(loop->regions.back(), inst->operand(0)->inst->parent));
+    });
+  if (writes || cost(loop) < to_ask) return false;
+  for (const Value& v : loop->results)
+    for (const Use* use = v.uses; active_(&v) && use; use = use->next)
+      if (!is_choice_of(use, &v)) return false;
+  return true;
+}
+
+// ---- for who looks
+
+std::string LoopPlans::text(const Inst* inst) const {
+  const auto at = std::string(inst->loc.file) + ":" + std::to_string(inst->loc.line) + ": ";
+  const auto values = [&](const std::vector<const Value*>& kept) {
+    std::string all;
+    for (const Value* v : kept)
+      all += std::string(all.empty() ? "" : ", ") + std::string(info(v->inst->op).name) + " of line " +
+             std::to_string(v->inst->loc.line);
+    return all;
+  };
+  if (inst->is(Op::if_)) {
+    std::string kept;
+    for (const Region* r : inst->regions)
+      if (!kept_in(r).empty()) kept += (kept.empty() ? "" : "; ") + values(kept_in(r));
+    return kept.empty() ? "" : at + "a branch passes on: " + kept + "\n";
+  }
+  const LoopPlan& plan = of(inst);
+  if (plan.way == LoopPlan::computed) return "";
+  if (plan.way == LoopPlan::in_order)
+    return at + "a loop of sums is gone back through in its own order; nothing is kept\n";
+  std::string kept = plan.types.empty() ? "nothing is kept" : "";
+  if (!plan.types.empty()) {
+    const auto carried = std::ranges::count(plan.carried, true);
+    kept = std::to_string(bytes(plan)) + " bytes a round are kept in " +
+           (plan.is_in_rows ? std::string("rows of a field")
+                            : "arrays of " + std::to_string(plan.rounds) + " elements") +
+           ": " + std::to_string(carried) + " of " + std::to_string(plan.carried.size()) +
+           " carried values" + (plan.values.empty() ? "" : ", " + values(plan.values));
+  }
+  return at + "a loop is gone back through from its end; " + kept + "\n";
+}
+
+}  // namespace quern::autodiff

@@ -1,0 +1,74 @@
+#pragma once
+// How one goes back through loops and branches: what of them is kept, and what is computed again.
+//
+// Going back through a region wants some of its values: those that derivatives are made of, the
+// indices of elements, conditions, and what these are computed from ("to be recorded", Hascoët,
+// Naumann and Pascual, Future Generation Computer Systems 21(8), 2005). Of a loop that is gone back
+// through from its last round on, each round keeps what it began with, as far as that is wanted, and
+// results that take more to compute again than to keep, by the costs below. All else is computed
+// again. A branch passes on what is worth keeping of its inside, likewise.
+//
+// A loop of sums is not gone back through from its end: where each value that varies from round to
+// round is only added to, all rounds have the same adjoint of it, and where no element is changed
+// and read, the order of rounds does not matter. Its rounds are computed once more in their own
+// order, each gone back through at once, and nothing is kept.
+//
+// QUERN_DUMP=derivatives prints what was decided.
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "autodiff/activity.h"
+#include "autodiff/logged_reads.h"
+
+namespace quern::autodiff {
+
+struct LoopPlan {
+  enum Way : uint8_t {
+    computed,   ///< nothing inside has a part: its values are enough
+    in_order,   ///< of sums
+    backwards,  ///< from the last round on
+  };
+  Way way = computed;
+  bool is_in_rows = false;    ///< what is kept; else in arrays of the iteration's own
+  uint64_t rounds = 0;        ///< of arrays: elements
+  std::vector<bool> carried;  ///< of each carried value: is it kept?
+  std::vector<const ir::Value*> values;  ///< kept beside, made directly in the body
+  /// Of what is kept, in order: carried values, then the others.
+  std::vector<ir::Type> types;
+};
+
+class LoopPlans {
+ public:
+  /// Of a kernel at level structured. `logged` are found again, not computed.
+  LoopPlans(const ir::Kernel& kernel, const Activity& active, const LoggedReads& logged);
+
+  const LoopPlan& of(const ir::Inst* loop) const { return plans_.at(loop); }
+  /// What a region of a branch passes on.
+  const std::vector<const ir::Value*>& kept_in(const ir::Region* branch) const;
+  /// Is it worth asking whether any of the loop's results has an adjoint, as each goes only to where
+  /// one of several values is chosen?
+  bool is_choice(const ir::Inst* loop) const;
+  /// May it depend on how floats are rounded how many rows loops and the log take?
+  bool rows_vary() const { return rows_vary_; }
+
+ private:
+  LoopPlan plan(const ir::Inst* loop) const;
+  void keep_wanted(LoopPlan& plan, const ir::Inst* loop, double to_keep_it) const;
+  bool is_sum(const ir::Inst* loop) const;
+  bool is_any_order(const ir::Inst* loop) const;
+  bool varies(const ir::Inst* loop, size_t carried) const;
+  bool may_keep(const ir::Value* v, double cost) const;
+  double cost(const ir::Inst* inst) const;
+  double cost(const ir::Region* region) const;
+  std::string text(const ir::Inst* inst) const;
+
+  const ir::Kernel& kernel_;
+  const Activity& active_;
+  const LoggedReads& logged_;
+  std::unordered_map<const ir::Inst*, LoopPlan> plans_;
+  std::unordered_map<const ir::Region*, std::vector<const ir::Value*>> branches_;
+  bool rows_vary_ = false;
+};
+
+}  // namespace quern::autodiff
