@@ -55,10 +55,11 @@ std::vector<bool> inputs_among(const KernelObject& kernel, const Inputs& inputs,
   return chosen;
 }
 
-LaunchObject* object_of(std::shared_ptr<runtime::Outcome> outcome) {
+LaunchObject* object_of(std::shared_ptr<runtime::Outcome> outcome, size_t first = 0) {
   if (!outcome) return nullptr;
   auto object = std::make_unique<LaunchObject>();
   object->outcome = std::move(outcome);
+  object->first = first;
   return object.release();
 }
 
@@ -72,7 +73,9 @@ GradientObject* make_gradient(KernelObject* kernel, const Inputs& inputs, bool s
   object->reversed = autodiff::ReversedByInputs::of(kernel->program->attached())
                          ->by(std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(),
                                                                 &kernel->program->kernel()),
-                              inputs_among(*kernel, inputs, loc), second);
+                              inputs_among(*kernel, inputs, loc),
+                              second ? autodiff::Reversed::second
+                                     : autodiff::Reversed::with_values);
   retain(kernel);
   object->kernel = Ref<KernelObject>(kernel);
   return object.release();
@@ -87,15 +90,20 @@ GradientLaunches launch_gradient(GradientObject* gradient, const Argument* argum
   auto program = gradient->reversed->program(runtime::LaunchKey(all, kernel->modes));
   autodiff::SeenFields seen;
   autodiff::Recorded recorded(std::move(program), all, seen, loc);
-  Ref<LaunchObject> value(launch(*kernel->program, all, kernel->modes, loc));
-  recorded.was_launched();
+  Ref<LaunchObject> value;
+  if (!recorded.yields_values()) {
+    value = Ref<LaunchObject>(launch(*kernel->program, all, kernel->modes, loc));
+    recorded.was_launched();
+  }
   recorded.clear_adjoints(loc);
   const ir::Type type = ir::derivative_type(kernel->program->kernel().results[0]);
   const uint64_t seed = ir::bits_of_real(1, type);
   std::vector<uint64_t> directions;
   if (tangents)
     for (uint32_t scalar : recorded.scalars()) directions.push_back(tangents[scalar]);
-  LaunchObject* derivatives = object_of(recorded.go_back({&seed, 1}, loc, directions));
+  const auto outcome = recorded.go_back({&seed, 1}, loc, directions);
+  if (recorded.yields_values()) return {object_of(outcome), object_of(outcome, 1)};
+  LaunchObject* derivatives = object_of(outcome);
   retain(value.get());
   return {value.get(), derivatives};
 }

@@ -71,8 +71,8 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
     if (key.has(known.premises) && known.trees == trees) return known.program;
   const ir::Premises premises = key.premises();
   auto made = std::make_shared<Program>();
-  made->reverse = reverse(*primal_, premises, inputs_, trees);
-  if (second_) run_forward(*made);
+  made->reverse = reverse(*primal_, premises, inputs_, trees, kind_ == with_values);
+  if (kind_ == second) run_forward(*made);
   const auto program_of = [](std::unique_ptr<ir::Kernel>& kernel) {
     return kernel ? std::make_unique<runtime::Program>(std::move(kernel)) : nullptr;
   };
@@ -106,26 +106,26 @@ std::shared_ptr<ReversedByInputs> ReversedByInputs::of(runtime::Attached& progra
 }
 
 std::shared_ptr<Reversed> ReversedByInputs::find(std::shared_ptr<const ir::Kernel> kernel,
-                                                 std::vector<bool> inputs, bool second) {
+                                                 std::vector<bool> inputs, Reversed::Kind kind) {
   for (const Known& known : all_)
-    if (known.kernel == kernel.get() && known.inputs == inputs && known.second == second)
+    if (known.kernel == kernel.get() && known.inputs == inputs && known.kind == kind)
       return known.reversed;
   const ir::Kernel* of = kernel.get();
   all_.push_back(
-      {of, inputs, second, std::make_shared<Reversed>(std::move(kernel), inputs, second)});
+      {of, inputs, kind, std::make_shared<Reversed>(std::move(kernel), inputs, kind)});
   return all_.back().reversed;
 }
 
 std::shared_ptr<Reversed> ReversedByInputs::by(std::shared_ptr<const ir::Kernel> kernel,
-                                               std::vector<bool> inputs, bool second) {
+                                               std::vector<bool> inputs, Reversed::Kind kind) {
   std::lock_guard lock(mutex_);
-  return find(std::move(kernel), std::move(inputs), second);
+  return find(std::move(kernel), std::move(inputs), kind);
 }
 
 std::shared_ptr<Reversed> ReversedByInputs::by_everything(
     const std::shared_ptr<const ir::Kernel>& kernel) {
   std::lock_guard lock(mutex_);
-  if (!everything_) everything_ = find(all_passed(kernel), inputs_of(*kernel), false);
+  if (!everything_) everything_ = find(all_passed(kernel), inputs_of(*kernel), Reversed::adjoints);
   return everything_;
 }
 
@@ -399,7 +399,8 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
                                                     std::span<const uint64_t> along) const {
   expect_unchanged(loc);
   const Shown shown(*this);
-  const runtime::SameRandomNumbers same(key_);
+  std::optional<runtime::SameRandomNumbers> same;
+  if (was_launched_) same.emplace(key_);
   if (program_->is_known_before) {
     const auto run_known = [&](const Arguments& all) {
       runtime::Program& program = *program_->program;

@@ -13,10 +13,15 @@ namespace quern::autodiff {
 /// used from several threads.
 class Reversed {
  public:
-  /// `inputs`: as reverse() takes them. `second`: the reverse kernels run forward themselves, and
-  /// yield what their results change by along a direction, too.
-  Reversed(std::shared_ptr<const ir::Kernel> primal, std::vector<bool> inputs, bool second = false)
-      : primal_(std::move(primal)), inputs_(std::move(inputs)), second_(second) {}
+  enum Kind : uint8_t {
+    adjoints,
+    with_values,  ///< where Reverse::yields_values, the primal's results stand first
+    second,       ///< the reverse kernels run forward themselves, and yield what their results change by
+                  ///< along a direction, too
+  };
+  /// `inputs`: as reverse() takes them.
+  Reversed(std::shared_ptr<const ir::Kernel> primal, std::vector<bool> inputs, Kind kind = adjoints)
+      : primal_(std::move(primal)), inputs_(std::move(inputs)), kind_(kind) {}
 
   struct Program {
     Reverse reverse;      ///< whose kernels the programs have
@@ -40,7 +45,7 @@ class Reversed {
  private:
   const std::shared_ptr<const ir::Kernel> primal_;
   const std::vector<bool> inputs_;
-  const bool second_;
+  const Kind kind_;
   std::mutex mutex_;
   struct Known {
     ir::Premises premises;
@@ -57,17 +62,17 @@ class ReversedByInputs {
   static std::shared_ptr<ReversedByInputs> of(runtime::Attached& program);
   /// `kernel`: the program's.
   std::shared_ptr<Reversed> by(std::shared_ptr<const ir::Kernel> kernel, std::vector<bool> inputs,
-                               bool second = false);
+                               Reversed::Kind kind = Reversed::adjoints);
   /// By all floats. Launches pass the companions too that the kernel derives.
   std::shared_ptr<Reversed> by_everything(const std::shared_ptr<const ir::Kernel>& kernel);
 
  private:
   std::shared_ptr<Reversed> find(std::shared_ptr<const ir::Kernel> kernel, std::vector<bool> inputs,
-                                 bool second);
+                                 Reversed::Kind kind);
   struct Known {
     const ir::Kernel* kernel = nullptr;
     std::vector<bool> inputs;
-    bool second = false;
+    Reversed::Kind kind = Reversed::adjoints;
     std::shared_ptr<Reversed> reversed;
   };
   std::mutex mutex_;
@@ -139,15 +144,20 @@ class Recorded {
            SeenFields& seen, Loc loc);
   /// To be called on the thread that has launched, right behind it: going back draws its random
   /// numbers.
-  void was_launched() { key_ = runtime::RandomKey::last(); }
+  void was_launched() {
+    key_ = runtime::RandomKey::last();
+    was_launched_ = true;
+  }
   size_t seeds() const { return program_->reverse.seeds; }
+  /// Does going back yield what the launch would? Then there need not be one.
+  bool yields_values() const { return program_->reverse.yields_values; }
   /// The primal's scalars that are inputs.
   std::span<const uint32_t> scalars() const { return program_->reverse.scalars; }
   /// What fields held before it.
   std::span<const runtime::Storage::Contents> contents() const { return contents_; }
   /// Of every field that is an input they become 0, and their tangents with them.
   void clear_adjoints(Loc loc) const;
-  /// Launches the reverse kernel. `along`: tangents of scalars(), where it runs forward.
+  /// Launches the reverse kernel, with the random numbers of the launch if there was one. `along`: tangents of scalars(), where it runs forward.
   /// Null where no scalar has an adjoint. Throws Error where a field has been swapped or released
   /// since.
   std::shared_ptr<runtime::Outcome> go_back(std::span<const uint64_t> seeds, Loc loc,
@@ -176,6 +186,7 @@ class Recorded {
   };
   std::vector<OnTree> on_trees_;
   runtime::RandomKey key_;
+  bool was_launched_ = false;
   Loc loc_;
 };
 

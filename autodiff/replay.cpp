@@ -111,6 +111,11 @@ void Replay::record(const Region* region_of) {
   region(region_of, recording);
 }
 
+void Replay::finish(const Region* region) {
+  for (const Inst* inst : *region)
+    if (!has(inst->op, flag::ends) && !inst->is(Op::slot) && !inst->is(Op::put)) replay(inst);
+}
+
 void Replay::check_rows(Kernel& kernel) {
   for (size_t k = 0; k < sites_.size(); k++) {
     b_.at(sites_[k].loop->loc);
@@ -159,6 +164,7 @@ void Replay::replay(const Inst* inst) {
       return;
     case Op::parallel: {
       if (mode_ == totalling) return total(inst);
+      if (leaves_loops_out_) return;
       bool reduces = false;  // it has no other effect that is left
       walk(inst->region(0), [&](const Inst* i) { reduces |= i->is(Op::reduce); });
       if (reduces) parallel(inst, [&] { region(inst->region(0), plain); });

@@ -59,6 +59,11 @@ class Replay {
   /// The same, takes that many rows of each site, and replays the region recording into them.
   void record(const ir::Region* region);
 
+  /// Parallel loops are not replayed from here on: who goes back through them computes what they
+  /// reduce. Behind that `finish` replays what is made of it directly in the region.
+  void leave_loops_out() { leaves_loops_out_ = true; }
+  void finish(const ir::Region* region);
+
   /// Checks that the iterations together have taken no more rows than there are.
   void check_rows(ir::Kernel& kernel);
 
@@ -144,6 +149,7 @@ class Replay {
   const std::vector<uint32_t> rows_;
   const uint32_t cursors_;
   Mode mode_ = plain;
+  bool leaves_loops_out_ = false;
   ir::ValueMap values_;
   std::span<ir::Value* const> totals_;  ///< of count_all
   std::vector<ir::Value*> most_;        ///< by site, slots: rows that one execution takes at most

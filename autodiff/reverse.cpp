@@ -12,6 +12,7 @@
 #include "autodiff/replay.h"
 #include "autodiff/rules.h"
 #include "autodiff/tree_rules.h"
+#include "autodiff/wanted.h"
 #include "ir/passes/optimise/promote_slots.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/partials.h"
@@ -36,6 +37,7 @@ class Puller {
         kernel_(*out.kernel),
         b_(kernel_),
         active_(active),
+        logged_(logged),
         plans_(plans),
         trees_(trees),
         declared_(declare(sites)),
@@ -44,6 +46,8 @@ class Puller {
   void run() {
     kernel_.body = b_.make_region();
     b_.at_end(kernel_.body).at(kernel_.loc);
+    const bool at_once = out_.yields_values && reduces_at_once();
+    if (at_once) values_.leave_loops_out();
     values_.record(primal_.body);
     for (uint32_t k : out_.scalars) scalar_[k] = b_.slot(type_of(k));
     prepare(primal_.body);
@@ -57,6 +61,11 @@ class Puller {
     back(primal_.body);
     values_.check_rows(kernel_);
     std::vector<Value*> results;
+    if (out_.yields_values) {
+      if (at_once) values_.finish(primal_.body);
+      results = values_.operands_now(primal_.body->terminator());
+      kernel_.results = primal_.results;
+    }
     for (uint32_t k : out_.scalars) {
       results.push_back(b_.get(scalar_[k]));
       kernel_.results.push_back(type_of(k));
@@ -65,6 +74,21 @@ class Puller {
   }
 
  private:
+  /// May the loop that goes back compute what the primal's only loop reduces, as nobody wants that
+  /// before?
+  bool reduces_at_once() const {
+    const Inst* loop = nullptr;
+    for (const Inst* inst : *primal_.body) {
+      if (inst->is(Op::parallel) && std::exchange(loop, inst)) return false;
+      if (!inst->is(Op::parallel) && (!inst->regions.empty() || (loop && inst->is(Op::put))))
+        return false;
+    }
+    const Wanted wanted({primal_.body}, active_, logged_, [](const Inst*) { return false; });
+    for (const Inst* inst : *primal_.body)
+      if (inst->is(Op::get) && wanted(inst->result())) return false;
+    return loop != nullptr;
+  }
+
   struct Declared {
     uint32_t first_seed = 0, cursors = no_binding;
     std::vector<uint32_t> rows;
@@ -581,6 +605,7 @@ class Puller {
   Kernel& kernel_;
   Builder b_;
   const Activity& active_;
+  const LoggedReads& logged_;
   const LoopPlans& plans_;
   const TreeRules& trees_;
   std::vector<uint32_t> companions_;  ///< of each binding of the primal
@@ -656,6 +681,16 @@ std::vector<uint32_t> shapes_of(const Reverse& reverse) {
   return shapes;
 }
 
+/// Is what it yields all that a launch of it does?
+bool has_no_effects(const Kernel& kernel) {
+  bool none = true;
+  walk(kernel.body, [&](const Inst* inst) {
+    const bool is_load = inst->is(Op::atomic) && inst->atomic() == AtomicOp::load;
+    none = none && (!has(inst->op, flag::writes) || has(inst->op, flag::slots) || is_load);
+  });
+  return none;
+}
+
 /// Of each binding: does the kernel access its elements?
 void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
   walk(kernel.body, [&](const Inst* inst) {
@@ -667,7 +702,7 @@ void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
 }  // namespace
 
 Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool> inputs,
-                std::span<const runtime::LaunchKey::OnTree> trees) {
+                std::span<const runtime::LaunchKey::OnTree> trees, bool with_values) {
   std::unique_ptr<Kernel> source = clone(primal);
   // Indices are those of the launch before, which was checked if it was to be.
   Premises unchecked = premises;
@@ -677,6 +712,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   add_passing(*source, inputs);
   number_calls(*source);
   Reverse out;
+  with_values = with_values && !premises.modes.checked && has_no_effects(*source);
   out.scratch = derive_combined(*source, inputs, true).scratch;
   const TreeRules on_trees(*source, trees);
   on_trees.expect_known(inputs, out.scratch);
@@ -691,6 +727,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   const Activity active(*source, inputs);
   const LoopPlans plans(*source, active, logged);
   const std::vector<RoundsSite> sites = rounds_sites(*source, plans);
+  out.yields_values = with_values && sites.empty() && logged.empty();
   out.kernel = like(primal, *source, "vjp of ");
   Puller(*source, uint32_t(count), logged, inputs, active, plans, sites, on_trees, out).run();
   if (!sites.empty()) out.count = counting(primal, *source, logged, plans, sites);

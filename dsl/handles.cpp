@@ -424,7 +424,7 @@ void expect_holds(Scalar scalar, double v, Loc loc) {
 uint64_t launch_result(LaunchObject* launch, int k, Loc loc) {
   expect_no_recording("reading the result of a launch", loc);
   if (!launch) throw Error(loc, "this Result holds no result: it was moved from");
-  return launch->outcome->result(size_t(k));
+  return launch->outcome->result(launch->first + size_t(k));
 }
 
 }  // namespace quern::detail

@@ -49,6 +49,7 @@ struct StreamObject : Counted<StreamObject> {
 
 struct LaunchObject : Counted<LaunchObject> {
   std::shared_ptr<runtime::Outcome> outcome;
+  size_t first = 0;  ///< of its results
 };
 
 /// A recorded function: the body of `kernel`, in terms of its own bindings, sites and callees.
