@@ -1,6 +1,7 @@
 #include "autodiff/logged_reads.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/analysis/effects.h"
 #include "quern/ir/builder.h"
@@ -47,14 +48,36 @@ class Finder {
   std::vector<bool> written;  ///< of each binding: may what is written change what is read?
 
  private:
-  /// An element of an array, or a variable of an outer region that may have changed when the region
-  /// is gone back through.
+  /// An element of an array, unless all that is put there is put before anything is read, or a
+  /// variable of an outer region that may have changed when the region is gone back through.
   bool changes(const Inst* get) const {
     const Value* slot = get->operand(0);
-    if (slot->inst->imm > 1) return true;
+    if (slot->inst->imm > 1) return !is_filled_first(slot);
     if (slot->inst->parent == get->parent) return false;
     return std::ranges::any_of(
         puts_, [&](const Inst* put) { return put->operand(0) == slot && may_precede(get, put); });
+  }
+
+  /// Do all writes to an array stand before all reads, where it is made? It has what they have put
+  /// from there on.
+  static bool is_filled_first(const Value* slot) {
+    const Region* home = slot->inst->parent;
+    std::unordered_set<const Inst*> reads;
+    for (const Use* use = slot->uses; use; use = use->next)
+      if (!use->user->is(Op::put)) reads.insert(directly_in(home, use->user));
+    bool is_read = false, is_filled = true;
+    std::unordered_set<const Inst*> writes;
+    for (const Use* use = slot->uses; use; use = use->next)
+      if (use->user->is(Op::put)) writes.insert(directly_in(home, use->user));
+    for (const Inst* inst : *home) {
+      is_read |= reads.contains(inst);
+      is_filled &= !is_read || !writes.contains(inst);
+    }
+    return is_filled;
+  }
+  static const Inst* directly_in(const Region* home, const Inst* inst) {
+    while (inst->parent != home) inst = inst->parent->parent;
+    return inst;
   }
 
   bool is_behind(const Inst* read) {

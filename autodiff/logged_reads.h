@@ -3,7 +3,7 @@
 //
 // Values are computed again from fields as they were before the launch. What a launch reads behind
 // its own writes is not there: an element that it may have written before, an element of a local
-// array, a variable that changes later. Before a launch with such reads is gone back through it is
+// array that is written again behind a read, a variable that changes later. Before a launch with such reads is gone back through it is
 // run once more, on copies of those fields, and logs what it reads (Tapenade's "to be recorded",
 // for whole launches: Hascoët and Pascual, ACM TOMS 39(3), 2013). No bound, no truncation: rows are
 // counted first.

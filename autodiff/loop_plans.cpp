@@ -168,40 +168,62 @@ bool LoopPlans::is_sum(const Inst* loop) const {
   return true;
 }
 
-/// Of going back through rounds. Adding to adjoints has none; what takes and resets them has, unless each round has an
-/// element of its own.
+namespace {
+/// Of an element of a field, or of a slot.
+struct Access {
+  explicit Access(const Inst* of) : inst(of) {
+    if (of->is(Op::get) || of->is(Op::put)) {
+      slot = of->operand(0);
+      first = 1;
+      indices = of->operand_count() - (of->is(Op::get) ? 1 : 2);
+      is_write = of->is(Op::put);
+    } else {
+      indices = Effects::indices(of);
+      adds = of->is(Op::atomic) && of->atomic() == AtomicOp::add;
+      is_write = of->is(Op::store) || (of->is(Op::atomic) && of->atomic() != AtomicOp::load);
+    }
+  }
+  const Inst* inst = nullptr;
+  const Value* slot = nullptr;
+  size_t first = 0, indices = 0;
+  bool is_write = false, adds = false;
+};
+
+/// Do they never name one element in different rounds of the loop?
+bool are_of_one_round(const Inst* loop, const Access& a, const Access& b, Effects& effects) {
+  const bool is_same = a.slot == b.slot && (a.slot || a.inst->binding() == b.inst->binding());
+  if (!is_same) return a.slot || b.slot || !effects.may_overlap(a.inst->binding(), b.inst->binding());
+  const Value* round = loop->is(Op::loop) ? loop->region(0)->arg(0) : nullptr;
+  for (size_t k = 0; k < std::min(a.indices, b.indices); k++)
+    if (round && a.inst->operand(a.first + k) == round && b.inst->operand(b.first + k) == round)
+      return true;
+  return false;
+}
+}  // namespace
+
+/// May one go back through rounds in any order? Adding to adjoints has none; what takes and resets them
+/// has, unless each round has elements of its own.
 bool LoopPlans::is_any_order(const Inst* loop) const {
-  Effects effects(kernel_);
-  std::vector<const Inst*> reads, writes;
+  std::vector<Access> all;
   bool any_order = true;
-  const auto look = [&](const Inst* inst) {
-    const bool is_load = inst->is(Op::load) || (inst->is(Op::atomic) && inst->atomic() == AtomicOp::load);
-    if (inst->is(Op::parallel)) any_order = false;
-    if (inst->is(Op::put) && !encloses(loop->regions[0], inst->operand(0)->inst->parent) &&
-        !encloses(loop->regions.back(), inst->operand(0)->inst->parent))
-      any_order = false;
-    if (is_load && is_float(inst->elem)) reads.push_back(inst);
-    if ((inst->is(Op::store) || inst->is(Op::atomic)) && !is_load && is_float(inst->elem))
-      writes.push_back(inst);
+  const auto is_outside = [&](const Value* slot) {
+    return std::ranges::none_of(loop->regions,
+                                [&](const Region* r) { return encloses(r, slot->inst->parent); });
   };
-  for (Region* r : loop->regions) walk(r, look);
-  const auto is_of_round = [&](const Inst* access, size_t axis) {
-    return loop->is(Op::loop) && axis < Effects::indices(access) &&
-           access->operand(axis) == loop->region(0)->arg(0);
-  };
-  const auto apart = [&](const Inst* a, const Inst* b) {
-    if (!effects.may_overlap(a->binding(), b->binding())) return true;
-    if (a->binding() != b->binding()) return false;
-    for (size_t axis = 0; axis < Effects::indices(a); axis++)
-      if (is_of_round(a, axis) && is_of_round(b, axis)) return true;
-    return false;
-  };
-  for (const Inst* write : writes) {
-    const bool adds = write->is(Op::atomic);
-    if (adds && write->atomic() != AtomicOp::add) any_order = false;
-    for (const Inst* read : reads) any_order = any_order && apart(write, read);
-    for (const Inst* other : writes)
-      any_order = any_order && ((adds && other->is(Op::atomic)) || apart(write, other));
+  for (Region* r : loop->regions)
+    walk(r, [&](const Inst* inst) {
+      any_order = any_order && !inst->is(Op::parallel);
+      const bool is_slot = inst->is(Op::get) || inst->is(Op::put);
+      if (is_slot ? is_outside(inst->operand(0))
+                  : accesses_element(inst->op) && is_float(inst->elem))
+        all.emplace_back(inst);
+    });
+  Effects effects(kernel_);
+  for (const Access& write : all) {
+    if (!write.is_write) continue;
+    for (const Access& other : all)
+      any_order = any_order && ((write.adds && other.adds) ||
+                                are_of_one_round(loop, write, other, effects));
   }
   return any_order;
 }

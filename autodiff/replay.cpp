@@ -9,10 +9,13 @@ using namespace ir;
 
 namespace {
 
-/// A local array, or a write to one.
-bool is_array(const Inst* inst) {
+/// Of a local array all of whose elements that are read are logged; or a write to one.
+bool is_logged_array(const Inst* inst, const LoggedReads& logged) {
   const Inst* slot = inst->is(Op::put) ? inst->operand(0)->inst : inst;
-  return slot->imm > 1;
+  if (slot->imm <= 1) return false;
+  for (const Use* use = slot->result()->uses; use; use = use->next)
+    if (use->user->is(Op::get) && !logged.contains(use->user)) return false;
+  return true;
 }
 
 void expect_repeatable(const Inst* inst) {
@@ -68,7 +71,18 @@ std::vector<Value*> Replay::indices_now(const Inst* inst) const {
 
 // ---- regions
 
-void Replay::region(const Region* region, Mode mode) {
+void Replay::region(const Region* of, Mode mode) {
+  root_ = of;
+  pass(of, mode);
+}
+
+/// An array that was made outside of what is replayed was filled when that was.
+bool Replay::is_done(const Inst* inst) const {
+  return inst->is(Op::put) && inst->operand(0)->inst->imm > 1 &&
+         !encloses(root_, inst->operand(0)->inst->parent);
+}
+
+void Replay::pass(const Region* region, Mode mode) {
   const Mode around = std::exchange(mode_, mode);
   const auto known = open_.find(region);
   const Open open = known == open_.end() ? Open{} : known->second;
@@ -155,7 +169,7 @@ void Replay::replay(const Inst* inst) {
     case Op::activate: return;
     case Op::slot:
     case Op::put:
-      if (!is_array(inst)) clone_inst(b_, inst, values_);  // of arrays reads are logged
+      if (!is_logged_array(inst, logged_) && !is_done(inst)) clone_inst(b_, inst, values_);
       return;
     case Op::atomic:
       if (inst->atomic() == AtomicOp::load)
@@ -167,7 +181,7 @@ void Replay::replay(const Inst* inst) {
       if (leaves_loops_out_) return;
       bool reduces = false;  // it has no other effect that is left
       walk(inst->region(0), [&](const Inst* i) { reduces |= i->is(Op::reduce); });
-      if (reduces) parallel(inst, [&] { region(inst->region(0), plain); });
+      if (reduces) parallel(inst, [&] { pass(inst->region(0), plain); });
       return;
     }
     case Op::if_: return branch(inst);
@@ -219,7 +233,7 @@ void Replay::branch(const Inst* inst) {
     const Region* r = inst->region(k);
     open_.erase(r);
     regions[k] = inside(r, [&] {
-      region(r, inner_mode());
+      pass(r, inner_mode());
       std::vector<Value*> yielded = operands_now(r->terminator());
       for (const Value* v : passed)
         yielded.push_back(v->inst->parent == r ? now(v) : b_.constant(v->type, 0));
@@ -354,7 +368,7 @@ void Replay::loop(const Inst* inst) {
       keep_carried(inst, at);
       open_[body] = {inst, at, false};
     }
-    region(body, inner_mode());
+    pass(body, inner_mode());
     const std::vector<Value*> yielded = operands_now(body->terminator());
     b_.yield(yielded);
   });
@@ -392,7 +406,7 @@ void Replay::while_loop(const Inst* inst) {
           open_row(b_.sub(round, one));
         }
       }
-      region(r, inner_mode());
+      pass(r, inner_mode());
       const std::vector<Value*> yielded = operands_now(r->terminator());
       b_.yield(yielded);
     });

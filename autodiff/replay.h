@@ -115,6 +115,8 @@ class Replay {
   void restore(const ir::Region* branch) { open_[branch] = {branch->parent, nullptr, true}; }
 
  private:
+  void pass(const ir::Region* region, Mode mode);
+  bool is_done(const ir::Inst* inst) const;
   void replay(const ir::Inst* inst);
   /// Who goes back through a region replays what is inside once more, recording.
   Mode inner_mode() const { return mode_ == recording ? plain : mode_; }
@@ -149,6 +151,7 @@ class Replay {
   const std::vector<uint32_t> rows_;
   const uint32_t cursors_;
   Mode mode_ = plain;
+  const ir::Region* root_ = nullptr;  ///< what is replayed as a whole
   bool leaves_loops_out_ = false;
   ir::ValueMap values_;
   std::span<ir::Value* const> totals_;  ///< of count_all

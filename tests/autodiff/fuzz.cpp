@@ -222,7 +222,8 @@ class Run {
   /// ⟨H u, v⟩ and ⟨H v, u⟩, H being the Hessian of the sum of results and written elements, times any
   /// numbers each.
   Products curvatures() {
-    autodiff::Reversed reversed(borrowed(), autodiff::inputs_of(kernel_), true);
+    autodiff::Reversed reversed(borrowed(), autodiff::inputs_of(kernel_),
+                                autodiff::Reversed::second);
     const Vector x = inputs(), of = drawn(outputs(x)), along[2] = {drawn(x), drawn(x)};
     Products p;
     for (size_t way = 0; way < 2; way++) {
