@@ -122,11 +122,11 @@ std::shared_ptr<Reversed> ReversedByInputs::by(std::shared_ptr<const ir::Kernel>
   return find(std::move(kernel), std::move(inputs), kind);
 }
 
-std::shared_ptr<Reversed> ReversedByInputs::by_everything(
-    const std::shared_ptr<const ir::Kernel>& kernel) {
+std::shared_ptr<Reversed> ReversedByInputs::by_passed(
+    const std::shared_ptr<const ir::Kernel>& kernel, const std::vector<bool>& inputs) {
   std::lock_guard lock(mutex_);
-  if (!everything_) everything_ = find(all_passed(kernel), inputs_of(*kernel), Reversed::adjoints);
-  return everything_;
+  if (!passed_) passed_ = all_passed(kernel);
+  return find(passed_, inputs, Reversed::adjoints);
 }
 
 namespace {

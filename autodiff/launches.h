@@ -63,8 +63,9 @@ class ReversedByInputs {
   /// `kernel`: the program's.
   std::shared_ptr<Reversed> by(std::shared_ptr<const ir::Kernel> kernel, std::vector<bool> inputs,
                                Reversed::Kind kind = Reversed::adjoints);
-  /// By all floats. Launches pass the companions too that the kernel derives.
-  std::shared_ptr<Reversed> by_everything(const std::shared_ptr<const ir::Kernel>& kernel);
+  /// For launches that pass the companions too that the kernel derives, by these arguments of theirs.
+  std::shared_ptr<Reversed> by_passed(const std::shared_ptr<const ir::Kernel>& kernel,
+                                      const std::vector<bool>& inputs);
 
  private:
   std::shared_ptr<Reversed> find(std::shared_ptr<const ir::Kernel> kernel, std::vector<bool> inputs,
@@ -77,7 +78,7 @@ class ReversedByInputs {
   };
   std::mutex mutex_;
   std::vector<Known> all_;
-  std::shared_ptr<Reversed> everything_;  ///< one of them
+  std::shared_ptr<const ir::Kernel> passed_;  ///< takes companions as arguments
 };
 
 /// What launches that follow each other have in common: contents of fields that nobody has written in

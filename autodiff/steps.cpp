@@ -160,7 +160,7 @@ class Loop {
         loop->advance(0, n - 1);
         if (loop->kept_.back().step == n - 1) loop->kept_.pop_back();
       }
-      add_part(tape, [loop, n](Loc loc) { loop->go_back(n - 2, loc); });
+      add_part(tape, [loop, tape, n](Loc loc) { loop->go_back(tape, n - 2, loc); });
     }
     loop->step(n - 1);
     loop->watch_ = nullptr;
@@ -202,12 +202,12 @@ class Loop {
     }
   }
 
-  void go_back(int last, Loc loc) {
+  void go_back(TapeObject* whole, int last, Loc loc) {
     for (int t = last; t >= 0; t--) {
       restore(kept_.back());
       advance(kept_.back().step, t);
       if (t > 0 && kept_.back().step == t) kept_.pop_back();
-      const Ref<TapeObject> tape(make_tape(loc));
+      const Ref<TapeObject> tape(make_tape_within(whole, loc));
       step(t);
       detail::go_back(tape.get(), loc);
     }

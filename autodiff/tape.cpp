@@ -9,6 +9,7 @@
 
 #include "autodiff/launches.h"
 #include "autodiff/tape.h"
+#include "autodiff/varying.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
 #include "quern/runtime/observer.h"
@@ -48,6 +49,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     }
   };
   std::vector<Entry> entries;
+  autodiff::Varying varying;
   autodiff::SeenFields seen;
   std::atomic<std::thread::id> paused;  ///< whose launches are not recorded
   Loc gone_back;
@@ -117,7 +119,10 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   }
 
   void before(const runtime::LaunchEvent& event) override {
-    if (runs() > 0) return;
+    if (runs() > 0) {
+      std::lock_guard lock(mutex);
+      return varying.add_written(event);
+    }
     if (!event.recording)
       throw Error(event.loc, "kernel '" + std::string(event.name) +
                                  "' was loaded without its recording, so a tape cannot go back "
@@ -125,9 +130,14 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     expect_forward(event);
     std::lock_guard lock(mutex);
     for (size_t k = 0; k < event.arguments.size(); k++) expect_known(event, k);
+    const std::vector<bool> inputs = varying.inputs(event);
     if (is_paused()) return;
+    if (std::ranges::find(inputs, true) == inputs.end()) {  // going back has nothing to do
+      entries.push_back({std::this_thread::get_id(), false, nullptr, nullptr});
+      return;
+    }
     const auto reversed =
-        autodiff::ReversedByInputs::of(*event.attached)->by_everything(event.recording);
+        autodiff::ReversedByInputs::of(*event.attached)->by_passed(event.recording, inputs);
     entries.push_back({std::this_thread::get_id(), false,
                        std::make_unique<autodiff::Recorded>(reversed->program(*event.key),
                                                             event.arguments, seen, event.loc),
@@ -152,11 +162,27 @@ void add_part(TapeObject* tape, std::function<void(Loc)> go_back) {
   tape->entries.push_back({std::this_thread::get_id(), true, nullptr, std::move(go_back)});
 }
 
-TapeObject* make_tape(Loc loc) {
+TapeObject* make_tape(const Ref<FieldObject>* by, int count, Loc loc) {
   expect_no_recording("a tape", loc);
+  std::vector<std::shared_ptr<runtime::Storage>> fields;
+  for (int k = 0; k < count; k++) {
+    if (!by[k].get()->storage)
+      throw Error(loc, "field number " + std::to_string(k) +
+                           " of wrt() is a field parameter: a tape takes derivatives by fields "
+                           "that are there");
+    fields.push_back(by[k].get()->storage);
+  }
   auto object = std::make_unique<TapeObject>();
+  if (count > 0) object->varying = autodiff::Varying(fields);
   object->start();
   return object.release();
+}
+
+TapeObject* make_tape_within(TapeObject* tape, Loc loc) {
+  const Ref<TapeObject> made(make_tape(nullptr, 0, loc));
+  made.get()->varying = tape->varying;
+  retain(made.get());
+  return made.get();
 }
 
 void expect_recording(TapeObject* tape, Loc loc) {

@@ -1,6 +1,7 @@
 #pragma once
 // Gradients of kernels that yield one float.
 #include "quern/autodiff/floats.h"
+#include "quern/autodiff/wrt.h"
 
 namespace quern {
 
@@ -117,20 +118,6 @@ auto derivative_by(LaunchObject* launch, bool second, Loc loc) {
   return derivative_of_results<derivative_t<typename X::type>>(launch, first, loc);
 }
 }  // namespace detail
-
-/// Fields that a kernel captures, to take derivatives by: `wrt(x, y)`.
-template <int N>
-struct Wrt {
-  detail::Ref<detail::FieldObject> fields[size_t(N)];
-};
-template <class... T, int... N>
-Wrt<int(sizeof...(T))> wrt(const Field<T, N>&... fields) {
-  static_assert(sizeof...(T) > 0, "quern: wrt() takes the fields that derivatives are taken by");
-  static_assert(
-      ((detail::floats_in<T>() > 0) && ...),
-      "quern: derivatives are taken by floats, and the elements of a field here have none");
-  return {{detail::shared(fields.object())...}};
-}
 
 /// The gradient of one launch: the derivatives by its scalar arguments, and by vectors and matrices;
 /// those by fields are in their grad(). A single one is what this converts to.

@@ -1,6 +1,6 @@
 #pragma once
 // Launches that are recorded, to go back through all of them.
-#include "quern/quern.h"
+#include "quern/autodiff/wrt.h"
 
 namespace quern {
 
@@ -8,7 +8,8 @@ namespace detail {
 struct TapeObject;
 void retain(TapeObject*) noexcept;
 void release(TapeObject*) noexcept;
-TapeObject* make_tape(Loc loc);
+/// By these fields; by all where there are none.
+TapeObject* make_tape(const Ref<FieldObject>* by, int count, Loc loc);
 void go_back(TapeObject* tape, Loc loc);
 uint64_t kept_bytes(TapeObject* tape, Loc loc);
 
@@ -49,7 +50,12 @@ class GivenRun {
 /// adjoints of their own, x.dual().grad().
 class Tape {
  public:
-  explicit Tape(Loc l = Loc::here()) : object_(detail::make_tape(l)) {}
+  explicit Tape(Loc l = Loc::here()) : object_(detail::make_tape(nullptr, 0, l)) {}
+  /// By these fields, and what launches compute of them from here on: what else launches read is a
+  /// constant. For that nothing is computed, and its grad() stays as it is. Fields on trees, and those
+  /// that with_pullback() writes, are taken for computed. Throws Error for a field parameter.
+  template <int N>
+  explicit Tape(const Wrt<N>& by, Loc l = Loc::here()) : object_(detail::make_tape(by.fields, N, l)) {}
   /// Throws Error at the line of what has no adjoint (see Vjp), and where it was called before.
   void backward(Loc l = Loc::here()) { detail::go_back(object_.get(), l); }
 
