@@ -159,8 +159,15 @@ class Rules {
 
   Value* floating() {
     switch (op_) {
-      case Op::add: return is_negative_zero(y_) ? x_ : nullptr;
-      case Op::sub: return is_positive_zero(y_) ? x_ : nullptr;
+      case Op::add:
+        if (is_negative_zero(y_)) return x_;
+        if (Value* v = negated(y_)) return b_.sub(x_, v);
+        if (Value* v = negated(x_)) return b_.sub(y_, v);
+        return nullptr;
+      case Op::sub:
+        if (is_positive_zero(y_)) return x_;
+        if (Value* v = negated(y_)) return b_.add(x_, v);
+        return nullptr;
       case Op::mul:
         if (is_constant(y_, 1)) return x_;
         return is_constant(y_, -1) ? b_.unary(Op::neg, x_) : nullptr;
@@ -180,6 +187,12 @@ class Rules {
         return is_constant(x_, 1) ? uncontractible(b_.add(y_, inst_->operand(2))) : nullptr;
       default: return nullptr;
     }
+  }
+
+  /// What it is the negative of; null where that must not come next to another operation.
+  static Value* negated(Value* v) {
+    const Inst* inner = made_by(v, Op::neg);
+    return inner && !(inner->kind & uncontracted) ? inner->operand(0) : nullptr;
   }
 
   /// The program wrote no product, no sum: none may be rounded together with what is around it.
@@ -271,10 +284,29 @@ class Rules {
 
   Value* address() {
     if (is_constant(y_, 0)) return x_;
+    if (Value* v = constant_away()) return v;
     const Inst* c = constant_of(y_);
     Inst* inner = c ? made_by(x_, Op::offset) : nullptr;
     const Inst* d = inner ? constant_of(inner->operand(1)) : nullptr;
     return d ? b_.offset(inner->operand(0), b_.constant(Type::i64, c->imm + d->imm)) : nullptr;
+  }
+
+  /// An element that is a constant away from another one: base + (a + c) · size. Neighbours then share
+  /// all but the last step.
+  Value* constant_away() {
+    // No address on the way is below 0: no memory lies that low.
+    constexpr int64_t furthest = 1 << 16;
+    const Inst* scaled = made_by(y_, Op::mul);
+    const Inst* size = scaled ? constant_of(scaled->operand(1)) : nullptr;
+    const Inst* sum = size ? made_by(scaled->operand(0), Op::add) : nullptr;
+    const Inst* ahead = sum ? constant_of(sum->operand(1)) : nullptr;
+    if (!ahead || size->imm >= furthest) return nullptr;
+    const int64_t places = to_signed(ahead->imm, Type::i64);
+    if (places <= -furthest || places >= furthest) return nullptr;
+    const int64_t bytes = places * int64_t(size->imm);
+    if (bytes <= -furthest || bytes >= furthest) return nullptr;
+    Value* near = b_.offset(x_, b_.mul(sum->operand(0), scaled->operand(1)));
+    return b_.offset(near, b_.integer(Type::i64, bytes));
   }
 
   Builder& b_;
