@@ -36,7 +36,9 @@ struct Toolchain {
   Machine (*describe)(const Isa& isa, const llvm::TargetMachine& machine) = nullptr;
   /// Changes optimised code so that LLVM's code generator does no wrong to it; null: nothing.
   void (*mend)(llvm::Module&) = nullptr;
-  bool vectorise = true;         ///< loops into vector code; a GPU has its lanes already
+  bool vectorise = true;  ///< loops into vector code; a GPU has its lanes already
+  /// Of long code (keep_in_memory.h). Not where local memory is far.
+  bool far_values_in_memory = false;
   std::string assembly;          ///< what the listing in the target's assembly language is called
   bool text = false;             ///< images are text in that language, not object files
   uint64_t max_local_bytes = 0;  ///< of the local arrays of a loop
