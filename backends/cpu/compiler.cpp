@@ -37,6 +37,7 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   auto has = [&](const char* feature) { return isa.features.find(feature) != std::string::npos; };
   out.vector_bits = has("+avx512f") ? 512 : has("+avx2") ? 256 : 128;
   if (has("+avx512f")) out.attributes.push_back({"prefer-vector-width", "512"});
+  out.masks = has("+avx512bw") && has("+avx512vl");
   return out;
 }
 

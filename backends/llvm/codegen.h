@@ -59,6 +59,8 @@ struct Machine {
   unsigned shared_space = 3;     ///< address space of a block's shared memory
   /// Width of the registers of vector code; 0: no function is made for it.
   unsigned vector_bits = 0;
+  /// Some lanes of a vector are loaded and stored as fast as all of them, whatever their type.
+  bool masks = false;
   FunctionSizes function_sizes;
   /// Called for each task's function once it is filled (calling convention, annotations).
   std::function<void(llvm::Function&, const ir::Task&)> finish;

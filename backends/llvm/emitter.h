@@ -78,9 +78,12 @@ class Emitter {
   void counted_loop(const ir::Inst& inst);
   void while_loop(const ir::Inst& inst);
   static unsigned rounds_together(const ir::Region* body);
+  bool masks_rest(const ir::Region* body) const;
+  unsigned lanes_of(const ir::Region* body) const;
   static std::unordered_set<const ir::Value*> shared_slots(const ir::Region* body);
   void in_group(llvm::Instruction* access, const ir::Value* slot);
-  llvm::MDNode* loop_facts(llvm::MDNode* group, unsigned width = 0, unsigned unroll = 0);
+  llvm::MDNode* loop_facts(llvm::MDNode* group, unsigned width = 0, unsigned unroll = 0,
+                           bool masks = false);
   llvm::Value* key_of(const ir::Value* v, ir::Op op);
   void set_key(const ir::Value* v, Key key);
   bool extreme_step(const ir::Inst& inst);

@@ -3,6 +3,7 @@
 #include "backends/llvm/callees.h"
 #include "backends/llvm/emitter.h"
 #include "backends/llvm/scalar.h"
+#include "backends/llvm/vector_functions.h"
 #include "ir/analysis/affine.h"
 #include "quern/ir/abi.h"
 
@@ -31,6 +32,14 @@ bool combines(const ir::Region* region) {
     found |= inst->is(Op::read) && inst->imm >= ir::abi::first_buffer_class;
   });
   return found;
+}
+
+/// Do vectors of floats do it, or ask it, as fast as single ones?
+bool is_float_arithmetic(const Machine& machine, const ir::Kernel& kernel, const ir::Inst* inst) {
+  if (inst->is(Op::call)) return !vector_lengths(machine, kernel.callees.at(inst->imm)).empty();
+  if (ir::info(inst->op).rule == ir::OperandRule::special) return false;
+  const ir::Type type = inst->operand(0)->type;
+  return ir::is_float(type) || type == ir::Type::b1;
 }
 
 /// Where carried value k of a loop is only the running fmin or fmax of something: which of them.
@@ -109,6 +118,32 @@ bool Emitter::extreme_step(const ir::Inst& inst) {
   Value* key = b_.CreateBinaryIntrinsic(id, key_of(x, inst.op), key_of(y, inst.op));
   set_key(inst.result(), {inst.op, key});
   return true;
+}
+
+/// A long body is there once: what is left over behind whole vectors is a vector with some lanes
+/// masked, not a loop over half a vector and another one over single iterations besides.
+bool Emitter::masks_rest(const ir::Region* body) const {
+  constexpr size_t long_body = 500;
+  size_t operations = 0;
+  ir::walk(const_cast<ir::Region*>(body),
+           [&](const ir::Inst* inst) { operations += !inst->is(Op::constant); });
+  return machine_.masks && operations >= long_body;
+}
+
+/// As many lanes as there are in a vector of the widest elements that the body reads or writes, where
+/// nearly all of it is arithmetic; else 0, and LLVM estimates what the body takes with each number of
+/// lanes, which takes it most of its time where the body is long.
+unsigned Emitter::lanes_of(const ir::Region* body) const {
+  size_t operations = 0, arithmetic = 0;
+  unsigned widest = 0;
+  ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
+    if (inst->is(Op::constant)) return;
+    operations++;
+    arithmetic += is_float_arithmetic(machine_, kernel_, inst);
+    if (inst->is(Op::read) || inst->is(Op::write))
+      widest = std::max(widest, 8 * ir::byte_size(inst->elem));
+  });
+  return widest && arithmetic * 4 >= operations * 3 ? machine_.vector_bits / widest : 0;
 }
 
 /// A thread's share of the iterations goes by in such steps: short rounds are mostly the test for
@@ -235,7 +270,9 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   const bool is_short = inst.kind == ir::parallel_walk && llvm::isa<llvm::Constant>(lo) &&
                         llvm::isa<llvm::Constant>(hi);  // LLVM would unroll it before it vectorises
   const unsigned unroll = strides ? rounds_together(body) : is_short ? 1 : 0;
-  branch->setMetadata(llvm::LLVMContext::MD_loop, loop_facts(group, 0, unroll));
+  const bool masks = group && masks_rest(body);
+  const unsigned lanes = masks ? lanes_of(body) : 0;
+  branch->setMetadata(llvm::LLVMContext::MD_loop, loop_facts(group, lanes, unroll, masks));
   index->addIncoming(next_index, latch);
   for (size_t k = 0; k < count; k++) carried[k]->addIncoming(next[k], latch);
 
@@ -252,8 +289,9 @@ void Emitter::counted_loop(const ir::Inst& inst) {
 
 /// The loop ends; where `group` is given its accesses of different iterations do not depend on one
 /// another (or race, and then any order will do). `width` lanes at a time, `unroll` rounds behind
-/// each other; 0: as LLVM likes.
-llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group, unsigned width, unsigned unroll) {
+/// each other; 0: as LLVM likes. `masks`: the last vector has fewer lanes, if LLVM can do that.
+llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group, unsigned width, unsigned unroll,
+                                  bool masks) {
   auto named = [&](const char* name, llvm::Metadata* value) {
     std::vector<llvm::Metadata*> items = {llvm::MDString::get(context_, name)};
     if (value) items.push_back(value);
@@ -265,6 +303,9 @@ llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group, unsigned width, unsigned 
   if (unroll > 1)
     facts.push_back(
         named("llvm.loop.unroll.count", llvm::ConstantAsMetadata::get(b_.getInt32(unroll))));
+  if (masks)
+    facts.push_back(
+        named("llvm.loop.vectorize.predicate.enable", llvm::ConstantAsMetadata::get(b_.getTrue())));
   if (brief_) width = 1;
   if (width) {
     auto number = [&](unsigned n) { return llvm::ConstantAsMetadata::get(b_.getInt32(n)); };

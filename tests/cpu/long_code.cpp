@@ -1,4 +1,4 @@
-// Long code: what is wanted much later waits in memory.
+// Long code: its loops are there once, and what is wanted much later waits in memory.
 #include <string>
 #include <vector>
 
@@ -55,7 +55,8 @@ int count(const std::string& text, const std::string& what) {
 
 bool is_x86() { return test::driver("cpu").target().isa.starts_with("x86-64"); }
 
-const std::string avx512 = "x86-64 +avx2 +fma +avx512f +evex512 +avx512bw +avx512vl";
+const std::string avx2 = "x86-64 +avx2 +fma";
+const std::string avx512 = avx2 + " +avx512f +evex512 +avx512bw +avx512vl";
 
 }  // namespace
 
@@ -70,6 +71,16 @@ TEST_CASE("what long code wants much later waits in memory") {
   CHECK(count(text, "load volatile <16 x float>") > steps - 32);
   CHECK(count(text, "load volatile <16 x float>") < steps + steps / 2);
   CHECK(count(optimised(100, avx512), "volatile") == 0);
+}
+
+TEST_CASE("long loops are one loop over vectors, where CPUs mask lanes") {
+  if (!is_x86()) NOT_RUN("the CPU is not of x86-64");
+  constexpr int steps = 300;
+  const std::string text = optimised(steps, avx512);
+  CHECK(count(text, "llvm.masked.store.v16f32.p0(") == 2);  // the store, and its declaration
+  CHECK(count(text, "fmul") == 2 * steps);
+  CHECK(count(optimised(20, avx512), "llvm.masked.store") == 0);
+  CHECK(count(optimised(steps, avx2), "llvm.masked.store") == 0);
 }
 
 TEST_CASE("long loops leave alone what is behind their ends") {
