@@ -14,10 +14,11 @@
 namespace quern::cpu {
 
 namespace {
-/// Blocks from here on are whole pages; none with the address sanitizer, which watches the ends of
-/// those that the C library gives.
-constexpr uint64_t large =
-    codegen::own_sanitizer == codegen::Sanitizer::address ? UINT64_MAX : 1 << 20;
+/// The address sanitizer watches the ends of blocks that the C library gives: with it all are.
+constexpr bool are_watched = codegen::own_sanitizer == codegen::Sanitizer::address;
+/// Up to here blocks share slabs; from `large` on they are whole pages.
+constexpr uint64_t small = are_watched ? 0 : SmallBlocks::largest;
+constexpr uint64_t large = are_watched ? UINT64_MAX : 1 << 20;
 constexpr uint64_t page = 4096;
 constexpr uint64_t piece = 256 << 10;  ///< bytes a thread copies or fills at a time
 
@@ -97,14 +98,24 @@ Memory::Block Memory::find(uint64_t bytes) {
   return {start, bytes};
 }
 
+void Memory::refuse(uint64_t bytes) const {
+  throw Error("cannot allocate " + std::to_string(bytes) +
+              " bytes on the cpu device: " + std::to_string(used_) +
+              " bytes are in use, the machine has " + std::to_string(limit_));
+}
+
 void* Memory::allocate(uint64_t bytes) {
   std::lock_guard lock(mutex_);
+  if (bytes <= small) {
+    const uint64_t taken = SmallBlocks::taken_by(bytes);
+    void* at = taken <= limit_ - std::min(used_, limit_) ? small_.allocate(bytes) : nullptr;
+    if (!at) refuse(bytes);
+    used_ += taken;
+    return at;
+  }
   const uint64_t skew = bytes < large ? 0 : count_++ % 12 * 5 * 64;
   const Block block = find(bytes < large ? bytes : whole_pages(bytes));
-  if (!block.start)
-    throw Error("cannot allocate " + std::to_string(bytes) +
-                " bytes on the cpu device: " + std::to_string(used_) +
-                " bytes are in use, the machine has " + std::to_string(limit_));
+  if (!block.start) refuse(bytes);
   void* at = static_cast<std::byte*>(block.start) + skew;
   blocks_[at] = block;
   used_ += block.bytes;
@@ -113,6 +124,10 @@ void* Memory::allocate(uint64_t bytes) {
 
 void Memory::release(void* address) {
   std::lock_guard lock(mutex_);
+  if (const uint64_t taken = small_.release(address)) {
+    used_ -= taken;
+    return;
+  }
   auto it = blocks_.find(address);
   if (it == blocks_.end()) throw InternalError("release of memory that was not allocated");
   const Block block = it->second;

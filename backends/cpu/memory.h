@@ -5,9 +5,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/cpu/small_blocks.h"
+
 namespace quern::cpu {
 
-/// Allocations of a driver, 64-byte aligned. Large ones are whole pages; they start at different
+/// Allocations of a driver, 64-byte aligned. Small ones share slabs. Large ones are whole pages; they start at different
 /// places of a page, because equal places of several arrays compete for the same cache sets and look
 /// alike to the CPU's check of loads against earlier stores. Up to `kept_limit` bytes of those that
 /// were released wait for the next allocations of about their size, as new pages cost more than what
@@ -35,13 +37,15 @@ class Memory {
     uint64_t bytes = 0;
   };
   Block find(uint64_t bytes);
+  [[noreturn]] void refuse(uint64_t bytes) const;
   void keep_at_most(uint64_t bytes);
 
   const uint64_t limit_;
   mutable std::mutex mutex_;
   uint64_t used_ = 0, kept_bytes_ = 0, count_ = 0;
-  std::unordered_map<void*, Block> blocks_;
-  std::vector<Block> kept_;  ///< released, in that order
+  SmallBlocks small_;
+  std::unordered_map<void*, Block> blocks_;  ///< that are not small
+  std::vector<Block> kept_;                  ///< released, in that order
 };
 
 /// memmove and pattern fill, by several threads where that pays.

@@ -1,6 +1,7 @@
 #include "backends/cpu/memory.h"
 
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "backends/llvm/sanitizer.h"
@@ -84,4 +85,56 @@ TEST_CASE("no memory is asked for where there cannot be any") {
   Memory memory(UINT64_MAX);
   CHECK_THROWS_AS(memory.allocate(UINT64_MAX - 100), quern::Error);
   CHECK_THROWS_AS(memory.allocate(UINT64_MAX / 2), quern::Error);
+}
+
+TEST_CASE("small blocks are taken anew, and lie apart") {
+  Memory memory(1 << 30);
+  const uint64_t sizes[] = {1, 64, 65, 500, 2048, 2049};
+  struct Block {
+    unsigned char* at;
+    uint64_t bytes;
+  };
+  std::vector<Block> all;
+  for (int round = 0; round < 3; round++) {
+    for (int k = 0; k < 5000; k++) {
+      const uint64_t bytes = sizes[size_t(k) % std::size(sizes)];
+      auto* at = static_cast<unsigned char*>(memory.allocate(bytes));
+      CHECK(reinterpret_cast<uintptr_t>(at) % 64 == 0);
+      std::memset(at, k % 251, bytes);
+      all.push_back({at, bytes});
+    }
+    // Every second one goes, so that what comes next fills gaps.
+    std::vector<Block> left;
+    for (size_t k = 0; k < all.size(); k++) {
+      const auto [at, bytes] = all[k];
+      const unsigned char value = *at;
+      bool is_whole = true;
+      for (uint64_t b = 0; b < bytes; b++) is_whole &= at[b] == value;
+      CHECK(is_whole);
+      if (k % 2)
+        memory.release(at);
+      else
+        left.push_back(all[k]);
+    }
+    all = std::move(left);
+  }
+  for (const Block& block : all) memory.release(block.at);
+}
+
+TEST_CASE("a block is released once, and nothing else is") {
+  Memory memory(1 << 20);
+  for (const uint64_t bytes : {40, 4000}) {
+    auto* at = static_cast<std::byte*>(memory.allocate(bytes));
+    CHECK_THROWS_AS(memory.release(at + 8), quern::InternalError);
+    memory.release(at);
+    CHECK_THROWS_AS(memory.release(at), quern::InternalError);
+  }
+}
+
+TEST_CASE("small blocks count, too") {
+  Memory memory(1000);
+  void* at = memory.allocate(900);
+  CHECK_THROWS_AS(memory.allocate(200), quern::Error);
+  memory.release(at);
+  memory.release(memory.allocate(900));
 }
