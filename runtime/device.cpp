@@ -67,23 +67,20 @@ void Device::seed(uint32_t seed) {
 
 // ---- memory
 
-Address Device::obtain(uint64_t bytes, const std::string& what, Loc loc, uint32_t queue) {
+Address Device::obtain(uint64_t bytes, std::string_view what, Loc loc, uint32_t queue) {
   try {
     return driver_->allocate(in_words(bytes), queue);
   } catch (const Error& e) {
-    throw Error(loc, "no memory on device " + name_ + " for " + what + " (" +
+    throw Error(loc, "no memory on device " + name_ + " for " + std::string(what) + " (" +
                          std::to_string(bytes) + " bytes): " + e.message());
   }
 }
 
-Address Device::allocate(uint64_t bytes, const std::string& what, Loc loc, Contents contents,
+Address Device::allocate(uint64_t bytes, std::string_view what, Loc loc, Contents contents,
                          Uses* uses) {
   Stream& stream = Stream::current(*this);
   const Address address = obtain(bytes, what, loc, stream.queue());
-  {
-    std::lock_guard lock(memory_mutex_);
-    memory_[address] = bytes;
-  }
+  allocated_ += bytes;
   const Touch touch{uses, true};
   const std::span<const Touch> touched(&touch, uses ? 1 : 0);
   const Command zero = Fill{address, in_words(bytes), 0};
@@ -94,31 +91,11 @@ Address Device::allocate(uint64_t bytes, const std::string& what, Loc loc, Conte
   return address;
 }
 
-uint64_t Device::allocated() const {
-  std::lock_guard lock(memory_mutex_);
-  uint64_t sum = 0;
-  for (const auto& [address, bytes] : memory_) sum += bytes;
-  return sum;
-}
-
-/// Keeps the error that `f` throws.
-void Device::attempt(const std::function<void()>& f) noexcept {
-  try {
-    f();
-  } catch (const Error& e) {
-    first_->keep(e);
-  } catch (const std::exception& e) {
-    first_->keep(Error(e.what()));
-  }
-}
-
-void Device::release(std::span<const Address> memory, uint32_t queue) noexcept {
-  for (Address a : memory) {
-    {
-      std::lock_guard lock(memory_mutex_);
-      memory_.erase(a);
-    }
-    attempt([&] { driver_->release(a, queue); });
+void Device::release(std::span<const Address> memory, std::span<const uint64_t> bytes,
+                     uint32_t queue) noexcept {
+  for (size_t k = 0; k < memory.size(); k++) {
+    allocated_ -= bytes[k];
+    attempt([&] { driver_->release(memory[k], queue); });
   }
 }
 

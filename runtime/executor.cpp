@@ -271,7 +271,8 @@ class Run {
     if (buffer.is_kept) return keep(number, bytes);
     if (bytes <= held.bytes) return;
     flush();  // what uses the buffer so far comes before its release
-    if (held.address) loaded_.device->release({&held.address, 1}, stream_.queue());
+    if (held.address)
+      loaded_.device->release({&held.address, 1}, {&held.bytes, 1}, stream_.queue());
     held.address = held.bytes = 0;
     held.address = loaded_.device->allocate(bytes, what(buffer), buffer.loc, Device::Contents::any);
     held.bytes = bytes;

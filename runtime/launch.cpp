@@ -29,7 +29,7 @@ LaunchKey::LaunchKey(std::span<const Argument> arguments, Modes modes)
     while (parts_[k].alias_class != k) k = parts_[k].alias_class;
     return k;
   };
-  // Nearly all pairs are told apart by a comparison.
+  // Nearly all have an owner of their own, which a bit of it tells; the other pairs a comparison.
   thread_local std::vector<const void*> owners;  // kept, as most launches allocate nothing
   owners.clear();
   bool any_wrapped = false;
@@ -37,6 +37,13 @@ LaunchKey::LaunchKey(std::span<const Argument> arguments, Modes modes)
     owners.push_back(a.storage ? a.storage->owner() : nullptr);
     any_wrapped |= a.storage && a.storage->is_wrapped();
   }
+  uint64_t bits_before = 0;
+  const auto is_first = [&](const void* owner) {
+    const uint64_t number = reinterpret_cast<uintptr_t>(owner) * 0x9e3779b97f4a7c15;
+    const uint64_t bit = uint64_t(1) << (number >> 58), before = bits_before;
+    bits_before |= bit;
+    return (before & bit) == 0;
+  };
   for (uint32_t k = 0; k < arguments.size(); k++) {
     Part& part = parts_[k];
     part.alias_class = k;
@@ -50,6 +57,7 @@ LaunchKey::LaunchKey(std::span<const Argument> arguments, Modes modes)
       part.is_of_cells = storage->facts().layout.is_of_cells();
       part.tree = first_on_tree(arguments, *storage->tree());
     }
+    if (is_first(owners[k]) && !any_wrapped) continue;
     for (uint32_t other = 0; other < k; other++) {
       if (!owners[other] || (!any_wrapped && owners[k] != owners[other])) continue;
       if (!storage->overlaps(*arguments[other].storage)) continue;
@@ -200,14 +208,14 @@ void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, s
       continue;
     }
     const size_t rank = s->shape().size();
-    std::array<int64_t, Placement::max_axes> firsts = {}, origins = {};
+    std::array<int64_t, Placement::max_axes> firsts, origins;
     for (uint32_t c = 0; c < s->components().size(); c++)
       writer.component(k, c, s->base(c), s->strides(c));
     for (uint32_t axis = 0; axis < rank; axis++) {
       firsts[axis] = s->first(axis);
       origins[axis] = s->origin(axis);
     }
-    writer.axes(k, s->shape(), firsts, origins);
+    writer.axes(k, s->shape(), std::span(firsts).first(rank), std::span(origins).first(rank));
   }
 }
 
@@ -307,7 +315,10 @@ std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
     if (kernel->image->parameters[k].writes) arguments[k].storage->begin_write(loc);
   std::vector<std::shared_lock<std::shared_mutex>> held;  // until all is submitted
   for (const Argument& a : arguments)
-    if (a.storage && a.storage->is_snapshot()) held.push_back(a.storage->hold());
+    if (a.storage && a.storage->is_snapshot()) {
+      if (held.empty()) held.reserve(arguments.size());
+      held.push_back(a.storage->hold());
+    }
   std::shared_ptr<LaunchMemory> block = Loaded::take_memory(kernel, stream.queue());
   fill_arguments(*kernel, arguments, block->args());
   TreeArguments trees(*kernel->image, arguments, loc);

@@ -33,9 +33,10 @@ const Executable& Loaded::wide() {
 
 Loaded::~Loaded() {
   for (auto& block : free_) {
-    if (block->memory) device->release({&block->memory, 1}, block->queue);
+    const uint64_t bytes = memory_bytes();
+    if (block->memory) device->release({&block->memory, 1}, {&bytes, 1}, block->queue);
     for (const LaunchMemory::Buffer& buffer : block->buffers)
-      if (buffer.address) device->release({&buffer.address, 1}, block->queue);
+      if (buffer.address) device->release({&buffer.address, 1}, {&buffer.bytes, 1}, block->queue);
   }
 }
 
@@ -75,8 +76,7 @@ std::unique_ptr<LaunchMemory> Loaded::make_memory(uint32_t queue) {
   block->loaded = this;
   block->queue = queue;
   block->buffers.resize(image->buffers.size());
-  const uint32_t bytes = image->takes_value ? block_bytes - frame_offset : block_bytes;
-  if (bytes)
+  if (const uint64_t bytes = memory_bytes())
     block->memory = device->allocate(bytes, "a launch's argument block", {}, Device::Contents::any);
   if (!image->takes_value) block->host = device->driver().host_pointer(block->memory);
   if (!block->host) block->staging.resize(block_bytes);

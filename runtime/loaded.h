@@ -44,6 +44,11 @@ struct Loaded {
     return image->takes_value ? block.memory : block.memory + frame_offset;
   }
 
+  /// Of LaunchMemory::memory.
+  uint64_t memory_bytes() const {
+    return image->takes_value ? block_bytes - frame_offset : block_bytes;
+  }
+
   const std::shared_ptr<Device> device;
   const std::shared_ptr<const Image> image;
   const std::shared_ptr<const Reporter> reporter;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "runtime/storage_memory.h"
 
@@ -24,7 +23,7 @@ Storage::Storage(std::shared_ptr<Device> device, std::vector<ir::Storage> compon
     : Storage(Unallocated{}, std::move(device), std::move(components), std::move(shape), loc,
               layout, std::move(element)) {
   const std::string what = "a field of shape " + shape_text(shape_);
-  for (uint64_t bytes : memory_->bytes)
+  for (uint64_t bytes : memory_->bytes())
     memory_->allocations.push_back(
         device_->allocate(bytes, what, loc, Device::Contents::zeros, memory_->uses.get()));
 }
@@ -35,7 +34,7 @@ std::shared_ptr<Storage> Storage::unset(std::shared_ptr<Device> device,
                                         Loc loc, const Layout& layout, Element element) {
   std::shared_ptr<Storage> s(new Storage(Unallocated{}, std::move(device), std::move(components),
                                          std::move(shape), loc, layout, std::move(element)));
-  for (uint64_t bytes : s->memory_->bytes)
+  for (uint64_t bytes : s->memory_->bytes())
     s->memory_->allocations.push_back(
         s->device_->allocate(bytes, what, loc, Device::Contents::any, s->memory_->uses.get()));
   return s;
@@ -54,9 +53,9 @@ std::shared_ptr<Storage> Storage::wrap(std::shared_ptr<Device> device,
                     "copy_from");
   std::shared_ptr<Storage> s(new Storage(Unallocated{}, std::move(device), std::move(components),
                                          std::move(shape), loc, layout, std::move(element)));
-  if (s->memory_->bytes.size() != 1)
+  if (s->memory_->bytes().size() != 1)
     throw Error(loc, "memory is wrapped as one array of elements: " +
-                         std::to_string(s->memory_->bytes.size()) +
+                         std::to_string(s->memory_->bytes().size()) +
                          " components want the layout aos");
   for (uint32_t axis = 0; axis < s->axes_.size(); axis++)
     if (s->shape_[axis] % s->block(axis) != 0)
@@ -70,13 +69,13 @@ std::shared_ptr<Storage> Storage::wrap(std::shared_ptr<Device> device,
       throw Error(loc, "the memory wrapped is not aligned to the " + std::to_string(s->width(c)) +
                            " bytes of its components");
   if (native) try {
-      native->adopt(address, s->memory_->bytes[0]);
+      native->adopt(address, s->memory_->bytes()[0]);
     } catch (const Error& e) {
       throw Error(loc, e.message());
     }
   s->memory_->foreign = true;
   s->memory_->allocations = {address};
-  s->memory_->uses = s->device_->uses_of_wrapped(address, s->memory_->bytes[0]);
+  s->memory_->uses = s->device_->uses_of_wrapped(address, s->memory_->bytes()[0]);
   s->memory_->owner = std::move(done);
   return s;
 }
@@ -135,7 +134,7 @@ bool Storage::lies_like(const Storage& other) const {
   const ir::Placement &a = facts_.layout, &b = other.facts_.layout;
   bool alike =
       shape_ == other.shape_ && a.levels == b.levels && a.step == b.step && a.group == b.group &&
-      memory_->bytes == other.memory_->bytes &&
+      memory_->bytes() == other.memory_->bytes() &&
       std::ranges::equal(stored_, other.stored_, {}, &ir::Storage::storage, &ir::Storage::storage);
   for (size_t k = 0; alike && k < axes_.size(); k++)
     alike &= axes_[k].stride == other.axes_[k].stride;
@@ -197,9 +196,7 @@ Storage::Range Storage::range(uint32_t component) const {
   return r;
 }
 
-uint64_t Storage::bytes() const {
-  return std::accumulate(memory_->bytes.begin(), memory_->bytes.end(), uint64_t(0));
-}
+uint64_t Storage::bytes() const { return memory_->all_bytes(); }
 
 bool Storage::is_wrapped() const { return memory_->foreign; }
 

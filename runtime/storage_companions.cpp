@@ -20,12 +20,12 @@ std::shared_ptr<Storage> Storage::companion_of_whole(const std::string& name, Lo
   std::shared_ptr<Storage>& known = memory_->companions[name];
   if (known) return known;
   std::vector<ir::Storage> types;
-  for (const ir::Storage& s : memory_->stored) types.push_back(stored_by_companion(s));
+  for (const ir::Storage& s : memory_->declared->stored) types.push_back(stored_by_companion(s));
   const Element element = natural_element(types);
-  const Layout& layout = memory_->layout;
+  const Layout& layout = memory_->declared->layout;
   known = tree_ ? tree_->like(*this, std::move(types), element, layout, loc)
-                : std::make_shared<Storage>(device_, std::move(types), memory_->shape, loc, layout,
-                                            element);
+                : std::make_shared<Storage>(device_, std::move(types), memory_->declared->shape,
+                                            loc, layout, element);
   return known;
 }
 

@@ -217,7 +217,7 @@ void Storage::fill(const void* element, Loc loc) {
 }
 
 void Storage::fill_allocation(uint32_t allocation, std::span<const std::byte> unit) {
-  const uint64_t total = memory_->bytes[allocation];
+  const uint64_t total = memory_->bytes()[allocation];
   const Address start = memory_->allocations[allocation];
   if (total == 0) return;
   Stream& stream = Stream::current(*device_);

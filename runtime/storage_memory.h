@@ -2,11 +2,20 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "quern/runtime/storage.h"
 #include "runtime/uses.h"
 
 namespace quern::runtime {
+
+/// As a field was declared, and how much memory that takes. A field that grows gets another one.
+struct Storage::Declared {
+  std::vector<ir::Storage> stored;
+  std::vector<int64_t> shape;
+  Layout layout;
+  std::vector<uint64_t> bytes;  ///< of each allocation
+};
 
 /// What a field and its views share. swap exchanges contents, so that views follow.
 ///
@@ -14,8 +23,9 @@ namespace quern::runtime {
 /// written (they are copied), freed (they are taken over), or the snapshot ends. There is one at a
 /// time that shares: snapshots of one version are the same.
 struct Storage::Memory {
-  explicit Memory(std::shared_ptr<Device> on, std::shared_ptr<Uses> of = std::make_shared<Uses>())
-      : device(std::move(on)), uses(std::move(of)) {}
+  Memory(std::shared_ptr<Device> on, std::shared_ptr<const Declared> as,
+         std::shared_ptr<Uses> of = std::make_shared<Uses>())
+      : device(std::move(on)), declared(std::move(as)), uses(std::move(of)) {}
   ~Memory() { free(); }
   Memory(const Memory&) = delete;
 
@@ -24,19 +34,20 @@ struct Storage::Memory {
   /// Gives the snapshot that shares the allocations its own. Throws Error where there is no memory.
   void part_from_snapshot(Loc loc);
   std::shared_ptr<Memory> snapshot(Loc loc);
-  bool shares_with(const Memory& snapshot);
+  /// Has nobody written since this snapshot was taken?
+  bool shares_with(const Memory& snapshot) const;
   /// The same contents, in memory of its own.
   std::shared_ptr<Memory> copy(Loc loc) const;
   /// Commands that copy each allocation of `from`, of the same sizes.
   void copy_from(const Memory& from);
 
-  std::shared_ptr<Device> device;
-  // As the field was declared:
-  std::vector<ir::Storage> stored;
-  std::vector<int64_t> shape;
-  Layout layout;
+  const std::vector<uint64_t>& bytes() const { return declared->bytes; }
+  uint64_t all_bytes() const {
+    return std::accumulate(bytes().begin(), bytes().end(), uint64_t(0));
+  }
 
-  std::vector<uint64_t> bytes;  ///< of each allocation
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const Declared> declared;  ///< copies and snapshots have that of their field
   std::vector<Address> allocations;
   std::shared_ptr<Uses> uses;   ///< of the allocations
   bool foreign = false;         ///< wrapped

@@ -71,11 +71,9 @@ Storage::Storage(Unallocated, std::shared_ptr<Device> device, std::vector<ir::St
       loc_(loc) {
   if (element_.offsets.empty()) element_ = natural_element(stored_);
   check_shape(layout);
-  memory_ = std::make_shared<Memory>(device_);
-  memory_->stored = stored_;
-  memory_->shape = shape_;
-  memory_->layout = layout;
-  place_components(layout, place_elements(layout));
+  std::vector<uint64_t> bytes = place_components(layout, place_elements(layout));
+  const Declared declared{stored_, shape_, layout, std::move(bytes)};
+  memory_ = std::make_shared<Memory>(device_, std::make_shared<const Declared>(declared));
   settle();
 }
 
@@ -174,18 +172,19 @@ int64_t Storage::place_elements(const Layout& layout) {
   return empty ? 0 : unit;
 }
 
-void Storage::place_components(const Layout& layout, int64_t total) {
+std::vector<uint64_t> Storage::place_components(const Layout& layout, int64_t total) {
   using Components = Layout::Components;
   const bool single = stored_.size() == 1 && element_.bytes == width(0);
   ir::Placement& placement = facts_.layout;
   places_.resize(stored_.size());
   if (layout.components == Components::apart || single) {
     placement.group = 0;
+    std::vector<uint64_t> each;
     for (uint32_t c = 0; c < stored_.size(); c++) {
       places_[c].allocation = c;
-      memory_->bytes.push_back(uint64_t(total) * width(c));
+      each.push_back(uint64_t(total) * width(c));
     }
-    return;
+    return each;
   }
   int64_t bytes = 0, count = total;
   if (layout.components == Components::together) {
@@ -215,7 +214,7 @@ void Storage::place_components(const Layout& layout, int64_t total) {
   int64_t all = 0;
   if (__builtin_mul_overflow(count, bytes, &all))
     throw Error(loc_, "a field of shape " + shape_text(shape_) + " has more than 2^63 bytes");
-  memory_->bytes.push_back(uint64_t(all));
+  return {uint64_t(all)};
 }
 
 /// Everything that follows from what is stored, axes, levels and places.

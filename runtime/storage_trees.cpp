@@ -51,17 +51,18 @@ void Storage::expect_no_tree(std::string_view why, Loc loc) const {
 }
 
 std::shared_ptr<Storage> Storage::resized(int64_t extent, Loc loc) const {
-  return unset(device_, stored_, {extent}, "the cells of a tree", loc, memory_->layout, element_);
+  return unset(device_, stored_, {extent}, "the cells of a tree", loc, memory_->declared->layout,
+               element_);
 }
 
 void Storage::grow(int64_t extent, const void* element, Loc loc) {
   const std::shared_ptr<Storage> larger = resized(extent, loc);
   larger->fill(element, loc);
   std::vector<Command> commands;
-  for (size_t k = 0; k < memory_->bytes.size(); k++)
-    if (memory_->bytes[k] > 0)
+  for (size_t k = 0; k < memory_->bytes().size(); k++)
+    if (memory_->bytes()[k] > 0)
       commands.push_back(
-          Copy{larger->memory_->allocations[k], memory_->allocations[k], memory_->bytes[k]});
+          Copy{larger->memory_->allocations[k], memory_->allocations[k], memory_->bytes()[k]});
   const Touch touched[] = {{memory_->uses.get(), false}, {larger->memory_->uses.get(), true}};
   Stream::current(*device_).submit(commands, touched);
   exchange(*larger);
@@ -70,8 +71,7 @@ void Storage::grow(int64_t extent, const void* element, Loc loc) {
 void Storage::exchange(Storage& other) {
   memory_->swap(*other.memory_);
   std::swap(memory_->identity, other.memory_->identity);  // each stays what it was
-  std::swap(memory_->bytes, other.memory_->bytes);
-  std::swap(memory_->shape, other.memory_->shape);
+  std::swap(memory_->declared, other.memory_->declared);
   std::swap(axes_, other.axes_);
   std::swap(shape_, other.shape_);
   std::swap(size_, other.size_);
@@ -87,8 +87,8 @@ std::shared_ptr<Storage> Storage::tree_part(const std::string& name, Loc loc) co
   if (name == ir::tree::elements) {
     // Those of a view of components follow the memory, which may have grown.
     Storage& e = *elements_;
-    if (e.shape_ != memory_->shape) {
-      e.shape_ = memory_->shape;
+    if (e.shape_ != memory_->declared->shape) {
+      e.shape_ = memory_->declared->shape;
       e.axes_[0].extent = e.size_ = e.shape_[0];
     }
     return elements_;

@@ -1,6 +1,4 @@
 // Versions of a field's contents, and snapshots that share memory until it is written.
-#include <numeric>
-
 #include "quern/runtime/tree.h"
 #include "runtime/storage_memory.h"
 
@@ -22,9 +20,9 @@ void Storage::Memory::free() {
     std::lock_guard held(heir->holding);
     heir->shares = false;  // and so gives them back itself
   } else if (foreign) {
-    device->disown(allocations[0], bytes[0], *uses);
+    device->disown(allocations[0], bytes()[0], *uses);
   } else if (!shares) {
-    device->release(allocations, *uses);
+    device->release(allocations, bytes(), *uses);
   }
   allocations.clear();
   if (auto done = std::move(owner)) done();
@@ -46,13 +44,14 @@ void Storage::Memory::swap(Memory& other) {
 
 void Storage::Memory::allocate_for(Memory& other, Loc loc) const {
   std::vector<Address> made;
+  made.reserve(bytes().size());
   auto uses_made = std::make_shared<Uses>();
   try {
-    for (uint64_t n : bytes)
+    for (uint64_t n : bytes())
       made.push_back(device->allocate(n, "a snapshot of a field", loc, Device::Contents::any,
                                       uses_made.get()));
   } catch (...) {
-    device->release(made, *uses_made);
+    device->release(made, bytes(), *uses_made);
     throw;
   }
   other.allocations = std::move(made);
@@ -60,9 +59,10 @@ void Storage::Memory::allocate_for(Memory& other, Loc loc) const {
 }
 
 void Storage::Memory::copy_from(const Memory& from) {
-  std::vector<Command> commands;
+  thread_local std::vector<Command> commands;  // kept, as most of these copies are small
+  commands.clear();
   for (size_t k = 0; k < allocations.size(); k++)
-    if (bytes[k] > 0) commands.push_back(Copy{allocations[k], from.allocations[k], bytes[k]});
+    if (bytes()[k] > 0) commands.push_back(Copy{allocations[k], from.allocations[k], bytes()[k]});
   const Touch touched[] = {{from.uses.get(), false}, {uses.get(), true}};
   Stream::current(*device).submit(commands, touched);
 }
@@ -83,9 +83,7 @@ void Storage::Memory::part_from_snapshot(Loc loc) {
 std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
   std::lock_guard lock(mutex_);
   if (auto known = sharing_.lock()) return known;
-  auto made = std::make_shared<Memory>(device, nullptr);
-  made->shape = shape;
-  made->bytes = bytes;
+  auto made = std::make_shared<Memory>(device, declared, nullptr);
   made->version = version.load();
   made->is_snapshot = true;
   if (foreign || is_shown) {
@@ -101,17 +99,12 @@ std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
   return made;
 }
 
-bool Storage::Memory::shares_with(const Memory& snapshot) {
-  std::lock_guard lock(mutex_);
-  return sharing_.lock().get() == &snapshot;
+bool Storage::Memory::shares_with(const Memory& snapshot) const {
+  return has_shared_ && version == snapshot.version;
 }
 
 std::shared_ptr<Storage::Memory> Storage::Memory::copy(Loc loc) const {
-  auto made = std::make_shared<Memory>(device, nullptr);
-  made->stored = stored;
-  made->shape = shape;
-  made->layout = layout;
-  made->bytes = bytes;
+  auto made = std::make_shared<Memory>(device, declared, nullptr);
   const std::shared_lock held(holding);
   allocate_for(*made, loc);
   made->copy_from(*this);
@@ -138,8 +131,8 @@ Storage::Contents Storage::contents(Loc loc) const {
 uint64_t Storage::Contents::bytes() const {
   if (!memory_) return 0;
   const std::shared_lock held(memory_->holding);
-  if (memory_->shares) return 0;
-  return std::accumulate(memory_->bytes.begin(), memory_->bytes.end(), uint64_t(0));
+  if (memory_->shares || memory_->allocations.empty()) return 0;
+  return memory_->all_bytes();
 }
 
 bool Storage::has(const Contents& contents) const {
@@ -151,7 +144,7 @@ bool Storage::has(const Contents& contents) const {
 std::shared_ptr<Storage> Storage::empty_snapshot(Loc loc) const {
   std::shared_ptr<Storage> made = view(loc);
   made->is_view_ = is_view_;
-  made->memory_ = std::make_shared<Memory>(device_, nullptr);
+  made->memory_ = std::make_shared<Memory>(device_, memory_->declared, nullptr);
   made->memory_->is_snapshot = true;
   if (tree_) made->elements_ = elements_->empty_snapshot(loc);
   return made;

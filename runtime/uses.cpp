@@ -129,7 +129,8 @@ Stream& Device::writer(Uses& uses) {
   return *writer;
 }
 
-void Device::release(std::span<const Address> memory, Uses& uses) noexcept {
+void Device::release(std::span<const Address> memory, std::span<const uint64_t> bytes,
+                     Uses& uses) noexcept {
   uint32_t queue = 0;
   if (several_)
     attempt([&] {
@@ -143,7 +144,7 @@ void Device::release(std::span<const Address> memory, Uses& uses) noexcept {
       queue = *releasing_;
       driver_->submit({}, {queue, after});
     });
-  release(memory, queue);
+  release(memory, bytes, queue);
 }
 
 std::shared_ptr<Uses> Device::uses_of_wrapped(Address memory, uint64_t bytes) {

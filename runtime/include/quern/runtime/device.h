@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "quern/runtime/stream.h"
 
@@ -53,13 +52,15 @@ class Device {
   /// Memory, for the current stream; zeroed by a command, unless its contents may be any: the host
   /// may write those at once. `what` names it in the error where there is not enough. `uses`, where
   /// given, notes that this was written.
-  Address allocate(uint64_t bytes, const std::string& what, Loc loc = {},
+  Address allocate(uint64_t bytes, std::string_view what, Loc loc = {},
                    Contents contents = Contents::zeros, Uses* uses = nullptr);
-  /// Gives memory back once everything submitted to the queue has run, without waiting for it. For
-  /// destructors: an error met on the way is kept for the next collect.
-  void release(std::span<const Address> memory, uint32_t queue) noexcept;
+  /// Gives allocations of these sizes back once everything submitted to the queue has run, without
+  /// waiting for it. For destructors: an error met on the way is kept for the next collect.
+  void release(std::span<const Address> memory, std::span<const uint64_t> bytes,
+               uint32_t queue) noexcept;
   /// Likewise, once all uses have ended.
-  void release(std::span<const Address> memory, Uses& uses) noexcept;
+  void release(std::span<const Address> memory, std::span<const uint64_t> bytes,
+               Uses& uses) noexcept;
   /// Those of memory that is wrapped, until disown: shared by all that overlaps it.
   std::shared_ptr<Uses> uses_of_wrapped(Address memory, uint64_t bytes);
   /// Waits until memory that was wrapped is used no more. Errors are kept likewise.
@@ -70,7 +71,7 @@ class Device {
   Native& native(Loc loc = {});
 
   /// Bytes that allocate has given and release not taken back yet.
-  uint64_t allocated() const;
+  uint64_t allocated() const { return allocated_; }
 
   /// Begins the sequence of random numbers that `seed` stands for.
   void seed(uint32_t seed);
@@ -89,7 +90,7 @@ class Device {
 
  private:
   friend class Stream;
-  Address obtain(uint64_t bytes, const std::string& what, Loc loc, uint32_t queue);
+  Address obtain(uint64_t bytes, std::string_view what, Loc loc, uint32_t queue);
   Stream& add_stream(uint32_t queue);
   template <class F>
   void each_stream(F&& f) {
@@ -97,13 +98,22 @@ class Device {
   }
   void expect_stoppable(Loc loc) const;
   void limit_by_environment(Loc loc);
-  void attempt(const std::function<void()>& f) noexcept;
+  /// Keeps the error that `f` throws.
+  template <class F>
+  void attempt(F&& f) noexcept {
+    try {
+      f();
+    } catch (const Error& e) {
+      first_->keep(e);
+    } catch (const std::exception& e) {
+      first_->keep(Error(e.what()));
+    }
+  }
 
   std::string name_;
   bool is_joined_ = false;
   std::unique_ptr<Driver> driver_;
-  mutable std::mutex memory_mutex_;
-  std::unordered_map<Address, uint64_t> memory_;  ///< bytes of each allocation
+  std::atomic<uint64_t> allocated_ = 0;
   ErrorHandler handler_;
 
   /// All streams, as a list that only grows, so that a signal handler may walk it.

@@ -188,6 +188,7 @@ class Storage {
   void expect_alive(Loc loc) const;
 
  private:
+  struct Declared;
   struct Memory;
   /// Throws Error that says why a field on a tree cannot be used so.
   void expect_no_tree(std::string_view why, Loc loc) const;
@@ -233,7 +234,8 @@ class Storage {
   void check_shape(const Layout& layout) const;
   std::vector<uint32_t> axes_by_speed(const Layout& layout) const;
   int64_t place_elements(const Layout& layout);
-  void place_components(const Layout& layout, int64_t total);
+  /// Yields the bytes of each allocation.
+  std::vector<uint64_t> place_components(const Layout& layout, int64_t total);
   std::shared_ptr<Storage> view(Loc loc) const;
   void expect_axis(uint32_t axis, Loc loc) const;
   void move_start(int64_t elements);
