@@ -49,17 +49,16 @@ void run_forward(Reversed::Program& made) {
   if (made.reverse.log.record) record_tangents(made);
 }
 
-/// What the launch of the reverse kernel passes is known when the primal's is recorded.
-void find_companions(Reversed::Program& made) {
-  const Reverse& reverse = made.reverse;
-  if (made.second || reverse.logged > 0 || made.count) return;
-  made.is_known_before = true;
-  std::vector<uint32_t> number_of(made.program->kernel().bindings.size(), ir::no_binding);
-  uint32_t number = 0;
+/// Is what the launch of the reverse kernel passes known when the primal's is recorded?
+bool is_known_before(const Reversed::Program& made) {
+  return !made.second && made.reverse.logged == 0 && !made.reverse.count;
+}
+
+PassedCompanions pass_all_to(Reverse& reverse) {
+  std::vector<uint32_t> fields;
   for (uint32_t field : reverse.fields)
-    if (field != ir::no_binding) number_of[field] = number++;
-  for (const ir::Binding& b : made.program->kernel().bindings)
-    if (b.is_derived()) made.companions.push_back({number_of[b.of], b.companion});
+    if (field != ir::no_binding) fields.push_back(field);
+  return pass_companions(*reverse.kernel, fields);
 }
 
 }  // namespace
@@ -73,6 +72,7 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
   auto made = std::make_shared<Program>();
   made->reverse = reverse(*primal_, premises, inputs_, trees, kind_ == with_values);
   if (kind_ == second) run_forward(*made);
+  if (is_known_before(*made)) made->passed = pass_all_to(made->reverse);
   const auto program_of = [](std::unique_ptr<ir::Kernel>& kernel) {
     return kernel ? std::make_unique<runtime::Program>(std::move(kernel)) : nullptr;
   };
@@ -81,7 +81,6 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
   made->log_sizes = program_of(made->reverse.log.sizes);
   made->log_count = program_of(made->reverse.log.count);
   made->log_record = program_of(made->reverse.log.record);
-  find_companions(*made);
   programs_.push_back({premises, trees, made});
   return made;
 }
@@ -188,8 +187,8 @@ std::span<const runtime::Argument> SeenFields::Passed::primal() const {
   return std::span(arguments).first(program->reverse.fields.size());
 }
 
-std::span<const runtime::Argument> SeenFields::Passed::fields() const {
-  return std::span(arguments).subspan(program->reverse.fields.size(), adjoints.size());
+size_t SeenFields::Passed::first_seed() const {
+  return program->reverse.fields.size() + program->passed->fields.size();
 }
 
 const std::shared_ptr<SeenFields::Field>& SeenFields::of(
@@ -230,7 +229,6 @@ std::shared_ptr<SeenFields::Passed> SeenFields::pass(
   for (const Scratch& scratch : reverse.scratch)
     given.push_back({0, companion(given[scratch.of].storage, scratch.companion, loc)});
   std::vector<runtime::Argument>& all = made->arguments;
-  all.reserve(2 * reverse.fields.size() + reverse.seeds + program->companions.size());
   for (size_t k = 0; k < reverse.fields.size(); k++) {
     all.push_back(given[k]);
     const auto& storage = given[k].storage;
@@ -246,15 +244,15 @@ std::shared_ptr<SeenFields::Passed> SeenFields::pass(
   }
   for (size_t k = 0; k < reverse.fields.size(); k++)
     if (reverse.fields[k] != ir::no_binding) {
-      all.push_back(given[k]);
+      made->fields.push_back(given[k]);
       const auto& of_field = companion(given[k].storage, adjoints, loc);
       made->adjoints.push_back({of_field, memory_of(*of_field)});
     }
-  if (!program->is_known_before) return made;
+  if (!program->passed) return made;
+  for (uint32_t field : program->passed->fields) all.push_back(made->fields[field]);
   all.resize(all.size() + reverse.seeds);
-  const size_t first = reverse.fields.size();
-  for (const auto& [field, name] : program->companions)
-    all.push_back({0, companion(all[first + field].storage, name, loc)});
+  for (const auto& [field, name] : program->passed->companions)
+    all.push_back({0, companion(made->fields[field].storage, name, loc)});
   return made;
 }
 
@@ -401,17 +399,12 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
   const Shown shown(*this);
   std::optional<runtime::SameRandomNumbers> same;
   if (was_launched_) same.emplace(key_);
-  if (program_->is_known_before) {
-    const auto run_known = [&](const Arguments& all) {
-      runtime::Program& program = *program_->program;
-      return program.launch_with_companions(all, program.kernel().modes, loc);
-    };
-    if (seeds.empty()) return run_known(passed_->arguments);
+  if (program_->passed) {
+    if (seeds.empty()) return run(*program_->program, passed_->arguments, loc);
     Arguments all = passed_->arguments;
-    const size_t first_seed = primal().size() + fields().size();
     for (size_t k = 0; k < std::min(seeds.size(), program_->reverse.seeds); k++)
-      all[first_seed + k].bits = seeds[k];
-    return run_known(all);
+      all[passed_->first_seed() + k].bits = seeds[k];
+    return run(*program_->program, all, loc);
   }
   const auto device = device_of(primal(), loc);
   Arguments read(primal().begin(), primal().end());

@@ -1,8 +1,10 @@
 #pragma once
 // Launches that are recorded, and gone back through.
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
+#include "autodiff/passed_companions.h"
 #include "autodiff/reverse.h"
 #include "quern/runtime/program.h"
 #include "quern/runtime/stream.h"
@@ -30,14 +32,9 @@ class Reversed {
     std::vector<uint32_t> log_tangents;
     std::unique_ptr<runtime::Program> program, count;
     std::unique_ptr<runtime::Program> log_sizes, log_count, log_record;
-    struct Companion {
-      uint32_t field;  ///< its number among Reverse::fields that are some
-      std::string name;
-    };
-    /// Those that `program` derives, in order, for programs that take nothing but what is known when
-    /// the launch is recorded; else empty.
-    std::vector<Companion> companions;
-    bool is_known_before = false;  ///< it is one
+    /// Of a `program` that takes nothing but what is known when the launch is recorded: companions are
+    /// passed to it, by their fields' numbers among those of Reverse::fields that are some.
+    std::optional<PassedCompanions> passed;
   };
   /// Throws Error with the line of what has no adjoint.
   std::shared_ptr<Program> program(const runtime::LaunchKey& key);
@@ -103,10 +100,10 @@ class SeenFields {
     std::shared_ptr<Reversed::Program> program;
     std::mutex mutex;  ///< held by who goes back
     std::vector<runtime::Argument> of_primal;
-    /// Those of the primal and Reverse::fields; all that the reverse kernel takes where that is known
-    /// before, seeds as zeros. Snapshots and scalars are those of the launch that is gone back
-    /// through.
+    /// Those of the primal; all that the reverse kernel takes where that is known before, seeds as
+    /// zeros. Snapshots and scalars are those of the launch that is gone back through.
     std::vector<runtime::Argument> arguments;
+    std::vector<runtime::Argument> fields;  ///< Reverse::fields that are some
     struct Snapshot {
       std::shared_ptr<Field> of;
       std::shared_ptr<runtime::Storage> storage;  ///< among the arguments
@@ -117,11 +114,11 @@ class SeenFields {
       std::shared_ptr<runtime::Storage> storage;
       uint64_t memory = 0;  ///< that they had, by its number
     };
-    std::vector<Adjoints> adjoints;  ///< of each field of Reverse::fields that is some
+    std::vector<Adjoints> adjoints;  ///< of each of `fields`
 
     bool is_for(const Reversed::Program& program, std::span<const runtime::Argument> given) const;
     std::span<const runtime::Argument> primal() const;
-    std::span<const runtime::Argument> fields() const;
+    size_t first_seed() const;  ///< among the arguments, where all are known before
   };
 
   std::shared_ptr<Passed> passed(const std::shared_ptr<Reversed::Program>& program,
@@ -169,7 +166,7 @@ class Recorded {
   void expect_unchanged(Loc loc) const;
   class Shown;
   std::span<const runtime::Argument> primal() const { return passed_->primal(); }
-  std::span<const runtime::Argument> fields() const { return passed_->fields(); }
+  std::span<const runtime::Argument> fields() const { return passed_->fields; }
   void add_log(Arguments& all, std::span<const uint64_t> along,
                const std::shared_ptr<runtime::Device>& device, Loc loc) const;
   void add_tangents(Arguments& own, std::span<const uint64_t> along,

@@ -39,7 +39,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   struct Entry {
     std::thread::id by;
     bool is_submitted = false;  ///< else its call threw, and nothing ran
-    std::unique_ptr<autodiff::Recorded> launch;
+    std::optional<autodiff::Recorded> launch;
     std::function<void(Loc)> part;
     void go_back(Loc loc) const {
       if (launch)
@@ -72,7 +72,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   /// What goes back is not gone back through.
   static void expect_forward(const runtime::LaunchEvent& event) {
     for (size_t k = 0; k < event.parameters.size(); k++)
-      if (event.parameters[k].is_derived() && event.parameters[k].companion == autodiff::adjoints)
+      if (event.parameters[k].companion == autodiff::adjoints)
         throw Error(event.loc, "a launch of '" + std::string(event.name) +
                                    "', which goes back, cannot be recorded by a tape: end the "
                                    "tape before it");
@@ -133,15 +133,13 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     const std::vector<bool> inputs = varying.inputs(event);
     if (is_paused()) return;
     if (std::ranges::find(inputs, true) == inputs.end()) {  // going back has nothing to do
-      entries.push_back({std::this_thread::get_id(), false, nullptr, nullptr});
+      entries.push_back({std::this_thread::get_id(), false, std::nullopt, nullptr});
       return;
     }
     const auto reversed =
         autodiff::ReversedByInputs::of(*event.attached)->by_passed(event.recording, inputs);
-    entries.push_back({std::this_thread::get_id(), false,
-                       std::make_unique<autodiff::Recorded>(reversed->program(*event.key),
-                                                            event.arguments, seen, event.loc),
-                       nullptr});
+    autodiff::Recorded launch(reversed->program(*event.key), event.arguments, seen, event.loc);
+    entries.push_back({std::this_thread::get_id(), false, std::move(launch), nullptr});
   }
 };
 
@@ -159,7 +157,7 @@ Pause::~Pause() {
 
 void add_part(TapeObject* tape, std::function<void(Loc)> go_back) {
   std::lock_guard lock(tape->mutex);
-  tape->entries.push_back({std::this_thread::get_id(), true, nullptr, std::move(go_back)});
+  tape->entries.push_back({std::this_thread::get_id(), true, std::nullopt, std::move(go_back)});
 }
 
 TapeObject* make_tape(const Ref<FieldObject>* by, int count, Loc loc) {

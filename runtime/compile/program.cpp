@@ -1,5 +1,7 @@
 #include "quern/runtime/program.h"
 
+#include <unordered_map>
+
 #include "runtime/compile/compile.h"
 #include "runtime/loaded.h"
 
@@ -89,18 +91,8 @@ std::shared_ptr<Loaded> Program::variant(const std::shared_ptr<Device>& device,
 
 std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes modes, Loc loc,
                                          const std::shared_ptr<Device>& fallback) {
-  return launch_all(AllArguments(kernel().name, parameters_, passed, loc), modes, loc, fallback);
-}
-
-std::shared_ptr<Outcome> Program::launch_with_companions(std::span<const Argument> arguments,
-                                                         Modes modes, Loc loc) {
-  if (arguments.size() != parameters_.size())
-    throw InternalError("kernel '" + kernel().name + "' is not passed all of its companions");
-  return launch_all(arguments, modes, loc, nullptr);
-}
-
-std::shared_ptr<Outcome> Program::launch_all(std::span<const Argument> arguments, Modes modes,
-                                             Loc loc, const std::shared_ptr<Device>& fallback) {
+  const AllArguments all(kernel().name, parameters_, passed, loc);
+  const std::span<const Argument> arguments = all;
   check_arguments(kernel().name, parameters_, arguments, loc);
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
   const LaunchKey key(arguments, modes);

@@ -24,10 +24,6 @@ class Program {
   /// results.
   std::shared_ptr<Outcome> launch(std::span<const Argument> arguments, ir::Modes modes, Loc loc,
                                   const std::shared_ptr<Device>& fallback = nullptr);
-  /// The same, by who has looked up the companions that the kernel derives: they stand behind the
-  /// other arguments.
-  std::shared_ptr<Outcome> launch_with_companions(std::span<const Argument> arguments,
-                                                  ir::Modes modes, Loc loc);
   /// The image that such a launch would run.
   std::shared_ptr<const Image> image(std::span<const Argument> arguments, ir::Modes modes, Loc loc,
                                      const std::shared_ptr<Device>& fallback = nullptr);
@@ -39,8 +35,6 @@ class Program {
 
  private:
   struct OnDevice;
-  std::shared_ptr<Outcome> launch_all(std::span<const Argument> arguments, ir::Modes modes, Loc loc,
-                                      const std::shared_ptr<Device>& fallback);
   std::shared_ptr<Device> device_of(std::span<const Argument> arguments, Loc loc,
                                     const std::shared_ptr<Device>& fallback) const;
   OnDevice& on(const std::shared_ptr<Device>& device);
