@@ -119,7 +119,7 @@ class Chain {
   }
   double value_and_gradient() {
     x_.grad().fill(0);
-    return examples::differentiate(sum_, [this] { forward(); });
+    return examples::differentiate(sum_, qn::wrt(x_), [this] { forward(); });
   }
   std::vector<double> gradient() const { return qn::to_vector(x_.grad()); }
 

@@ -87,7 +87,7 @@ class Mixture {
     mean_.grad().fill(0);
     q_.grad().fill(0);
     below_.grad().fill(0);
-    return examples::differentiate(value_, [this] {
+    return examples::differentiate(value_, qn::wrt(weight_, mean_, q_, below_), [this] {
       prepare_();
       measure_();
     });

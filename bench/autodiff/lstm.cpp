@@ -75,7 +75,7 @@ class Network {
   double value_and_gradient() {
     main_.grad().fill(0);
     extra_.grad().fill(0);
-    return examples::differentiate(value_, [this] { forward(); });
+    return examples::differentiate(value_, qn::wrt(main_, extra_), [this] { forward(); });
   }
   std::vector<double> gradient() const {
     std::vector<double> all = qn::to_vector(main_.grad());

@@ -6,12 +6,12 @@
 
 namespace examples {
 
-/// What `forward()` leaves in `loss`; the gradient is added to the grad() of all that it read and did
-/// not write before. It writes its state first, so that the state's adjoints are 0 behind this.
-template <class Real, class Forward>
-double differentiate(const quern::Field<Real, 0>& loss, Forward forward) {
+/// What `forward()` leaves in `loss`; the gradient is added to the grad() of the fields `by`, which
+/// `forward()` reads. It writes its state first, so that the state's adjoints are 0 behind this.
+template <class Real, int N, class Forward>
+double differentiate(const quern::Field<Real, 0>& loss, const quern::Wrt<N>& by, Forward forward) {
   loss.grad().fill(1);
-  quern::Tape tape;
+  quern::Tape tape(by);
   forward();
   tape.backward();
   return double(loss.at({}));

@@ -91,7 +91,7 @@ double DiffBilliards<Real>::loss() {
 template <class Real>
 double DiffBilliards<Real>::loss_and_gradient() {
   cue.grad().fill({});
-  return differentiate(loss_, [this] { forward(); });
+  return differentiate(loss_, quern::wrt(cue), [this] { forward(); });
 }
 
 template class DiffBilliards<float>;

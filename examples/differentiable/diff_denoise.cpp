@@ -45,7 +45,7 @@ double DiffDenoise<Real>::loss() {
 template <class Real>
 double DiffDenoise<Real>::loss_and_gradient() {
   picture.grad().fill(0);
-  return differentiate(loss_, [this] { forward(); });
+  return differentiate(loss_, quern::wrt(picture), [this] { forward(); });
 }
 
 template class DiffDenoise<float>;

@@ -152,7 +152,7 @@ double DiffMpm<Real>::loss() {
 template <class Real>
 double DiffMpm<Real>::loss_and_gradient() {
   velocity.grad().fill({});
-  return differentiate(loss_, [this] { forward(); });
+  return differentiate(loss_, quern::wrt(velocity), [this] { forward(); });
 }
 
 template class DiffMpm<float>;

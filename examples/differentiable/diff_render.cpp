@@ -79,7 +79,7 @@ double DiffRender<Real>::loss() {
 template <class Real>
 double DiffRender<Real>::loss_and_gradient() {
   cloud.grad().fill(0);
-  return differentiate(loss_, [this] { forward(); });
+  return differentiate(loss_, quern::wrt(cloud), [this] { forward(); });
 }
 
 template class DiffRender<float>;

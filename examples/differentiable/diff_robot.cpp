@@ -210,7 +210,7 @@ template <class Real>
 double DiffRobot<Real>::loss_and_gradient() {
   hidden_weights.grad().fill(0);
   spring_weights.grad().fill(0);
-  return differentiate(loss_, [this] { forward(); });
+  return differentiate(loss_, quern::wrt(hidden_weights, spring_weights), [this] { forward(); });
 }
 
 template <class Real>

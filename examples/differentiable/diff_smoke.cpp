@@ -113,7 +113,7 @@ double DiffSmoke<Real>::loss() {
 template <class Real>
 double DiffSmoke<Real>::loss_and_gradient() {
   wind.grad().fill({});
-  return differentiate(loss_, [this] { forward(); });
+  return differentiate(loss_, quern::wrt(wind), [this] { forward(); });
 }
 
 template class DiffSmoke<float>;

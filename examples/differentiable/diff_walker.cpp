@@ -192,7 +192,7 @@ double DiffWalker<Real>::loss() {
 template <class Real>
 double DiffWalker<Real>::loss_and_gradient() {
   waves.grad().fill(0);
-  return differentiate(loss_, [this] { forward(); });
+  return differentiate(loss_, quern::wrt(waves), [this] { forward(); });
 }
 
 template class DiffWalker<float>;

@@ -72,7 +72,7 @@ double DiffWave<Real>::loss() {
 template <class Real>
 double DiffWave<Real>::loss_and_gradient() {
   start.grad().fill(0);
-  return differentiate(loss_, [this] { forward(); });
+  return differentiate(loss_, quern::wrt(start), [this] { forward(); });
 }
 
 template class DiffWave<float>;
