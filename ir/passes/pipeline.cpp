@@ -23,6 +23,7 @@
 #include "ir/passes/optimise/hoist.h"
 #include "ir/passes/optimise/promote_slots.h"
 #include "ir/passes/optimise/simplify.h"
+#include "ir/passes/optimise/split_arrays.h"
 #include "ir/passes/optimise/trim_schedule.h"
 #include "ir/passes/record/add_sites.h"
 #include "ir/passes/record/drop_unused_snapshots.h"
@@ -105,6 +106,7 @@ void optimise(Kernel& kernel, const PassHook& hook) {
   Runner run(kernel, hook);
   run.must("add_sites", add_sites);
   run.must("inline_calls", inline_calls);
+  run.may("split_arrays", split_arrays);
   run.may("promote_slots", promote_slots);
   run.may("simplify", simplify);
   run.may("forward", forward);

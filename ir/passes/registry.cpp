@@ -20,6 +20,7 @@
 #include "ir/passes/optimise/hoist.h"
 #include "ir/passes/optimise/promote_slots.h"
 #include "ir/passes/optimise/simplify.h"
+#include "ir/passes/optimise/split_arrays.h"
 #include "ir/passes/optimise/trim_schedule.h"
 #include "ir/passes/record/add_sites.h"
 #include "ir/passes/record/drop_unused_snapshots.h"
@@ -121,6 +122,7 @@ constexpr NamedPass all[] = {
     {"inline_calls", inline_calls},
     {"inline_applied", inline_applied},
     {"promote_slots", promote_slots},
+    {"split_arrays", split_arrays},
     {"simplify", simplify},
     {"dead_code", [](Kernel& k) { dead_code(k); }},
     {"forward", forward},

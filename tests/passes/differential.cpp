@@ -9,6 +9,7 @@
 #include "ir/passes/optimise/forward.h"
 #include "ir/passes/optimise/hoist.h"
 #include "ir/passes/optimise/promote_slots.h"
+#include "ir/passes/optimise/split_arrays.h"
 #include "ir/passes/optimise/simplify.h"
 #include "ir/passes/record/drop_unused_snapshots.h"
 #include "ir/passes/record/inline_calls.h"
@@ -33,6 +34,7 @@ const Pass finishing[] = {{"drop_unused_snapshots", drop_unused_snapshots},
                           {"structure_exits", structure_exits},
                           {"number_sites", number_sites}};
 const Pass optimising[] = {{"inline_calls", inline_calls},
+                           {"split_arrays", split_arrays},
                            {"promote_slots", promote_slots},
                            {"simplify", simplify},
                            {"forward", forward},
