@@ -38,12 +38,25 @@ void refuse(const Inst* inst, const std::string& what, const std::string& advice
   throw Error(inst->loc, what + " has no adjoint: " + advice);
 }
 
-std::vector<RoundsSite> rounds_sites(const Kernel& primal, const LoopPlans& plans) {
+/// The parallel loop of the kernel's body in which the loop is, if its bounds are known before.
+const Inst* alike_in(const Kernel& primal, const Inst* loop) {
+  if (!loop->is(Op::loop)) return nullptr;
+  for (size_t k = 0; k < 3; k++) {
+    const Inst* bound = loop->operand(k)->inst;
+    if (!bound || (bound->parent != primal.body && !bound->is(Op::constant))) return nullptr;
+  }
+  const Inst* around = loop;
+  while (around->parent != primal.body) around = around->parent->parent;
+  return around->is(Op::parallel) ? around : nullptr;
+}
+
+std::vector<RoundsSite> rounds_sites(const Kernel& primal, const LoopPlans& plans, bool on_trees) {
   std::vector<RoundsSite> sites;
   walk(primal.body, [&](const Inst* inst) {
     expect_repeatable(inst);
     if ((inst->is(Op::loop) || inst->is(Op::while_)) && plans.of(inst).is_in_rows)
-      sites.push_back({inst, plans.of(inst).types});
+      sites.push_back(
+          {inst, plans.of(inst).types, on_trees ? nullptr : alike_in(primal, inst)});
   });
   return sites;
 }
@@ -103,7 +116,7 @@ std::vector<Value*> Replay::count(const Region* region_of) {
     bool inside_parallel = false;
     for (const Region* r = home; r != region_of && r->parent; r = r->parent->parent)
       inside_parallel |= r->parent->is(Op::parallel);
-    if (!encloses(region_of, home) || inside_parallel) continue;
+    if (!encloses(region_of, home) || inside_parallel || sites_[k].alike) continue;
     most_[k] = b_.slot(Type::i64);
     any = true;
   }
@@ -132,6 +145,7 @@ void Replay::finish(const Region* region) {
 
 void Replay::check_rows(Kernel& kernel) {
   for (size_t k = 0; k < sites_.size(); k++) {
+    if (sites_[k].alike) continue;
     b_.at(sites_[k].loop->loc);
     Value* cursor = b_.integer(Type::i64, int64_t(k));
     Value* taken = b_.load(cursors_, 0, Type::i64, {&cursor, 1});
@@ -148,10 +162,55 @@ void Replay::count_all(const Region* body, std::span<Value* const> totals) {
       Value* sum = b_.add(b_.get(totals[k]), counted[k]);
       b_.put(totals[k], sum);
     }
+  if (std::ranges::any_of(sites_, [](const RoundsSite& s) { return s.alike != nullptr; }))
+    region(body, plain);
+  for (size_t k = 0; k < sites_.size(); k++) {
+    if (!sites_[k].alike) continue;
+    count_iterations(sites_[k].alike, operands_now(sites_[k].alike));
+    Value* rows = b_.mul(rounds_alike(sites_[k].loop), iterations_.at(sites_[k].alike));
+    b_.put(totals[k], rows);
+  }
   bool is_in_parallel = false;  // which count() leaves out
   walk(const_cast<Region*>(body),
        [&](const Inst* inst) { is_in_parallel |= inst->is(Op::parallel); });
   if (is_in_parallel) region(body, totalling);
+}
+
+bool Replay::has_rows_alike(const Inst* parallel) const {
+  return std::ranges::any_of(sites_, [&](const RoundsSite& s) { return s.alike == parallel; });
+}
+
+void Replay::count_iterations(const Inst* inst, std::span<Value* const> operands) {
+  if (!has_rows_alike(inst)) return;
+  Value* all = b_.integer(Type::i64, 1);
+  for (size_t k = 0; k < inst->region(0)->args.size(); k++) {
+    Value* length = nullptr;
+    if (inst->options.over != no_binding) {
+      length = b_.extent(inst->options.over, uint32_t(k), Type::i64);
+    } else {
+      Value* from = b_.convert(operands[2 * k], Type::i64);
+      Value* to = b_.convert(operands[2 * k + 1], Type::i64);
+      length = b_.binary(Op::max, b_.sub(to, from), b_.integer(Type::i64, 0));
+    }
+    all = b_.mul(all, length);
+  }
+  iterations_[inst] = all;
+}
+
+void Replay::number_iteration(const Inst* inst) {
+  if (!has_rows_alike(inst)) return;
+  Value* number = b_.make(Op::iteration, {Type::u64}, {})->result();
+  iteration_[inst] = b_.convert(number, Type::i64);
+}
+
+/// Of a loop whose bounds are known before the parallel one around it, there or inside.
+Value* Replay::rounds_alike(const Inst* loop) {
+  std::vector<Value*> bounds;
+  for (size_t k = 0; k < 3; k++) {
+    const Value* v = loop->operand(k);
+    bounds.push_back(v->inst->is(Op::constant) ? b_.constant(v->type, v->inst->imm) : now(v));
+  }
+  return counted_rounds(bounds);
 }
 
 void Replay::replay(const Inst* inst) {
@@ -259,7 +318,10 @@ void Replay::make_arrays(const Inst* loop) {
 /// The element of arrays, or the row, of a round.
 Value* Replay::place_of(const Inst* loop, Value* round) {
   const int site = site_of(loop);
-  return site < 0 ? b_.convert(round, Type::i32) : b_.add(first_row_.at(site), round);
+  if (site < 0) return b_.convert(round, Type::i32);
+  const Inst* alike = sites_[size_t(site)].alike;
+  if (!alike) return b_.add(first_row_.at(site), round);
+  return b_.add(b_.mul(round, iterations_.at(alike)), iteration_.at(alike));
 }
 
 void Replay::keep(const Inst* loop, size_t number, Value* at, Value* v) {
@@ -350,7 +412,7 @@ void Replay::loop(const Inst* inst) {
   const int site = site_of(inst);
   const Region* body = inst->region(0);
   if (mode_ != plain) rounds_[inst] = counted_rounds(bounds);
-  if (mode_ == counting && site >= 0) took(site, rounds_[inst]);
+  if (mode_ == counting && site >= 0 && !sites_[size_t(site)].alike) took(site, rounds_[inst]);
   const bool keeps = mode_ == recording && !plans_.of(inst).types.empty();
   if (keeps && site < 0) make_arrays(inst);
   open_.erase(body);
@@ -364,7 +426,7 @@ void Replay::loop(const Inst* inst) {
       Value* step = b_.convert(bounds[2], type);
       Value* round = b_.convert(b_.div(b_.sub(index, lo), step), Type::i64);
       Value* at = place_of(inst, round);
-      if (site >= 0) at = last_row_or(b_, rows_[size_t(site)], at);
+      if (site >= 0 && !sites_[size_t(site)].alike) at = last_row_or(b_, rows_[size_t(site)], at);
       keep_carried(inst, at);
       open_[body] = {inst, at, false};
     }

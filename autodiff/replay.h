@@ -6,7 +6,8 @@
 // loop with few rounds between constants keeps that in arrays of the iteration's own. Of any other
 // the rounds are counted first, by replaying the iteration, and kept in rows of a field that has as
 // many as all iterations together take: each takes its rows by an atomic add to a cursor, so that
-// none are lost or shared, whatever the number.
+// none are lost or shared, whatever the number. Where all iterations have as many rounds, and that
+// is known before the parallel loop, rows lie by round, then iteration: neighbours keep theirs side by side.
 //
 // What is computed twice is the same twice, so that rounds are: where it may depend on floats how
 // many are counted, operations are neither contracted nor reassociated, and sums have one order.
@@ -22,11 +23,13 @@ namespace quern::autodiff {
 struct RoundsSite {
   const ir::Inst* loop = nullptr;
   std::vector<ir::Type> types;
+  const ir::Inst* alike = nullptr;  ///< the parallel loop whose iterations all have as many rounds
 };
 
 /// Those of a kernel, in program order. Throws Error with the line of what cannot be computed
 /// again: old values of atomics, changes of trees.
-std::vector<RoundsSite> rounds_sites(const ir::Kernel& primal, const LoopPlans& plans);
+std::vector<RoundsSite> rounds_sites(const ir::Kernel& primal, const LoopPlans& plans,
+                                     bool on_trees);
 
 [[noreturn]] void refuse(const ir::Inst* inst, const std::string& what, const std::string& advice);
 
@@ -98,7 +101,9 @@ class Replay {
   template <class F>
   void parallel(const ir::Inst* inst, F&& body) {
     const std::vector<ir::Value*> operands = operands_now(inst);
+    count_iterations(inst, operands);
     ir::Region* made = inside(inst->region(0), [&] {
+      number_iteration(inst);
       body();
       b_.yield();
     });
@@ -124,6 +129,10 @@ class Replay {
   void branch(const ir::Inst* inst);
   void loop(const ir::Inst* inst);
   void while_loop(const ir::Inst* inst);
+  void count_iterations(const ir::Inst* inst, std::span<ir::Value* const> operands);
+  void number_iteration(const ir::Inst* inst);
+  bool has_rows_alike(const ir::Inst* parallel) const;
+  ir::Value* rounds_alike(const ir::Inst* loop);
   void copy_parallel(const ir::Inst* inst, std::span<ir::Value* const> operands, ir::Region* body);
   ir::Value* counted_rounds(std::span<ir::Value* const> bounds);
   /// The number of the loop among the sites, or -1.
@@ -157,6 +166,9 @@ class Replay {
   std::span<ir::Value* const> totals_;  ///< of count_all
   std::vector<ir::Value*> most_;        ///< by site, slots: rows that one execution takes at most
   std::unordered_map<int, ir::Value*> first_row_;  ///< by site, i64, of the iteration
+  /// Of parallel loops with rows alike: how many iterations they have, and the number of the one at
+  /// hand, i64.
+  std::unordered_map<const ir::Inst*, ir::Value*> iterations_, iteration_;
   std::unordered_map<const ir::Inst*, std::vector<ir::Value*>> arrays_;
   std::unordered_map<const ir::Region*, Open> open_;
   ir::ValueMap passed_on_;  ///< by branches

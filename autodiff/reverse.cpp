@@ -726,7 +726,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   inputs.resize(source->bindings.size(), false);
   const Activity active(*source, inputs);
   const LoopPlans plans(*source, active, logged);
-  const std::vector<RoundsSite> sites = rounds_sites(*source, plans);
+  const std::vector<RoundsSite> sites = rounds_sites(*source, plans, on_trees.any());
   out.yields_values = with_values && sites.empty() && logged.empty();
   out.kernel = like(primal, *source, "vjp of ");
   Puller(*source, uint32_t(count), logged, inputs, active, plans, sites, on_trees, out).run();
