@@ -200,7 +200,7 @@ void Replay::count_iterations(const Inst* inst, std::span<Value* const> operands
 void Replay::number_iteration(const Inst* inst) {
   if (!has_rows_alike(inst)) return;
   Value* number = b_.make(Op::iteration, {Type::u64}, {})->result();
-  iteration_[inst] = b_.convert(number, Type::i64);
+  iteration_[inst] = b_.bitcast(number, Type::i64);
 }
 
 /// Of a loop whose bounds are known before the parallel one around it, there or inside.

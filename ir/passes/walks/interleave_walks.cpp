@@ -1,7 +1,8 @@
 #include "ir/passes/walks/interleave_walks.h"
 
+#include <algorithm>
 #include <optional>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "ir/analysis/affine.h"
 #include "ir/analysis/facts.h"
@@ -15,14 +16,15 @@ namespace {
 /// Inner loops of at most this many constant rounds are better unrolled.
 constexpr uint64_t few_rounds = 16;
 
-bool is_straight(const Region* region, const Inst* but = nullptr) {
-  for (const Inst* inst = region->first; inst; inst = inst->next) {
-    if (inst == but) continue;
-    if (!inst->regions.empty() || inst->is(Op::rmw) || inst->is(Op::slot) ||
-        has(inst->op, flag::slots))
-      return false;
-  }
-  return true;
+bool is_straight(const Inst* inst) {
+  return inst->regions.empty() && !inst->is(Op::rmw) && !inst->is(Op::slot) &&
+         !has(inst->op, flag::slots);
+}
+
+bool is_straight(const Region* region) {
+  bool straight = true;
+  for (const Inst* inst : *region) straight = straight && is_straight(inst);
+  return straight;
 }
 
 bool has_few_rounds(const Inst* loop) {
@@ -43,25 +45,42 @@ class Interleaver : Strips {
     b_.before(walk_).at(walk_->loc);
     make_slots();
     begin_strips();
-    before();
-    rounds();
-    after();
+    for (const Part& part : parts_) {
+      straight(part);
+      if (part.inner) rounds(part.inner);
+    }
     b_.yield();
     walk_->erase();
   }
 
  private:
+  /// Straight code, and the inner loop behind it; the last part has none.
+  struct Part {
+    std::vector<Inst*> code;
+    Inst* inner = nullptr;
+  };
+
   bool has_form() {
     if (walk_->operand_count() != 3 || !is_constant(walk_->operand(2), 1)) return false;
-    for (Inst* inst : *body_) {
-      if (inst->regions.empty()) continue;
-      if (inner_ || !inst->is(Op::loop)) return false;
-      inner_ = inst;
+    parts_.emplace_back();
+    for (Inst* inst = body_->first; inst != body_->last; inst = inst->next) {
+      part_of_[inst] = parts_.size() - 1;
+      if (is_straight(inst)) {
+        parts_.back().code.push_back(inst);
+      } else {
+        if (!is_inner(inst)) return false;
+        parts_.back().inner = inst;
+        parts_.emplace_back();
+      }
     }
-    if (!inner_ || has_few_rounds(inner_)) return false;
+    return parts_.size() > 1 && pays();
+  }
+
+  bool is_inner(const Inst* inst) const {
+    if (!inst->is(Op::loop) || has_few_rounds(inst)) return false;
     for (size_t k = 0; k < 3; k++)
-      if (!is_shared(inner_->operand(k))) return false;
-    return is_straight(body_, inner_) && is_straight(inner_->region(0)) && pays();
+      if (!is_shared(inst->operand(k))) return false;
+    return is_straight(inst->region(0));
   }
 
   // ---- is it worth it
@@ -69,9 +88,16 @@ class Interleaver : Strips {
   /// Neighbours in the walk must touch the same or neighbouring elements in each round: else a
   /// strip would touch as many cache lines as it has iterations, over and over.
   bool pays() {
-    uniform_.assume(inner_->region(0)->arg(0));  // neighbours are compared in one round
-    for (Inst* inst : *inner_->region(0)) {
-      bool writes = inst->is(Op::write);
+    for (const Part& part : parts_)
+      if (part.inner) uniform_.assume(part.inner->region(0)->arg(0));  // compared in one round
+    for (const Part& part : parts_)
+      if (part.inner && !touches_neighbours(part.inner->region(0))) return false;
+    return true;
+  }
+
+  bool touches_neighbours(const Region* round) {
+    for (const Inst* inst : *round) {
+      const bool writes = inst->is(Op::write);
       if (!writes && !inst->is(Op::read)) continue;
       std::optional<int64_t> stride = stride_of(inst->operand(0));
       if (!stride) return false;
@@ -91,20 +117,24 @@ class Interleaver : Strips {
 
   // ---- what crosses from one part to the next
 
-  bool is_before_inner(const Value* v) const {
-    return v->inst && v->inst->parent == body_ && head_.contains(v->inst);
+  void make_slots() {
+    for (const Part& part : parts_)
+      if (part.inner)
+        for (const Value& v : part.inner->results)
+          slots_[&v] = b_.slot(v.type, uint64_t(strip_));
+    for (size_t k = 0; k < parts_.size(); k++) {
+      for (const Inst* inst : parts_[k].code) keep_earlier(inst, k);
+      if (!parts_[k].inner) continue;
+      for (const Inst* inst : *parts_[k].inner->region(0)) keep_earlier(inst, k + 1);
+    }
   }
 
-  void make_slots() {
-    for (Inst* inst = body_->first; inst != inner_; inst = inst->next) head_.insert(inst);
-    for (Inst* inst = inner_->next; inst != body_->last; inst = inst->next) tail_.push_back(inst);
-    for (const Value& v : inner_->results) carried_.push_back(b_.slot(v.type, uint64_t(strip_)));
-    auto operands = [&](const Inst* inst) {
-      for (const Use& use : inst->operands)
-        if (is_before_inner(use.value)) keep(use.value);
-    };
-    for (Inst* inst : *inner_->region(0)) operands(inst);
-    for (Inst* inst : tail_) operands(inst);
+  /// What the instruction uses of parts before this one.
+  void keep_earlier(const Inst* inst, size_t part) {
+    for (const Use& use : inst->operands) {
+      const auto made = use.value->inst ? part_of_.find(use.value->inst) : part_of_.end();
+      if (made != part_of_.end() && made->second < part) keep(use.value);
+    }
   }
 
   // ---- one iteration's share of a part
@@ -118,49 +148,41 @@ class Interleaver : Strips {
     });
   }
 
-  void put_carried(const Inst* from, size_t first) {
-    for (size_t k = 0; k < carried_.size(); k++)
-      b_.put(carried_[k], within_, need(from->operand(first + k)));
+  /// The operands of `from`, from number `first` on, become what the inner loop carries.
+  void put_carried(const Inst* inner, const Inst* from, size_t first) {
+    for (size_t k = 0; k < inner->results.size(); k++)
+      b_.put(slots_.at(inner->result(k)), within_, need(from->operand(first + k)));
   }
 
-  void before() {
+  void straight(const Part& part) {
+    if (part.code.empty() && !part.inner) return;
     each_in_strip([&] {
-      for (const Inst* inst = body_->first; inst != inner_; inst = inst->next)
-        clone_inst(b_, inst, map_);
-      for (Value* v : kept_) b_.put(slots_.at(v), within_, map_.at(v));
-      put_carried(inner_, 3);
+      for (const Inst* inst : part.code) copy(inst);
+      for (Value* v : kept_)
+        if (std::ranges::find(part.code, v->inst) != part.code.end())
+          b_.put(slots_.at(v), within_, map_.at(v));
+      if (part.inner) put_carried(part.inner, part.inner, 3);
     });
   }
 
-  void rounds() {
-    Inst* loop = b_.loop(inner_->operand(0), inner_->operand(1), inner_->operand(2));
+  void rounds(const Inst* inner) {
+    Inst* loop = b_.loop(inner->operand(0), inner->operand(1), inner->operand(2));
     Region* around = b_.region();
-    const Region* round = inner_->region(0);
+    const Region* round = inner->region(0);
     b_.at_end(loop->region(0));
     each_in_strip([&] {
       map_[round->arg(0)] = loop->region(0)->arg(0);
-      for (size_t k = 0; k < carried_.size(); k++)
-        map_[round->arg(k + 1)] = b_.get(carried_[k], within_);
+      for (size_t k = 0; k < inner->results.size(); k++)
+        map_[round->arg(k + 1)] = b_.get(slots_.at(inner->result(k)), within_);
       copy_all(round);
-      put_carried(round->last, 0);
+      put_carried(inner, round->last, 0);
     });
     b_.yield();
     b_.at_end(around);
   }
 
-  void after() {
-    if (tail_.empty()) return;
-    each_in_strip([&] {
-      for (size_t k = 0; k < carried_.size(); k++)
-        map_[inner_->result(k)] = b_.get(carried_[k], within_);
-      for (const Inst* inst : tail_) copy(inst);
-    });
-  }
-
-  Inst* inner_ = nullptr;
-  std::unordered_set<const Inst*> head_;
-  std::vector<Inst*> tail_;
-  std::vector<Value*> carried_;
+  std::vector<Part> parts_;
+  std::unordered_map<const Inst*, size_t> part_of_;  ///< of those directly in the body
   AffineForms forms_{AffineForms::through_conversions};
   Uniformity uniform_;
 };
