@@ -89,7 +89,7 @@ bool Stream::is_at_rest() {
   if (!unread_) return true;
   if (kept_ || record_seen_by(queue_).state != 0) return false;
   print_lines();
-  launched_.clear();
+  forget_submitted();
   unread_ = false;
   return true;
 }
@@ -134,7 +134,9 @@ std::shared_ptr<LaunchRecord> Stream::begin_launch(
     synchronize();
     lock.lock();
   }
-  auto launch = std::make_shared<LaunchRecord>();
+  if (spare_.empty()) spare_.push_back(std::make_shared<LaunchRecord>());
+  auto launch = std::move(spare_.back());
+  spare_.pop_back();
   launch->number = next_launch_++ % ir::abi::max_launch_number;
   {
     std::unique_lock order(device_.order_, std::defer_lock);

@@ -135,6 +135,19 @@ void Stream::keep(const Error& error) {
   unread_ = true;
 }
 
+/// Of launches whose end is known.
+void Stream::forget_submitted() {
+  size_t left = 0;
+  for (auto& launch : launched_)
+    if (launch->submitted == 0) std::swap(launched_[left++], launch);
+  for (auto& launch : std::span(launched_).subspan(left))
+    if (launch.use_count() == 1) {
+      *launch = {};
+      spare_.push_back(std::move(launch));
+    }
+  launched_.resize(left);
+}
+
 void Stream::collect() {
   collect_those_before();
   collect_own();
@@ -155,7 +168,7 @@ void Stream::collect_own() {
       throw;
     }
     if (!error) error = std::exchange(kept_, std::nullopt);
-    std::erase_if(launched_, [](const auto& l) { return l->submitted != 0; });
+    forget_submitted();
     if (expects_reports()) unread_ = true;
   }
   if (error) throw Error(*error);

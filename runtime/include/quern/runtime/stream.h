@@ -2,7 +2,6 @@
 // Streams of a device: launches, copies and fills in order, and what became of the launches.
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -162,6 +161,7 @@ class Stream {
 
   // ---- what launches report (stream_reports.cpp)
   void collect_own();
+  void forget_submitted();
   const LaunchRecord* known(uint32_t launch) const;
   bool expects_reports() const;
   bool some_launch_runs() const;
@@ -189,7 +189,9 @@ class Stream {
 
   std::mutex mutex_;  ///< guards what follows
   Address ring_ = 0;
-  std::deque<std::shared_ptr<LaunchRecord>> launched_;
+  std::vector<std::shared_ptr<LaunchRecord>> launched_;
+  std::vector<std::shared_ptr<LaunchRecord>>
+      spare_;  ///< for launches to come: nobody else has them
   uint32_t next_launch_ = 0;
   uint64_t now_ = 0;           ///< beginnings and ends of launches so far
   std::optional<Error> kept_;  ///< met where nothing could be thrown
