@@ -2,7 +2,6 @@
 
 #include <utility>
 
-
 namespace quern::autodiff {
 
 namespace {
@@ -14,8 +13,7 @@ void each_named(const ir::Kernel& kernel, F&& f) {
       const ir::NameUse use = ir::info(inst->op).names;
       if (use == ir::NameUse::binding || use == ir::NameUse::axis || use == ir::NameUse::component)
         f(inst->part.binding);
-      if (inst->is(ir::Op::parallel) && inst->options.over != ir::no_binding)
-        f(inst->options.over);
+      if (inst->is(ir::Op::parallel) && inst->options.over != ir::no_binding) f(inst->options.over);
     });
 }
 }  // namespace
