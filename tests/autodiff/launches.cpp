@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/end_to_end/devices.h"
+#include "tests/message_of.h"
 
 using namespace qn::lang;
 
@@ -42,5 +43,130 @@ TEST_CASE("a kernel that goes back is passed a field and its adjoints, each once
             return name.starts_with("the adjoints of");
           }) == 2);
     CHECK(x.grad().at(0) == 6);
+  });
+}
+
+TEST_CASE("value and gradient come from one launch, unless the kernel does anything besides") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<double> x{device, {5}}, seen{device, {5}};
+    x.fill(3);
+    const auto launches = [&](const auto& both, double expected) {
+      x.grad().fill(-1);
+      const Watch watch;
+      auto r = both();
+      CHECK(r.value() == Approx(expected).epsilon(1e-14));
+      CHECK(x.grad().at(4) == Approx(6).epsilon(1e-14));
+      return std::ranges::count_if(watch.passed, [](const auto& names) { return !names.empty(); });
+    };
+    qn::Kernel<double()> pure{[&]() -> F64 {
+                                Var<double> sum = 1.0;
+                                for (auto i : x) sum += x[i] * x[i];
+                                return sum - 2.0;
+                              },
+                              {.checked = false}};
+    qn::Kernel<double()> writes{[&]() -> F64 {
+                                  Var<double> sum = 1.0;
+                                  for (auto i : x) {
+                                    sum += x[i] * x[i];
+                                    seen[i] = x[i];
+                                  }
+                                  return sum - 2.0;
+                                },
+                                {.checked = false}};
+    const auto of_pure = launches(qn::value_and_grad(pure, qn::wrt(x)), 44);
+    CHECK(launches(qn::value_and_grad(writes, qn::wrt(x)), 44) == of_pure + 1);
+    CHECK(seen.at(2) == 3);
+  });
+}
+
+TEST_CASE("such a launch counts where random numbers are drawn, and draws its own") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<double> x{device, {50}};
+    x.fill(2);
+    qn::Kernel<double()> noise{[&]() -> F64 {
+                                 Var<double> sum = 0.0;
+                                 for (auto i : x) sum += x[i] * random<double>();
+                                 return sum;
+                               },
+                               {.checked = false}};
+    device.seed(7);
+    const double first = noise(), second = noise();
+    device.seed(7);
+    auto r = qn::value_and_grad(noise, qn::wrt(x))();
+    CHECK(r.value() == Approx(first).epsilon(1e-13));
+    double sum = 0;
+    for (double g : qn::to_vector(x.grad())) sum += 2 * g;
+    CHECK(sum == Approx(first).epsilon(1e-12));
+    CHECK(double(noise()) == Approx(second).epsilon(1e-13));
+  });
+}
+
+TEST_CASE("a tape by some fields computes nothing for others") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<double> x{device, {5}}, scale{device, {5}}, y{device, {5}}, other{device, {5}};
+    qn::Field<double, 0> loss{device};
+    x.fill(3);
+    scale.fill(2);
+    qn::Kernel prepare = [&] {
+      for (auto i : other) other[i] = scale[i] * scale[i];
+    };
+    qn::Kernel apply = [&] {
+      for (auto i : x) y[i] = other[i] * x[i] * x[i];
+    };
+    qn::Kernel measure = [&] {
+      for (auto i : y) atomic_add(loss(), y[i]);
+    };
+    scale.grad().fill(-1);
+    loss.grad().fill(1);
+    qn::Tape tape{qn::wrt(x)};
+    prepare();
+    apply();
+    measure();
+    const Watch watch;
+    tape.backward();
+    CHECK(watch.passed.size() == 2);  // nothing varies in the first
+    CHECK(x.grad().at(4) == 4 * 2 * 3);
+    CHECK(scale.grad().at(0) == -1);
+    for (const auto& names : watch.passed)
+      CHECK(std::ranges::count_if(names, [](const std::string& name) {
+              return name.starts_with("the adjoints of");
+            }) == 2);
+  });
+}
+
+TEST_CASE("a tape by some fields goes through steps, and through what is run with a pullback") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<double> start{device, {3}}, x{device, {3}}, rate{device, {3}}, z{device, {3}};
+    start.fill(3);
+    rate.fill(0.5);
+    qn::Kernel begin = [&] {
+      for (auto i : x) x[i] = start[i] * start[i];
+    };
+    qn::Kernel step = [&] {
+      for (auto i : x) x[i] = rate[i] * x[i];
+    };
+    qn::Kernel copy = [&] {
+      for (auto i : x) z[i] = x[i];
+    };
+    qn::Kernel copy_back = [&] {
+      for (auto i : x) {
+        x.grad()[i] += z.grad()[i];
+        z.grad()[i] = 0.0;
+      }
+    };
+    qn::Kernel last = [&] {
+      for (auto i : x) x[i] = 3.0 * z[i];
+    };
+    rate.grad().fill(-1);
+    start.grad().fill(0);
+    x.grad().fill(1);
+    qn::Tape tape{qn::wrt(start)};
+    begin();
+    qn::steps(tape, 4, [&](int) { step(); }, qn::state(x), 2);
+    qn::with_pullback([&] { copy(); }, [&] { copy_back(); });
+    last();
+    tape.backward();
+    CHECK(start.grad().at(1) == 3 * 0.0625 * 2 * 3);
+    CHECK(rate.grad().at(0) == -1);
   });
 }

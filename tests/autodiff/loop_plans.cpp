@@ -1,0 +1,312 @@
+// What going back through loops and branches keeps, and that adjoints are right for each way.
+#include "autodiff/loop_plans.h"
+
+#include <quern/autodiff.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "autodiff/reverse.h"
+#include "quern/ir/lower.h"
+#include "tests/autodiff/numbers.h"
+#include "tests/dsl/record.h"
+#include "tests/end_to_end/devices.h"
+
+#include <quern/else.h>
+
+using namespace qn::lang;
+using qn::autodiff::Reverse;
+using qn::ir::Op;
+
+namespace {
+
+/// Of a kernel over two fields of doubles.
+template <class F>
+Reverse reverse_of(F&& body) {
+  auto kernel = qn::test::record(std::forward<F>(body));
+  qn::ir::finish_recording(*kernel);
+  return qn::autodiff::reverse(*kernel, {kernel->modes, {1, 2}}, {true, true});
+}
+
+int count(const Reverse& reverse, Op op) {
+  int n = 0;
+  qn::ir::walk(reverse.kernel->body, [&](const qn::ir::Inst* inst) { n += inst->is(op); });
+  return n;
+}
+
+bool is_contracted(const Reverse& reverse) {
+  bool contracted = true;
+  qn::ir::walk(reverse.kernel->body, [&](const qn::ir::Inst* inst) {
+    if (inst->is(Op::mul) && qn::ir::is_float(inst->type()))
+      contracted &= inst->kind != qn::ir::uncontracted;
+  });
+  return contracted;
+}
+
+/// ȳ = 1 gives these x̄.
+void expect_adjoints(const qn::Kernel<void()>& f, const qn::Field<double>& x,
+                     const qn::Field<double>& y, const std::vector<double>& expected) {
+  y.grad().fill(1.0);
+  x.grad().fill(0.0);
+  qn::vjp(f)()();
+  for (int64_t k = 0; k < int64_t(expected.size()); k++)
+    CHECK(x.grad().at(k) == Approx(expected[size_t(k)]).epsilon(1e-12).margin(1e-300));
+}
+
+}  // namespace
+
+TEST_CASE("a loop of sums keeps nothing, though what else it carries is wanted") {
+  const Reverse reverse = reverse_of([](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<double> sum = 0.0, power = 1.0;
+      for (auto j : range(500)) {
+        sum += x[j] * power;
+        power *= 0.25 * cast<double>(i);
+      }
+      y[i] = sum * sum;
+    }
+  });
+  CHECK(reverse.rows.empty());
+  CHECK(!reverse.count);
+  CHECK(count(reverse, Op::slot) == 0);
+  CHECK(is_contracted(reverse));
+}
+
+TEST_CASE("adjoints of loops of sums: branches, inner loops, differences, elements of their own") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {0.5, -0.25, 2});
+    qn::Field<double> y{device, {2}};
+    qn::Kernel f = [&] {
+      for (auto i : y) {
+        Var<double> sum = x[0];
+        Var<double> power = 1.0;
+        for (auto j : range(3)) {
+          If(x[j] > 0) { sum += x[j] * power; }
+          Else { sum = sum - sin(x[j]); }
+          for (auto k : range(j)) sum += x[k] * x[j];
+          power *= 2.0 + cast<double>(i);
+        }
+        y[i] = sum * sum;
+      }
+    };
+    // s = x0 + x0 - sin x1 + x2 p² + x0 x1 + (x0 + x1) x2 with p = 2, 3
+    std::vector<double> expected(3, 0.0);
+    for (double p : {2.0, 3.0}) {
+      const double s = 0.5 + 0.5 - std::sin(-0.25) + 2 * p * p - 0.125 + 0.25 * 2;
+      expected[0] += 2 * s * (2 - 0.25 + 2);
+      expected[1] += 2 * s * (-std::cos(-0.25) + 0.5 + 2);
+      expected[2] += 2 * s * (p * p + 0.25);
+    }
+    expect_adjoints(f, x, y, expected);
+
+    qn::Kernel stores = [&] {
+      for ([[maybe_unused]] auto i : range(1))
+        for (auto j : range(2)) y[j] = x[j] * x[j + 1];
+    };
+    expect_adjoints(stores, x, y, {-0.25, 0.5 + 2, -0.25});
+    qn::Kernel last_wins = [&] {  // the order of rounds matters
+      for ([[maybe_unused]] auto i : range(1))
+        for (auto j : range(3)) y[j / 2] = x[j] * x[j];
+    };
+    expect_adjoints(last_wins, x, y, {0, -0.5, 4});
+  });
+}
+
+TEST_CASE("a While of sums goes back in its own order, whatever its rounds") {
+  const Reverse reverse = reverse_of([](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<double> sum = 0.0;
+      Var<int> at = 0;
+      While(at < 3 + i) {
+        sum += x[at] * x[at];
+        at += 1;
+      }
+      y[i] = sum;
+    }
+  });
+  CHECK(reverse.rows.empty());
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {1, 2, 3, 4, 5});
+    qn::Field<double> y{device, {2}};
+    qn::Kernel f = [&] {
+      for (auto i : y) {
+        Var<double> sum = 0.0;
+        Var<int> at = 0;
+        While(at < 3 + i) {
+          sum += x[at] * x[at];
+          at += 1;
+        }
+        y[i] = sum;
+      }
+    };
+    expect_adjoints(f, x, y, {4, 8, 12, 8, 0});
+  });
+}
+
+TEST_CASE("what is dear and wanted is kept beside what loops carry, and what is not wanted is not") {
+  const auto damped = [](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : x) {
+      Var<double> v = x[i], sum = 0.0;
+      for ([[maybe_unused]] auto k : range(8)) {
+        v = exp(sin(v));
+        sum += v;
+      }
+      y[i] = sum;
+    }
+  };
+  const Reverse reverse = reverse_of(damped);
+  CHECK(reverse.rows.empty());
+  CHECK(count(reverse, Op::exp) == 1);   // kept, as exp's derivative is its value
+  CHECK(count(reverse, Op::slot) == 2);  // v and exp; no array for the sum
+  on_every_device([&](const qn::Device& device) {
+    auto x = numbers(device, {0.3, -1.1});
+    qn::Field<double> y{device, {2}};
+    qn::Kernel f = [&] { damped(x, y); };
+    std::vector<double> expected;
+    for (double v : {0.3, -1.1}) {
+      double slope = 1, sum = 0;
+      for (int k = 0; k < 8; k++) {
+        slope *= std::exp(std::sin(v)) * std::cos(v);
+        v = std::exp(std::sin(v));
+        sum += slope;
+      }
+      expected.push_back(sum);
+    }
+    expect_adjoints(f, x, y, expected);
+  });
+}
+
+TEST_CASE("a branch passes on what is dear of its inside") {
+  const auto chosen = [](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : x) {
+      Var<double> v = x[i];
+      If(v > 0) { v = exp(v) * v; }
+      Else { v = tanh(v); }
+      y[i] = v;
+    }
+  };
+  CHECK(count(reverse_of(chosen), Op::exp) == 2);  // tanh's derivative has the other one
+  on_every_device([&](const qn::Device& device) {
+    auto x = numbers(device, {0.3, -1.1});
+    qn::Field<double> y{device, {2}};
+    qn::Kernel f = [&] { chosen(x, y); };
+    expect_adjoints(f, x, y, {std::exp(0.3) * 1.3, 1 / std::pow(std::cosh(1.1), 2)});
+  });
+}
+
+TEST_CASE("rows that all iterations have alike need no cursor; others do") {
+  const auto alike = [](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : x) {
+      Var<double> v = x[i];
+      for (auto k : range(1, 1601, 2)) v = v - 0.001 * v * v * cast<double>(k % 3);
+      y[i] = v;
+    }
+  };
+  const Reverse reverse = reverse_of(alike);
+  REQUIRE(reverse.rows.size() == 1);
+  int cursors = 0;
+  qn::ir::walk(reverse.kernel->body, [&](const qn::ir::Inst* inst) {
+    cursors += inst->is(Op::atomic) && inst->elem == qn::ir::Type::i64;
+  });
+  CHECK(cursors == 0);
+  CHECK(is_contracted(reverse));  // how many rows there are depends on no float
+  const Reverse by_data = reverse_of([](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : x) {
+      Var<double> v = x[i];
+      While(v > 1.0) { v = 0.5 * v * v; }
+      y[i] = v;
+    }
+  });
+  CHECK(by_data.rows.size() == 1);
+  CHECK(!is_contracted(by_data));
+  on_every_device([&](const qn::Device& device) {
+    auto x = numbers(device, {0.3, -1.1, 0.8});
+    qn::Field<double> y{device, {3}};
+    qn::Kernel f = [&] { alike(x, y); };
+    std::vector<double> expected;
+    for (double v : {0.3, -1.1, 0.8}) {
+      double slope = 1;
+      for (int k = 1; k < 1601; k += 2) {
+        slope *= 1 - 0.002 * v * (k % 3);
+        v -= 0.001 * v * v * (k % 3);
+      }
+      expected.push_back(slope);
+    }
+    expect_adjoints(f, x, y, expected);
+  });
+}
+
+TEST_CASE("a loop that others are chosen over is left out where it has no adjoint") {
+  const auto nearest = [](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<double> least = 1e300;
+      for (auto c : range(3)) {
+        Var<double> square = 0.0;
+        for (auto j : range(20)) {
+          F64 off = x[3 * j + c] - cast<double>(i);
+          square += off * off;
+        }
+        least = min(least, square);
+      }
+      y[i] = least;
+    }
+  };
+  CHECK(count(reverse_of(nearest), Op::if_) == 1);
+  on_every_device([&](const qn::Device& device) {
+    std::vector<double> at;
+    for (int k = 0; k < 60; k++) at.push_back(k % 3 + 0.01 * k);
+    auto x = numbers(device, at);
+    qn::Field<double> y{device, {3}};
+    qn::Kernel f = [&] { nearest(x, y); };
+    std::vector<double> expected(60, 0.0);
+    for (int i = 0; i < 3; i++) {
+      int best = 0;
+      double least = 1e300;
+      for (int c = 0; c < 3; c++) {
+        double square = 0;
+        for (int j = 0; j < 20; j++) square += std::pow(at[size_t(3 * j + c)] - i, 2);
+        if (square < least) least = square, best = c;
+      }
+      for (int j = 0; j < 20; j++)
+        expected[size_t(3 * j + best)] += 2 * (at[size_t(3 * j + best)] - i);
+    }
+    expect_adjoints(f, x, y, expected);
+  });
+}
+
+TEST_CASE("an array that is filled before it is read is filled again, not logged") {
+  const auto soft = [](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<Array<double, 5>> term;
+      for (auto c : range(5)) term[c] = x[c] * cast<double>(1 + i);
+      Var<double> sum = 0.0;
+      for (auto c : range(5)) sum += exp(F64(term[4 - c]));
+      y[i] = log(sum);
+    }
+  };
+  const Reverse reverse = reverse_of(soft);
+  CHECK(!reverse.log.record);
+  const Reverse again = reverse_of([](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<Array<double, 5>> term;
+      for (auto c : range(5)) term[c] = x[c] * x[c];
+      F64 before = term[i];
+      for (auto c : range(5)) term[c] = 2.0 * before;
+      y[i] = before * term[i];
+    }
+  });
+  CHECK(again.log.record);
+  on_every_device([&](const qn::Device& device) {
+    const std::vector<double> at = {0.1, -0.4, 0.7, 0.2, -0.9};
+    auto x = numbers(device, at);
+    qn::Field<double> y{device, {2}};
+    qn::Kernel f = [&] { soft(x, y); };
+    std::vector<double> expected(5, 0.0);
+    for (int i = 1; i <= 2; i++) {
+      double sum = 0;
+      for (double v : at) sum += std::exp(i * v);
+      for (size_t c = 0; c < 5; c++) expected[c] += i * std::exp(i * at[c]) / sum;
+    }
+    expect_adjoints(f, x, y, expected);
+  });
+}
