@@ -296,6 +296,8 @@ void clear(runtime::Storage& field, Loc loc) {
 }
 }  // namespace
 
+void clear_adjoints_of(runtime::Storage& field, Loc loc) { clear(*field.companion(adjoints, loc), loc); }
+
 void Recorded::clear_adjoints(Loc loc) const {
   for (const runtime::Argument& field : fields()) {
     const auto companion = field.storage->companion(adjoints, loc);

@@ -135,6 +135,9 @@ class SeenFields {
   std::unordered_map<const Reversed::Program*, std::vector<std::shared_ptr<Passed>>> passed_;
 };
 
+/// The field's adjoints become 0; on a tree no element becomes active.
+void clear_adjoints_of(runtime::Storage& field, Loc loc);
+
 /// One launch, as it was before it ran: fields whose values going back wants are snapshots.
 class Recorded {
  public:

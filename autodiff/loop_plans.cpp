@@ -282,10 +282,14 @@ bool LoopPlans::is_choice(const Inst* loop) const {
                  !encloses(loop->regions.back(), inst->operand(0)->inst->parent));
     });
   if (writes || cost(loop) < to_ask) return false;
-  for (const Value& v : loop->results)
-    for (const Use* use = v.uses; active_(&v) && use; use = use->next)
+  bool varies = false;
+  for (const Value& v : loop->results) {
+    if (!active_(&v)) continue;
+    varies = true;
+    for (const Use* use = v.uses; use; use = use->next)
       if (!is_choice_of(use, &v)) return false;
-  return true;
+  }
+  return varies;
 }
 
 // ---- for who looks

@@ -6,6 +6,7 @@
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "autodiff/launches.h"
 #include "autodiff/tape.h"
@@ -41,15 +42,18 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     bool is_submitted = false;  ///< else its call threw, and nothing ran
     std::optional<autodiff::Recorded> launch;
     std::function<void(Loc)> part;
+    autodiff::Varying::Fields begun = {};  ///< that are constants before it
     void go_back(Loc loc) const {
       if (launch)
         launch->go_back({}, loc);
       else
         part(loc);
+      for (const auto& field : begun) autodiff::clear_adjoints_of(*field, loc);
     }
   };
   std::vector<Entry> entries;
   autodiff::Varying varying;
+  autodiff::Varying::Fields begun;  ///< in a part that is recorded as a whole
   autodiff::SeenFields seen;
   std::atomic<std::thread::id> paused;  ///< whose launches are not recorded
   Loc gone_back;
@@ -130,7 +134,9 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     expect_forward(event);
     std::lock_guard lock(mutex);
     for (size_t k = 0; k < event.arguments.size(); k++) expect_known(event, k);
-    const std::vector<bool> inputs = varying.inputs(event);
+    autodiff::Varying::Fields own;
+    autodiff::Varying::Fields& fields = is_paused() ? begun : own;
+    const std::vector<bool> inputs = varying.inputs(event, fields);
     if (is_paused()) return;
     if (std::ranges::find(inputs, true) == inputs.end()) {  // going back has nothing to do
       entries.push_back({std::this_thread::get_id(), false, std::nullopt, nullptr});
@@ -139,7 +145,8 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     const auto reversed =
         autodiff::ReversedByInputs::of(*event.attached)->by_passed(event.recording, inputs);
     autodiff::Recorded launch(reversed->program(*event.key), event.arguments, seen, event.loc);
-    entries.push_back({std::this_thread::get_id(), false, std::move(launch), nullptr});
+    entries.push_back(
+        {std::this_thread::get_id(), false, std::move(launch), nullptr, std::move(own)});
   }
 };
 
@@ -157,7 +164,8 @@ Pause::~Pause() {
 
 void add_part(TapeObject* tape, std::function<void(Loc)> go_back) {
   std::lock_guard lock(tape->mutex);
-  tape->entries.push_back({std::this_thread::get_id(), true, std::nullopt, std::move(go_back)});
+  tape->entries.push_back({std::this_thread::get_id(), true, std::nullopt, std::move(go_back),
+                           std::exchange(tape->begun, {})});
 }
 
 TapeObject* make_tape(const Ref<FieldObject>* by, int count, Loc loc) {

@@ -24,7 +24,7 @@ bool Varying::has(const runtime::Storage& field) const {
   return !memory_ || field.tree() || field.is_snapshot() || memory_->contains(field.memory_number());
 }
 
-std::vector<bool> Varying::inputs(const runtime::LaunchEvent& event) {
+std::vector<bool> Varying::inputs(const runtime::LaunchEvent& event, Fields& begun) {
   std::vector<bool> inputs(event.arguments.size(), false);
   bool any = false;
   for (size_t k = 0; k < inputs.size(); k++) {
@@ -32,9 +32,12 @@ std::vector<bool> Varying::inputs(const runtime::LaunchEvent& event) {
     inputs[k] = field && has_floats(event.parameters[k]) && has(*field);
     any = any || inputs[k];
   }
-  for (size_t k = 0; any && k < inputs.size(); k++)
-    if (event.arguments[k].storage && event.parameters[k].writes)
-      inputs[k] = has_floats(event.parameters[k]);
+  for (size_t k = 0; any && k < inputs.size(); k++) {
+    const auto& field = event.arguments[k].storage;
+    if (!field || !event.parameters[k].writes || !has_floats(event.parameters[k])) continue;
+    inputs[k] = true;
+    if (!has(*field)) begun.push_back(field);
+  }
   if (any) add_written(event);
   return inputs;
 }

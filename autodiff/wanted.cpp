@@ -106,6 +106,9 @@ void Wanted::seed(const Inst* inst) {
       if (has_part(inst, active_))
         for (size_t k = 0; k < (inst->is(Op::if_) ? 1 : 3); k++) want(inst->operand(k));
       return;
+    case Op::while_:  // its rounds are counted once more
+      if (has_part(inst, active_)) want(inst->region(0)->terminator()->operand(0));
+      return;
     case Op::parallel: return want_operands(inst);
     case Op::apply:
       if (has_part(inst, active_)) {

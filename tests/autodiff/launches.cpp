@@ -170,3 +170,42 @@ TEST_CASE("a tape by some fields goes through steps, and through what is run wit
     CHECK(rate.grad().at(0) == -1);
   });
 }
+
+TEST_CASE("gradients of a tape by some fields stay the same when it is made again") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<double> x{device, {4}}, sums{device, {2}};
+    qn::Field<double, 0> loss{device};
+    x.copy_from(std::vector<double>{1, 2, 3, 4});
+    qn::Kernel clear = [&] {
+      for (auto i : sums) sums[i] = 0.0;
+    };
+    qn::Kernel add = [&] {
+      for (auto i : x) atomic_add(sums[i / 2], x[i] * x[i]);
+    };
+    qn::Kernel measure = [&] {
+      for (auto i : sums) atomic_add(loss(), sums[i] * sums[i]);
+    };
+    for (int run = 0; run < 3; run++) {
+      x.grad().fill(0);
+      loss.grad().fill(1);
+      qn::Tape tape{qn::wrt(x)};
+      clear();  // nothing varies yet
+      add();
+      measure();
+      tape.backward();
+      CHECK(x.grad().at(3) == 2 * 25 * 2 * 4);
+      CHECK(sums.grad().at(1) == 0);
+      CHECK(loss.grad().at({}) == 0);
+    }
+  });
+}
+
+TEST_CASE("a tape by a field parameter is an error") {
+  const std::string message = qn::test::message_of([] {
+    qn::Kernel k = [](qn::Field<float> x) {
+      qn::Tape tape{qn::wrt(x)};
+      for (auto i : x) x[i] = 0.0f;
+    };
+  });
+  CHECK(message.find("launches.cpp:") != std::string::npos);
+}

@@ -310,3 +310,36 @@ TEST_CASE("an array that is filled before it is read is filled again, not logged
     expect_adjoints(f, x, y, expected);
   });
 }
+
+TEST_CASE("what decides on the rounds of an inner loop is kept of the outer one") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {0.9, -0.7});
+    qn::Field<double> y{device, {2}};
+    qn::Kernel f = [&] {
+      for (auto i : x) {
+        Var<double> v = x[i];
+        Var<int> left = 3 + i;
+        While(left > 0) {
+          Var<int> k = 0;
+          While(k < left) {
+            v = v * (1.5 - 0.5 * v);
+            k += 1;
+          }
+          left -= 1;
+        }
+        y[i] = v;
+      }
+    };
+    std::vector<double> expected;
+    for (int i = 0; i < 2; i++) {
+      double v = i == 0 ? 0.9 : -0.7, slope = 1;
+      for (int left = 3 + i; left > 0; left--)
+        for (int k = 0; k < left; k++) {
+          slope *= 1.5 - v;
+          v *= 1.5 - 0.5 * v;
+        }
+      expected.push_back(slope);
+    }
+    expect_adjoints(f, x, y, expected);
+  });
+}

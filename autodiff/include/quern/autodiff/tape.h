@@ -52,7 +52,8 @@ class Tape {
  public:
   explicit Tape(Loc l = Loc::here()) : object_(detail::make_tape(nullptr, 0, l)) {}
   /// By these fields, and what launches compute of them from here on: what else launches read is a
-  /// constant. For that nothing is computed, and its grad() stays as it is. Fields on trees, and those
+  /// constant. For that nothing is computed, and its grad() stays as it is; that of what is computed
+  /// is 0 behind backward(), which goes back to where it was a constant. Fields on trees, and those
   /// that with_pullback() writes, are taken for computed. Throws Error for a field parameter.
   template <int N>
   explicit Tape(const Wrt<N>& by, Loc l = Loc::here()) : object_(detail::make_tape(by.fields, N, l)) {}
