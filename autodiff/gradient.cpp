@@ -70,12 +70,12 @@ GradientObject* make_gradient(KernelObject* kernel, const Inputs& inputs, bool s
   if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
   auto object = std::make_unique<GradientObject>();
   // The handle keeps the kernel, and that its recording.
-  object->reversed = autodiff::ReversedByInputs::of(kernel->program->attached())
-                         ->by(std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(),
-                                                                &kernel->program->kernel()),
-                              inputs_among(*kernel, inputs, loc),
-                              second ? autodiff::Reversed::second
-                                     : autodiff::Reversed::with_values);
+  object->reversed =
+      autodiff::ReversedByInputs::of(kernel->program->attached())
+          ->by(std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(),
+                                                 &kernel->program->kernel()),
+               inputs_among(*kernel, inputs, loc),
+               second ? autodiff::Reversed::second : autodiff::Reversed::with_values);
   retain(kernel);
   object->kernel = Ref<KernelObject>(kernel);
   return object.release();

@@ -110,8 +110,7 @@ std::shared_ptr<Reversed> ReversedByInputs::find(std::shared_ptr<const ir::Kerne
     if (known.kernel == kernel.get() && known.inputs == inputs && known.kind == kind)
       return known.reversed;
   const ir::Kernel* of = kernel.get();
-  all_.push_back(
-      {of, inputs, kind, std::make_shared<Reversed>(std::move(kernel), inputs, kind)});
+  all_.push_back({of, inputs, kind, std::make_shared<Reversed>(std::move(kernel), inputs, kind)});
   return all_.back().reversed;
 }
 
@@ -296,7 +295,9 @@ void clear(runtime::Storage& field, Loc loc) {
 }
 }  // namespace
 
-void clear_adjoints_of(runtime::Storage& field, Loc loc) { clear(*field.companion(adjoints, loc), loc); }
+void clear_adjoints_of(runtime::Storage& field, Loc loc) {
+  clear(*field.companion(adjoints, loc), loc);
+}
 
 void Recorded::clear_adjoints(Loc loc) const {
   for (const runtime::Argument& field : fields()) {

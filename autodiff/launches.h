@@ -18,8 +18,8 @@ class Reversed {
   enum Kind : uint8_t {
     adjoints,
     with_values,  ///< where Reverse::yields_values, the primal's results stand first
-    second,       ///< the reverse kernels run forward themselves, and yield what their results change by
-                  ///< along a direction, too
+    second,  ///< the reverse kernels run forward themselves, and yield what their results change by
+             ///< along a direction, too
   };
   /// `inputs`: as reverse() takes them.
   Reversed(std::shared_ptr<const ir::Kernel> primal, std::vector<bool> inputs, Kind kind = adjoints)

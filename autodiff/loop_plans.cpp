@@ -80,8 +80,7 @@ LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const LoggedR
     : kernel_(kernel), active_(active), logged_(logged) {
   std::vector<const Inst*> structured;
   walk(kernel.body, [&](const Inst* inst) {
-    if (inst->is(Op::loop) || inst->is(Op::while_) || inst->is(Op::if_))
-      structured.push_back(inst);
+    if (inst->is(Op::loop) || inst->is(Op::while_) || inst->is(Op::if_)) structured.push_back(inst);
   });
   for (const Inst* inst : structured | std::views::reverse) {  // the inner ones first
     if (!inst->is(Op::if_)) {
@@ -111,8 +110,7 @@ const std::vector<const Value*>& LoopPlans::kept_in(const Region* branch) const 
 }
 
 bool LoopPlans::varies(const Inst* loop, size_t k) const {
-  return active_(loop->result(k)) ||
-         std::ranges::any_of(loop->regions, [&](const Region* r) {
+  return active_(loop->result(k)) || std::ranges::any_of(loop->regions, [&](const Region* r) {
            return r->args.size() > first_carried(loop) + k &&
                   active_(r->arg(first_carried(loop) + k));
          });
@@ -192,7 +190,8 @@ struct Access {
 /// Do they never name one element in different rounds of the loop?
 bool are_of_one_round(const Inst* loop, const Access& a, const Access& b, Effects& effects) {
   const bool is_same = a.slot == b.slot && (a.slot || a.inst->binding() == b.inst->binding());
-  if (!is_same) return a.slot || b.slot || !effects.may_overlap(a.inst->binding(), b.inst->binding());
+  if (!is_same)
+    return a.slot || b.slot || !effects.may_overlap(a.inst->binding(), b.inst->binding());
   const Value* round = loop->is(Op::loop) ? loop->region(0)->arg(0) : nullptr;
   for (size_t k = 0; k < std::min(a.indices, b.indices); k++)
     if (round && a.inst->operand(a.first + k) == round && b.inst->operand(b.first + k) == round)
@@ -222,8 +221,8 @@ bool LoopPlans::is_any_order(const Inst* loop) const {
   for (const Access& write : all) {
     if (!write.is_write) continue;
     for (const Access& other : all)
-      any_order = any_order && ((write.adds && other.adds) ||
-                                are_of_one_round(loop, write, other, effects));
+      any_order = any_order &&
+                  ((write.adds && other.adds) || are_of_one_round(loop, write, other, effects));
   }
   return any_order;
 }
@@ -299,8 +298,8 @@ std::string LoopPlans::text(const Inst* inst) const {
   const auto values = [&](const std::vector<const Value*>& kept) {
     std::string all;
     for (const Value* v : kept)
-      all += std::string(all.empty() ? "" : ", ") + std::string(info(v->inst->op).name) + " of line " +
-             std::to_string(v->inst->loc.line);
+      all += std::string(all.empty() ? "" : ", ") + std::string(info(v->inst->op).name) +
+             " of line " + std::to_string(v->inst->loc.line);
     return all;
   };
   if (inst->is(Op::if_)) {

@@ -30,9 +30,9 @@ struct LoopPlan {
     backwards,  ///< from the last round on
   };
   Way way = computed;
-  bool is_in_rows = false;    ///< what is kept; else in arrays of the iteration's own
-  uint64_t rounds = 0;        ///< of arrays: elements
-  std::vector<bool> carried;  ///< of each carried value: is it kept?
+  bool is_in_rows = false;               ///< what is kept; else in arrays of the iteration's own
+  uint64_t rounds = 0;                   ///< of arrays: elements
+  std::vector<bool> carried;             ///< of each carried value: is it kept?
   std::vector<const ir::Value*> values;  ///< kept beside, made directly in the body
   /// Of what is kept, in order: carried values, then the others.
   std::vector<ir::Type> types;

@@ -55,8 +55,7 @@ std::vector<RoundsSite> rounds_sites(const Kernel& primal, const LoopPlans& plan
   walk(primal.body, [&](const Inst* inst) {
     expect_repeatable(inst);
     if ((inst->is(Op::loop) || inst->is(Op::while_)) && plans.of(inst).is_in_rows)
-      sites.push_back(
-          {inst, plans.of(inst).types, on_trees ? nullptr : alike_in(primal, inst)});
+      sites.push_back({inst, plans.of(inst).types, on_trees ? nullptr : alike_in(primal, inst)});
   });
   return sites;
 }

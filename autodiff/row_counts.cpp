@@ -70,7 +70,8 @@ bool RowCounts::is_computed(const Value* v) {
              is_integer(inst->region(0)->terminator()->operand(v->index));
     case Op::iteration: return true;
     default:
-      return (has(inst->op, flag::pure) || inst->is(Op::extent) || inst->is(Op::first)) && all(inst);
+      return (has(inst->op, flag::pure) || inst->is(Op::extent) || inst->is(Op::first)) &&
+             all(inst);
   }
 }
 

@@ -11,7 +11,8 @@ bool has_floats(const runtime::Image::Parameter& parameter) {
 }
 }  // namespace
 
-Varying::Varying(std::span<const std::shared_ptr<runtime::Storage>> fields) : memory_(std::in_place) {
+Varying::Varying(std::span<const std::shared_ptr<runtime::Storage>> fields)
+    : memory_(std::in_place) {
   for (const auto& field : fields) add(*field);
 }
 
@@ -21,7 +22,8 @@ void Varying::add(const runtime::Storage& field) {
 
 /// Memory of trees changes as they grow. A snapshot is refused where it would have adjoints.
 bool Varying::has(const runtime::Storage& field) const {
-  return !memory_ || field.tree() || field.is_snapshot() || memory_->contains(field.memory_number());
+  return !memory_ || field.tree() || field.is_snapshot() ||
+         memory_->contains(field.memory_number());
 }
 
 std::vector<bool> Varying::inputs(const runtime::LaunchEvent& event, Fields& begun) {

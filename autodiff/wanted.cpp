@@ -59,10 +59,7 @@ bool has_part(const Inst* inst, const Activity& active) {
 
 Wanted::Wanted(std::vector<const Region*> regions, const Activity& active,
                const LoggedReads& logged, std::function<bool(const Inst*)> is_kept)
-    : regions_(std::move(regions)),
-      active_(active),
-      logged_(logged),
-      is_kept_(std::move(is_kept)) {
+    : regions_(std::move(regions)), active_(active), logged_(logged), is_kept_(std::move(is_kept)) {
   for (const Region* r : regions_)
     walk(const_cast<Region*>(r), [&](const Inst* inst) {
       if (inst->is(Op::put)) puts_.push_back(inst);
@@ -142,8 +139,7 @@ bool Wanted::is_inside(const Value* v) const {
 void Wanted::follow(const Value* v) {
   if (!is_inside(v)) return;
   if (!v->inst) return follow_argument(v);
-  if (const auto read = logged_.find(v->inst); read != logged_.end())
-    return want(read->second.row);
+  if (const auto read = logged_.find(v->inst); read != logged_.end()) return want(read->second.row);
   if (v->inst->parent == regions_.back() && is_kept_(v->inst))
     kept_.push_back(v);
   else

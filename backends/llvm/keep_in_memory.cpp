@@ -52,9 +52,9 @@ class Block {
  private:
   struct Known {
     size_t made;
-    std::vector<size_t> uses;  ///< their places, in order; `never`: in another block
-    size_t next = 0;           ///< of these
-    size_t size = 1;           ///< in registers
+    std::vector<size_t> uses;    ///< their places, in order; `never`: in another block
+    size_t next = 0;             ///< of these
+    size_t size = 1;             ///< in registers
     llvm::Value* now = nullptr;  ///< what uses take; null: it is in memory
     llvm::AllocaInst* slot = nullptr;
   };

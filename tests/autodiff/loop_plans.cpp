@@ -143,7 +143,8 @@ TEST_CASE("a While of sums goes back in its own order, whatever its rounds") {
   });
 }
 
-TEST_CASE("what is dear and wanted is kept beside what loops carry, and what is not wanted is not") {
+TEST_CASE(
+    "what is dear and wanted is kept beside what loops carry, and what is not wanted is not") {
   const auto damped = [](qn::Field<double> x, qn::Field<double> y) {
     for (auto i : x) {
       Var<double> v = x[i], sum = 0.0;

@@ -56,7 +56,8 @@ class Tape {
   /// is 0 behind backward(), which goes back to where it was a constant. Fields on trees, and those
   /// that with_pullback() writes, are taken for computed. Throws Error for a field parameter.
   template <int N>
-  explicit Tape(const Wrt<N>& by, Loc l = Loc::here()) : object_(detail::make_tape(by.fields, N, l)) {}
+  explicit Tape(const Wrt<N>& by, Loc l = Loc::here())
+      : object_(detail::make_tape(by.fields, N, l)) {}
   /// Throws Error at the line of what has no adjoint (see Vjp), and where it was called before.
   void backward(Loc l = Loc::here()) { detail::go_back(object_.get(), l); }
 

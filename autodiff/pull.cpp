@@ -1,0 +1,613 @@
+#include "autodiff/pull.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "autodiff/combined.h"
+#include "autodiff/rules.h"
+#include "autodiff/wanted.h"
+#include "quern/ir/builder.h"
+#include "quern/ir/partials.h"
+
+namespace quern::autodiff {
+
+using namespace ir;
+
+namespace {
+
+class Puller {
+ public:
+  Puller(const Primal& primal, Reverse& out)
+      : primal_(primal.kernel),
+        count_(primal.count),
+        inputs_(primal.inputs),
+        out_(out),
+        kernel_(*out.kernel),
+        b_(kernel_),
+        active_(primal.active),
+        logged_(primal.logged),
+        plans_(primal.plans),
+        trees_(primal.trees),
+        declared_(declare(primal.sites)),
+        values_(primal_, logged_, plans_, b_, primal.sites, declared_.rows, declared_.cursors) {}
+
+  void run() {
+    kernel_.body = b_.make_region();
+    b_.at_end(kernel_.body).at(kernel_.loc);
+    const bool at_once = out_.yields_values && reduces_at_once();
+    if (at_once) values_.leave_loops_out();
+    values_.record(primal_.body);
+    for (uint32_t k : out_.scalars) scalar_[k] = b_.slot(type_of(k));
+    prepare(primal_.body);
+    uint32_t seed = declared_.first_seed;
+    for (const Use& use : primal_.body->terminator()->operands)
+      if (is_float(use.value->type)) {
+        const uint32_t binding = seed++;
+        if (active_(use.value))
+          accumulate(use.value, b_.param(binding, derivative_type(use.value->type)));
+      }
+    back(primal_.body);
+    values_.check_rows(kernel_);
+    std::vector<Value*> results;
+    if (out_.yields_values) {
+      if (at_once) values_.finish(primal_.body);
+      results = values_.operands_now(primal_.body->terminator());
+      kernel_.results = primal_.results;
+    }
+    for (uint32_t k : out_.scalars) {
+      results.push_back(b_.get(scalar_[k]));
+      kernel_.results.push_back(type_of(k));
+    }
+    b_.yield(results);
+  }
+
+ private:
+  /// May the loop that goes back compute what the primal's only loop reduces, as nobody wants that
+  /// before?
+  bool reduces_at_once() const {
+    const Inst* loop = nullptr;
+    for (const Inst* inst : *primal_.body) {
+      if (inst->is(Op::parallel) && std::exchange(loop, inst)) return false;
+      if (!inst->is(Op::parallel) && (!inst->regions.empty() || (loop && inst->is(Op::put))))
+        return false;
+    }
+    const Wanted wanted({primal_.body}, active_, logged_, [](const Inst*) { return false; });
+    for (const Inst* inst : *primal_.body)
+      if (inst->is(Op::get) && wanted(inst->result())) return false;
+    return loop != nullptr;
+  }
+
+  struct Declared {
+    uint32_t first_seed = 0, cursors = no_binding;
+    std::vector<uint32_t> rows;
+  };
+
+  Type type_of(uint32_t scalar) const {
+    return derivative_type(primal_.bindings[scalar].components[0].type);
+  }
+
+  uint32_t add(Binding binding) {
+    kernel_.bindings.push_back(std::move(binding));
+    return uint32_t(kernel_.bindings.size() - 1);
+  }
+
+  Binding field_of(std::string name, std::span<const Type> types) {
+    Binding made;
+    made.kind = Binding::field;
+    made.rank = 1;
+    for (Type t : types) made.components.push_back({t});
+    made.name = std::move(name);
+    made.loc = primal_.loc;
+    return made;
+  }
+
+  Declared declare(const std::vector<RoundsSite>& sites) {
+    Declared made;
+    out_.fields.assign(count_, no_binding);
+    for (uint32_t k = 0; k < count_; k++) {
+      const Binding& of = primal_.bindings[k];
+      if (!inputs_[k]) continue;
+      if (of.kind == Binding::scalar) out_.scalars.push_back(k);
+      if (of.kind == Binding::field) out_.fields[k] = add(of);
+    }
+    made.first_seed = uint32_t(kernel_.bindings.size());
+    for (Type type : primal_.results)
+      if (is_float(type)) {
+        Binding seed;
+        seed.kind = Binding::scalar;
+        seed.components = {{derivative_type(type)}};
+        seed.name = "the adjoint of a result";
+        seed.loc = primal_.loc;
+        add(std::move(seed));
+        out_.seeds++;
+      }
+    for (const RoundsSite& site : sites) {
+      made.rows.push_back(add(field_of("what a loop carries", site.types)));
+      out_.rows.push_back(site.types);
+    }
+    const Type cursor = Type::i64;
+    if (!sites.empty()) made.cursors = add(field_of("rows that are taken", {&cursor, 1}));
+    companions_.assign(count_, no_binding);
+    for (uint32_t k = 0; k < count_; k++) {
+      if (out_.fields[k] == no_binding) continue;
+      Binding companion = primal_.bindings[k];
+      for (Component& c : companion.components) c.type = derivative_type(c.type);
+      companion.name = "the adjoints of " + companion.name;
+      companion.of = out_.fields[k];
+      companion.companion = adjoints;
+      companions_[k] = add(std::move(companion));
+    }
+    return made;
+  }
+
+  // ---- adjoints of values
+
+  struct Adjoint {
+    Value* slot = nullptr;
+    const Region* home = nullptr;  ///< of the primal, where the value is
+    bool of_kernel = false;        ///< made outside of parallel loops
+    bool is_zero = true;
+  };
+
+  /// Slots for what is active directly in the region.
+  void prepare(const Region* region) {
+    const auto add = [&](const Value* v, Type type, uint64_t count) {
+      if (!active_(v)) return;
+      adjoints_[v] = {b_.slot(derivative_type(type), count), region, !is_parallel_, true};
+    };
+    for (const Value& arg : region->args) add(&arg, arg.type, 1);
+    for (const Inst* inst : *region)
+      for (const Value& v : inst->results)
+        inst->is(Op::slot) ? add(&v, inst->elem, inst->imm) : add(&v, v.type, 1);
+  }
+
+  Value* adjoint_of(const Value* v) const { return adjoints_.at(v).slot; }
+
+  void accumulate(const Value* v, Value* t) {
+    Adjoint& to = adjoints_.at(v);
+    add_to(to.slot, t, to.of_kernel, std::exchange(to.is_zero, false) && to.home == here_);
+  }
+
+  /// The same where the value varies.
+  void give(const Value* v, Value* t) {
+    if (t && active_(v)) accumulate(v, t);
+  }
+  /// The adjoint that it has by now; null: it does not vary.
+  Value* known(const Value* v) { return active_(v) ? b_.get(adjoint_of(v)) : nullptr; }
+
+  void add_to(Value* slot, Value* t, bool of_kernel, bool is_zero) {
+    if (of_kernel && is_parallel_) {
+      Inst* made = b_.make(Op::reduce, {}, {slot, t});
+      made->elem = t->type;
+      made->kind = uint8_t(AtomicOp::add);
+      return;
+    }
+    Value* sum = is_zero ? t : b_.add(b_.get(slot), t);
+    b_.put(slot, sum);
+  }
+
+  // ---- going back
+
+  void back(const Region* region) {
+    const Region* around = std::exchange(here_, region);
+    for (const Inst* inst = region->last; inst; inst = inst->prev)
+      if (!has(inst->op, flag::ends)) back(inst);
+    here_ = around;
+  }
+
+  void back(const Inst* inst) {
+    b_.at(inst->loc);
+    switch (inst->op) {
+      case Op::parallel:
+        is_parallel_ = true;
+        values_.parallel(inst, [&] {
+          values_.record(inst->region(0));
+          prepare(inst->region(0));
+          back(inst->region(0));
+        });
+        is_parallel_ = false;
+        return;
+      case Op::if_: return back_branch(inst);
+      case Op::loop:
+      case Op::while_: return back_loop(inst);
+      case Op::load: return back_load(inst);
+      case Op::store: return back_store(inst);
+      case Op::atomic: return back_atomic(inst);
+      case Op::slot: return;
+      case Op::get: return back_get(inst);
+      case Op::put: return back_put(inst);
+      case Op::reduce: return back_reduce(inst);
+      case Op::param:
+        if (active_(inst->result())) add_to(scalar_[inst->binding()], taken(inst), true, false);
+        return;
+      case Op::apply: return back_applied(inst);
+      case Op::bitcast:
+        if (active_(inst->operand(0)))
+          refuse(inst, "the bits of a float that varies", "it is nowhere smooth");
+        return;
+      default: return back_operation(inst);
+    }
+  }
+
+  Value* taken(const Inst* inst) { return b_.get(adjoint_of(inst->result())); }
+
+  void back_operation(const Inst* inst) {
+    if (inst->results.empty() || !active_(inst->result())) return;
+    Value* adjoint = taken(inst);
+    const Type type = derivative_type(inst->type());
+    if (inst->is(Op::convert)) {
+      const Value* from = inst->operand(0);
+      return accumulate(from, b_.convert(adjoint, derivative_type(from->type)));
+    }
+    const auto widened = [&](const Value* v) {
+      return is_float(v->type) ? b_.convert(values_.now(v), type) : values_.now(v);
+    };
+    std::vector<Value*> operands;
+    for (const Use& use : inst->operands) operands.push_back(widened(use.value));
+    Value* result = widened(inst->result());
+    // Terms of the same value are added first: those of x / x cancel, whatever they are added to.
+    std::vector<std::pair<const Value*, Value*>> terms;
+    for (size_t k = 0; k < operands.size(); k++) {
+      if (!active_(inst->operand(k))) continue;
+      Value* term = chain(b_, inst->op, operands, result, k, adjoint);
+      if (!term) continue;
+      const auto known =
+          std::ranges::find(terms, inst->operand(k), [](auto& t) { return t.first; });
+      if (known == terms.end())
+        terms.emplace_back(inst->operand(k), term);
+      else
+        known->second = b_.add(known->second, term);
+    }
+    for (const auto& [to, term] : terms) accumulate(to, term);
+  }
+
+  /// By the function's pullback.
+  void back_applied(const Inst* inst) {
+    bool varies = false;
+    for (const Value& v : inst->results) varies |= active_(&v);
+    if (!varies) return;
+    const Function* rule = rule_of(kernel_, inst, Direction::back);
+    if (!rule) refuse(inst, "a function without a pullback", "give it one with its pushforward");
+    std::vector<Value*> values = values_.operands_now(inst);
+    for (const Value& v : inst->results) values.push_back(values_.now(&v));
+    for (const Value& v : inst->results)
+      if (is_float(v.type)) values.push_back(known(&v));
+    const std::vector<Value*> given = build_rule(b_, *rule, values);
+    size_t n = 0;
+    for (const Use& use : inst->operands)
+      if (is_float(use.value->type) && n < given.size()) give(use.value, given[n++]);
+  }
+
+  void back_branch(const Inst* inst) {
+    Value* condition = values_.now(inst->operand(0));
+    Region* regions[2];
+    const Region* around = std::exchange(here_, nullptr);
+    for (size_t n = 0; n < 2; n++) {
+      const Region* r = inst->region(n);
+      regions[n] = values_.inside(r, [&] {
+        if (!plans_.kept_in(r).empty()) values_.restore(r);
+        values_.region(r, Replay::recording);
+        here_ = r;
+        prepare(r);
+        for (size_t k = 0; k < inst->results.size(); k++)
+          give(r->terminator()->operand(k), known(inst->result(k)));
+        back(r);
+        b_.yield();
+      });
+    }
+    here_ = around;
+    Inst* made = b_.at(inst->loc).make(Op::if_, {}, {condition});
+    b_.set_regions(made, {regions[0], regions[1]});
+  }
+
+  // ---- loops
+
+  void back_loop(const Inst* inst) {
+    switch (plans_.of(inst).way) {
+      case LoopPlan::computed: return;
+      case LoopPlan::in_order: return where_it_has_adjoints(inst, [&] { back_in_order(inst); });
+      case LoopPlan::backwards:
+        return where_it_has_adjoints(inst, [&] {
+          inst->is(Op::loop) ? back_rounds(inst) : back_tested_rounds(inst);
+        });
+    }
+  }
+
+  /// A loop whose results go only to where one of several values is chosen often has none.
+  template <class F>
+  void where_it_has_adjoints(const Inst* inst, F&& make) {
+    if (!plans_.is_choice(inst)) return make();
+    Value* any = nullptr;
+    for (const Value& v : inst->results) {
+      Value* t = known(&v);
+      if (!t) continue;
+      Value* own = b_.binary(Op::ne, t, b_.real(t->type, 0));
+      any = any ? b_.binary(Op::bit_or, any, own) : own;
+    }
+    const Region* around = std::exchange(here_, nullptr);
+    Region* with = b_.make_region();
+    Region* without = b_.make_region();
+    values_.fill(with, [&] {
+      make();
+      b_.yield();
+    });
+    values_.fill(without, [&] { b_.yield(); });
+    here_ = around;
+    Inst* made = b_.at(inst->loc).make(Op::if_, {}, {any});
+    b_.set_regions(made, {with, without});
+  }
+
+  /// Which of the values that a loop carries vary, and the arguments that its regions have of them.
+  static const Value* carried(const Inst* loop, size_t region, size_t k) {
+    const Region* r = loop->region(region);
+    return r->arg(r->args.size() - loop->results.size() + k);
+  }
+  bool varies(const Inst* loop, size_t k) const {
+    if (active_(loop->result(k))) return true;
+    for (size_t r = 0; r < loop->regions.size(); r++)
+      if (active_(carried(loop, r, k))) return true;
+    return false;
+  }
+
+  /// Of sums: what varies has one adjoint in all rounds, and the rest is carried on.
+  void back_in_order(const Inst* inst) {
+    const size_t first = inst->operand_count() - inst->results.size();
+    std::vector<Value*> adjoints(inst->results.size());
+    std::vector<Value*> operands = values_.operands_now(inst);
+    std::vector<size_t> others;
+    std::vector<Type> types;
+    for (size_t k = 0; k < adjoints.size(); k++) {
+      adjoints[k] = known(inst->result(k));
+      if (varies(inst, k)) continue;
+      others.push_back(k);
+      types.push_back(inst->result(k)->type);
+      operands[first + types.size() - 1] = operands[first + k];
+    }
+    operands.resize(first + types.size());
+    const Region* around = std::exchange(here_, nullptr);
+    std::vector<Region*> made;
+    for (size_t n = 0; n < inst->regions.size(); n++)
+      made.push_back(round_in_order(inst, n, others, types, adjoints));
+    here_ = around;
+    Inst* loop = b_.at(inst->loc).make(inst->op, std::span<const Type>(types), operands);
+    inst->is(Op::loop) ? b_.set_regions(loop, {made[0]}) : b_.set_regions(loop, {made[0], made[1]});
+    for (size_t k = 0; k < adjoints.size(); k++)
+      if (adjoints[k]) give(inst->operand(first + k), adjoints[k]);
+  }
+
+  /// A region of the loop, computed again; the last one is gone back through.
+  Region* round_in_order(const Inst* inst, size_t number, const std::vector<size_t>& others,
+                         const std::vector<Type>& types, const std::vector<Value*>& adjoints) {
+    const Region* region = inst->region(number);
+    const bool is_body = number + 1 == inst->regions.size();
+    std::vector<Type> args;
+    if (inst->is(Op::loop)) args.push_back(region->arg(0)->type);
+    const size_t first = args.size();
+    args.insert(args.end(), types.begin(), types.end());
+    Region* made = b_.make_region(std::span<const Type>(args));
+    return values_.fill(made, [&] {
+      if (first > 0) values_.set(region->arg(0), made->arg(0));
+      for (size_t k = 0; k < adjoints.size(); k++)  // nobody wants what is a sum
+        values_.set(carried(inst, number, k), b_.constant(carried(inst, number, k)->type, 0));
+      for (size_t n = 0; n < others.size(); n++)
+        values_.set(carried(inst, number, others[n]), made->arg(first + n));
+      values_.region(region, Replay::recording);
+      const Inst* end = region->terminator();
+      const size_t tested = is_body ? 0 : 1;
+      std::vector<Value*> yielded;
+      if (tested > 0) yielded.push_back(values_.now(end->operand(0)));
+      for (size_t k : others) yielded.push_back(values_.now(end->operand(tested + k)));
+      if (is_body) {
+        here_ = region;
+        prepare(region);
+        for (size_t k = 0; k < adjoints.size(); k++)
+          if (adjoints[k]) give(end->operand(k), adjoints[k]);
+        back(region);
+      }
+      b_.yield(yielded);
+    });
+  }
+
+  /// Slots of the adjoints of what a loop carries, from round to round; null: it does not vary.
+  std::vector<Value*> carried_slots(std::span<const Value> carried) {
+    std::vector<Value*> slots;
+    for (const Value& v : carried)
+      slots.push_back(active_(&v) ? b_.slot(derivative_type(v.type)) : nullptr);
+    return slots;
+  }
+  void put_all(std::span<Value* const> slots, const Region* region, size_t first) {
+    for (size_t k = 0; k < slots.size(); k++)
+      if (slots[k]) {
+        Value* t = b_.get(adjoint_of(region->arg(first + k)));
+        b_.put(slots[k], t);
+      }
+  }
+
+  /// `body(round)` for the rounds of a recorded loop, the last one first.
+  template <class F>
+  void backwards(const Inst* inst, F&& body) {
+    Value* rounds = values_.rounds(inst);
+    Value* zero = b_.integer(Type::i64, 0);
+    Value* one = b_.integer(Type::i64, 1);
+    Value* last = b_.sub(rounds, one);
+    Region* made = b_.make_region({Type::i64});
+    const Region* around = std::exchange(here_, nullptr);
+    values_.fill(made, [&] {
+      body(b_.sub(last, made->arg(0)));
+      b_.yield();
+    });
+    here_ = around;
+    Inst* loop = b_.at(inst->loc).loop(zero, rounds, one);
+    b_.set_regions(loop, {made});
+  }
+
+  void back_rounds(const Inst* inst) {
+    const std::vector<Value*> bounds = values_.operands_now(inst);
+    const Region* body = inst->region(0);
+    const std::vector<Value*> carried = carried_slots(body->args.subspan(1));
+    for (size_t k = 0; k < carried.size(); k++)
+      if (carried[k]) b_.put(carried[k], known(inst->result(k)));
+    backwards(inst, [&](Value* round) {
+      const Type type = bounds[0]->type;
+      Value* ahead = b_.mul(b_.convert(round, type), bounds[2]);
+      values_.set(body->arg(0), b_.add(bounds[0], ahead));
+      values_.restore(inst, round);
+      values_.region(body, Replay::recording);
+      here_ = body;
+      prepare(body);
+      for (size_t k = 0; k < carried.size(); k++)
+        if (carried[k]) give(body->terminator()->operand(k), b_.get(carried[k]));
+      back(body);
+      put_all(carried, body, 1);
+    });
+    for (size_t k = 0; k < carried.size(); k++)
+      if (carried[k]) give(inst->operand(3 + k), b_.get(carried[k]));
+  }
+
+  /// The condition is tested once more than the body runs: it is gone back through first, and
+  /// before each round.
+  void back_tested_rounds(const Inst* inst) {
+    const Region *condition = inst->region(0), *body = inst->region(1);
+    const std::vector<Value*> carried = carried_slots(condition->args);
+    values_.restore(inst, values_.rounds(inst));
+    values_.region(condition, Replay::recording);
+    prepare(condition);
+    for (size_t k = 0; k < carried.size(); k++)
+      give(condition->terminator()->operand(1 + k), known(inst->result(k)));
+    back(condition);
+    put_all(carried, condition, 0);
+    backwards(inst, [&](Value* round) {
+      values_.restore(inst, round);
+      values_.region(condition, Replay::recording);
+      for (size_t k = 0; k < carried.size(); k++)
+        values_.set(body->arg(k), values_.now(condition->terminator()->operand(1 + k)));
+      values_.region(body, Replay::recording);
+      prepare(condition);
+      prepare(body);
+      for (size_t k = 0; k < carried.size(); k++)
+        if (carried[k]) give(body->terminator()->operand(k), b_.get(carried[k]));
+      back(body);
+      for (size_t k = 0; k < carried.size(); k++)
+        give(condition->terminator()->operand(1 + k), known(body->arg(k)));
+      back(condition);
+      put_all(carried, condition, 0);
+    });
+    for (size_t k = 0; k < carried.size(); k++)
+      if (carried[k]) give(inst->operand(k), b_.get(carried[k]));
+  }
+
+  // ---- fields and variables
+
+  void back_load(const Inst* inst) {
+    if (!active_(inst->result())) return;
+    Value* t = taken(inst);
+    change(inst, [&] {
+      b_.atomic(AtomicOp::add, companions_[inst->binding()], inst->component(), t->type,
+                values_.indices_now(inst), {&t, 1});
+    });
+  }
+
+  /// Going back makes no element active: what is not has no adjoint.
+  template <class F>
+  void change(const Inst* inst, F&& make) {
+    if (!trees_.is_on_tree(inst->binding())) return make();
+    const Type b1 = Type::b1;
+    Inst* asked = b_.make(Op::is_active, {&b1, 1}, values_.indices_now(inst));
+    asked->part.binding = companions_[inst->binding()];
+    Region* there = b_.make_region();
+    Region* elsewhere = b_.make_region();
+    values_.fill(there, [&] {
+      make();
+      b_.yield();
+    });
+    values_.fill(elsewhere, [&] { b_.yield(); });
+    Inst* made = b_.make(Op::if_, {}, {asked->result()});
+    b_.set_regions(made, {there, elsewhere});
+  }
+
+  Value* adjoint_element(const Inst* inst) {
+    return b_.load(companions_[inst->binding()], inst->component(), derivative_type(inst->elem),
+                   values_.indices_now(inst));
+  }
+
+  void back_store(const Inst* inst) {
+    if (companions_[inst->binding()] == no_binding || !is_float(inst->elem)) return;
+    const Value* v = inst->operands.back().value;
+    if (active_(v)) accumulate(v, adjoint_element(inst));
+    Value* zero = b_.real(derivative_type(inst->elem), 0);
+    change(inst, [&] {
+      b_.store(companions_[inst->binding()], inst->component(), values_.indices_now(inst), zero);
+    });
+  }
+
+  void back_atomic(const Inst* inst) {
+    if (!is_float(inst->elem)) return;
+    if (inst->atomic() == AtomicOp::load) return back_load(inst);
+    if (is_combined(inst)) return;  // one goes back through its copies
+    if (inst->atomic() != AtomicOp::add)
+      refuse(inst, "an atomic " + std::string(name(inst->atomic())) + " of floats",
+             "use atomic_add, or a loop over what is combined");
+    const Value* v = inst->operands.back().value;
+    if (active_(v) && companions_[inst->binding()] != no_binding)
+      accumulate(v, adjoint_element(inst));
+  }
+
+  /// Of an array; null for a variable.
+  Value* element_now(const Inst* inst, size_t operands_of_variable) const {
+    return inst->operand_count() > operands_of_variable ? values_.now(inst->operand(1)) : nullptr;
+  }
+
+  void back_get(const Inst* inst) {
+    if (!active_(inst->result())) return;
+    const Value* slot = inst->operand(0);
+    Value* t = taken(inst);
+    Value* at = element_now(inst, 1);
+    if (!at) return accumulate(slot, t);
+    if (adjoints_.at(slot).of_kernel && is_parallel_)
+      refuse(inst, "an array of the kernel that a parallel loop reads", "use a field");
+    Value* sum = b_.add(b_.get(adjoint_of(slot), at), t);
+    b_.put(adjoint_of(slot), at, sum);
+  }
+
+  void back_put(const Inst* inst) {
+    const Value* slot = inst->operand(0);
+    if (!active_(slot)) return;
+    const Value* v = inst->operands.back().value;
+    Value* at = element_now(inst, 2);
+    Value* old = b_.get(adjoint_of(slot), at);
+    Value* zero = b_.real(old->type, 0);
+    at ? b_.put(adjoint_of(slot), at, zero) : b_.put(adjoint_of(slot), zero);
+    if (active_(v)) accumulate(v, old);
+  }
+
+  void back_reduce(const Inst* inst) {
+    const Value *slot = inst->operand(0), *v = inst->operand(1);
+    if (!active_(slot) || !active_(v) || is_combined(inst)) return;
+    accumulate(v, b_.get(adjoint_of(slot)));
+  }
+
+  const Kernel& primal_;
+  const uint32_t count_;
+  const std::vector<bool>& inputs_;
+  Reverse& out_;
+  Kernel& kernel_;
+  Builder b_;
+  const Activity& active_;
+  const LoggedReads& logged_;
+  const LoopPlans& plans_;
+  const TreeRules& trees_;
+  std::vector<uint32_t> companions_;  ///< of each binding of the primal
+  const Declared declared_;
+  Replay values_;
+  std::unordered_map<uint32_t, Value*> scalar_;  ///< slots of adjoints, by binding
+  std::unordered_map<const Value*, Adjoint> adjoints_;
+  const Region* here_ = nullptr;  ///< of the primal, that is gone back through in a straight line
+  bool is_parallel_ = false;
+};
+
+}  // namespace
+
+void pull(const Primal& primal, Reverse& out) { Puller(primal, out).run(); }
+
+}  // namespace quern::autodiff

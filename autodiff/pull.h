@@ -1,0 +1,27 @@
+#pragma once
+// The reverse kernel's body: the primal's values, computed again, and adjoints that are carried back.
+#include "autodiff/activity.h"
+#include "autodiff/logged_reads.h"
+#include "autodiff/loop_plans.h"
+#include "autodiff/replay.h"
+#include "autodiff/reverse.h"
+#include "autodiff/tree_rules.h"
+
+namespace quern::autodiff {
+
+/// A primal at level structured, and what is known of it.
+struct Primal {
+  const ir::Kernel& kernel;
+  uint32_t count = 0;  ///< of its own bindings: those of its log stand behind them
+  const LoggedReads& logged;
+  const std::vector<bool>& inputs;
+  const Activity& active;
+  const LoopPlans& plans;
+  const std::vector<RoundsSite>& sites;
+  const TreeRules& trees;
+};
+
+/// Fills `out.kernel`, which has the primal's bindings, and says in `out` what stands behind those.
+void pull(const Primal& primal, Reverse& out);
+
+}  // namespace quern::autodiff
