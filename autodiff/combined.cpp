@@ -22,16 +22,19 @@ bool is_write(const Inst* inst) {
   return inst->is(Op::store) || (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
 }
 
-/// A product that a loop reduces.
-bool is_product(const Inst* inst) {
-  return inst->is(Op::reduce) && inst->atomic() == AtomicOp::mul;
-}
+bool is_product(const Inst* inst) { return inst->atomic() == AtomicOp::mul; }
 
 /// What the copies of one loop do for all that it combines.
 class Rewriter {
  public:
-  Rewriter(Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps, Combined& out)
-      : kernel_(kernel), varies_(varies), knows_overlaps_(knows_overlaps), out_(out), b_(kernel) {}
+  Rewriter(Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps, Second second,
+           Combined& out)
+      : kernel_(kernel),
+        varies_(varies),
+        knows_overlaps_(knows_overlaps),
+        second_(second),
+        out_(out),
+        b_(kernel) {}
 
   void run() {
     std::vector<Inst*> loops;
@@ -93,25 +96,34 @@ class Rewriter {
     const std::vector<Value*> index = indices(inst);
     Value* old = b_.load(inst->binding(), inst->component(), inst->elem, index);
     old->inst->site = inst->site;
-    const Op op = inst->atomic() == AtomicOp::min ? Op::fmin : Op::fmax;
+    const Op op = is_product(inst)                  ? Op::mul
+                  : inst->atomic() == AtomicOp::min ? Op::fmin
+                                                    : Op::fmax;
     Value* v = b_.binary(op, inst->operands.back().value, old);
     b_.store(inst->binding(), inst->component(), index, v)->site = inst->site;
     inst->erase();
   }
 
   void behind(Inst* loop) {
-    std::vector<const Inst*> atomics, reduces;
+    std::vector<const Inst*> atomics, factors, reduces;
     walk(loop->region(0), [&](const Inst* inst) {
       if (is_site(inst)) (inst->is(Op::atomic) ? atomics : reduces).push_back(inst);
     });
     if (atomics.empty() && reduces.empty()) return;
     if (copies_.empty()) number_calls(kernel_);
-    for (const Inst* site : atomics) expect_alone(site, loop);
+    for (const Inst* site : atomics) {
+      expect_alone(site, loop);
+      if (is_product(site)) factors.push_back(site);
+    }
     std::vector<Variable> variables;
     const auto variable_of = [&](const Inst* site) -> const Variable& {
       return *std::ranges::find(variables, site->operand(0), &Variable::slot);
     };
+    const std::vector<const Inst*> fields = one_of_each(atomics, false);
+    const std::vector<const Inst*> products = one_of_each(atomics, true);
     b_.before(loop).at(loop->loc);
+    for (const Inst* site : products)
+      sweep(site, [&] { store(others_of(site), site, load(site->binding(), site)); });
     for (const Inst* site : reduces) {
       Value* slot = site->operand(0);
       if (std::ranges::find(variables, slot, &Variable::slot) != variables.end()) continue;
@@ -119,9 +131,9 @@ class Rewriter {
     }
     b_.after(loop).at(loop->loc);
     for (Variable& v : variables) prepare(v);
-    const std::vector<const Inst*> fields = one_of_each(atomics);
     for (const Inst* site : fields)
       sweep(site, [&] { store(ties_of(site), site, b_.real(site->elem, 0)); });
+    for (const Inst* site : products) sweep(site, [&] { prepare(site); });
     std::vector<const Inst*> all = atomics;
     all.insert(all.end(), reduces.begin(), reduces.end());
     copy(loop, all, [&](const Inst* site) {
@@ -129,12 +141,14 @@ class Rewriter {
         const Variable& v = variable_of(site);
         return count(v);
       }
+      if (is_product(site)) return count(site);
       where_won(load(site->binding(), site), [&] {
         Value* one = b_.real(site->elem, 1);
         add(ties_of(site), site, one);
       });
     });
     for (Variable& v : variables) finish_count(v);
+    if (second_ == Second::by_log && !products.empty()) vary_products(loop, factors, products);
     for (const Inst* site : fields)
       sweep(site, [&] {
         Value* result = load(site->binding(), site);
@@ -145,15 +159,15 @@ class Rewriter {
           out_.without_value.push_back(store(site->binding(), site, alone));
         });
       });
+    for (const Inst* site : products) sweep(site, [&] { finish(site); });
     copy(loop, all, [&](const Inst* site) {
       if (site->is(Op::reduce)) {
         const Variable& v = variable_of(site);
         return v.is_product ? add_factor(v) : where_won(v.result, [&] { add_part(v, v.share); });
       }
-      where_won(load(result_of(site), site), [&] {
-        Value* share = share_of(load(ties_of(site), site));
-        out_.without_value.push_back(add(site->binding(), site, zero_along(share)));
-      });
+      if (is_product(site)) return add_factor(site);
+      where_won(load(result_of(site), site),
+                [&] { add_part(site, share_of(load(ties_of(site), site))); });
     });
     for (const Variable& v : variables) finish(v);
   }
@@ -193,19 +207,9 @@ class Rewriter {
     }
   }
 
-  /// By which a product varies with the contribution: the product of all others.
   void add_factor(const Variable& v) {
     Value* all = b_.mul(v.before, v.product);
-    where(
-        is_zero(contribution_),
-        [&] {
-          Value* zero = b_.sub(v.zero, contribution_);
-          add_part(v, where_zeros(v, 1, all, zero, all));
-        },
-        [&] {
-          Value* others = b_.mul(v.before, b_.div(v.product, contribution_));
-          add_part(v, where_zeros(v, 0, others, v.zero, others));
-        });
+    add_others(all, b_.get(v.count), v.zero, [&](Value* factor) { add_part(v, factor); });
   }
 
   void finish(const Variable& v) {
@@ -213,7 +217,8 @@ class Rewriter {
     Value* alone = b_.unary(Op::stop_gradient, v.result);
     Value* others = nullptr;
     if (v.is_product) {
-      Value* factor = where_zeros(v, 0, v.product, v.zero, v.product);
+      Value* count = b_.get(v.count);
+      Value* factor = where_zeros(count, 0, v.product, v.zero, v.product);
       others = along(alone, v.before, factor);
     } else {
       Value* none = b_.integer(Type::i64, 0);
@@ -224,26 +229,112 @@ class Rewriter {
     b_.put(v.slot, along(others, part, one));
   }
 
+  void add_part(const Variable& v, Value* factor) { reduce(v.part, zero_along(factor)); }
+
+  // ---- products
+
+  /// By which a product varies with the contribution: the product of all others. `all`: that of those
+  /// that are not 0, `count`: how many are 0, `zero`: their sum, which varies, or null.
+  template <class F>
+  void add_others(Value* all, Value* count, Value* zero, F&& add) {
+    where(
+        is_zero(contribution_),
+        [&] {
+          Value* rest = zero ? b_.sub(zero, contribution_) : nullptr;
+          add(where_zeros(count, 1, all, rest, all));
+        },
+        [&] {
+          Value* others = b_.div(all, contribution_);
+          add(where_zeros(count, 0, others, zero, others));
+        });
+  }
+
   /// `value` where so many contributions are 0; where there is one more the 0 that varies by
-  /// `factor` with `zero`, that one; else 0.
-  Value* where_zeros(const Variable& v, int64_t zeros, Value* value, Value* zero, Value* factor) {
-    Value* count = b_.get(v.count);
+  /// `factor` with `zero`, if that is given, that one; else 0.
+  Value* where_zeros(Value* count, int64_t zeros, Value* value, Value* zero, Value* factor) {
     Value* none = b_.real(value->type, 0);
-    Value* here = b_.binary(Op::eq, count, b_.integer(Type::i64, zeros));
-    Value* next = b_.binary(Op::eq, count, b_.integer(Type::i64, zeros + 1));
-    Value* varying = b_.select(next, along(none, zero, factor), none);
-    return b_.select(here, value, varying);
+    const auto are = [&](int64_t k) {
+      Value* number =
+          is_float(count->type) ? b_.real(count->type, double(k)) : b_.integer(count->type, k);
+      return b_.binary(Op::eq, count, number);
+    };
+    Value* varying = zero ? b_.select(are(zeros + 1), along(none, zero, factor), none) : none;
+    return b_.select(are(zeros), value, varying);
   }
 
   Value* is_zero(Value* v) { return b_.binary(Op::eq, v, b_.real(v->type, 0)); }
-  void add_part(const Variable& v, Value* factor) { reduce(v.part, zero_along(factor)); }
+
+  // ---- products of elements
+
+  void prepare(const Inst* site) {
+    store(zeros_of(site), site, b_.real(site->elem, 0));
+    store(product_of(site), site, b_.real(site->elem, 1));
+    if (second_ != Second::none) store(zero_of(site), site, b_.real(site->elem, 0));
+  }
+
+  void count(const Inst* site) {
+    where(
+        is_zero(contribution_),
+        [&] {
+          add(zeros_of(site), site, b_.real(site->elem, 1));
+          if (second_ != Second::none) add(zero_of(site), site, contribution_);
+        },
+        [&] { combine(AtomicOp::mul, product_of(site), site, contribution_); });
+  }
+
+  /// The products of what is not 0 once more, so that they vary: by themselves they do not, as no
+  /// loop stands behind this one's copies.
+  void vary_products(Inst* loop, const std::vector<const Inst*>& factors,
+                     const std::vector<const Inst*>& products) {
+    for (const Inst* site : products)
+      sweep(site, [&] { store(rest_of(site), site, load(product_of(site), site)); });
+    copy(loop, factors, [&](const Inst* site) {
+      where(
+          is_zero(contribution_), [] {},
+          [&] {
+            Value* others = b_.div(load(product_of(site), site), contribution_);
+            add(rest_of(site), site, zero_along(others));
+          });
+    });
+  }
+
+  /// What was there before the loop has its part in the element, and becomes a factor of what each
+  /// contribution varies by.
+  void finish(const Inst* site) {
+    Value* rest = load(second_ == Second::by_log ? rest_of(site) : product_of(site), site);
+    store(others_of(site), site, b_.mul(load(others_of(site), site), rest));
+    Value* result = load(site->binding(), site);
+    Value* alone = b_.unary(Op::stop_gradient, result);
+    Value* factor = where_zeros(load(zeros_of(site), site), 0, rest, zero_now(site), rest);
+    out_.without_value.push_back(store(site->binding(), site, along(alone, result, factor)));
+  }
+
+  void add_factor(const Inst* site) {
+    Value* all = load(others_of(site), site);
+    Value* count = load(zeros_of(site), site);
+    add_others(all, count, zero_now(site), [&](Value* factor) { add_part(site, factor); });
+  }
+
+  Value* zero_now(const Inst* site) {
+    return second_ == Second::none ? nullptr : load(zero_of(site), site);
+  }
+
+  // ---- shares
+
+  void add_part(const Inst* site, Value* factor) {
+    out_.without_value.push_back(add(site->binding(), site, zero_along(factor)));
+  }
 
   Value* share_of(Value* ties) { return b_.div(b_.real(ties->type, 1), ties); }
 
-  static std::vector<const Inst*> one_of_each(const std::vector<const Inst*>& sites) {
+  /// One site of each component of a field, of products or of all others.
+  static std::vector<const Inst*> one_of_each(const std::vector<const Inst*>& sites,
+                                              bool of_products) {
     std::vector<const Inst*> found;
     for (const Inst* site : sites)
-      if (std::ranges::find(found, site->part, &Inst::part) == found.end()) found.push_back(site);
+      if (is_product(site) == of_products &&
+          std::ranges::find(found, site->part, &Inst::part) == found.end())
+        found.push_back(site);
     return found;
   }
 
@@ -348,8 +439,11 @@ class Rewriter {
   Inst* store(uint32_t binding, const Inst* like, Value* v) {
     return own(b_.store(binding, like->component(), indices_, v));
   }
+  Inst* combine(AtomicOp op, uint32_t binding, const Inst* like, Value* v) {
+    return own(b_.atomic(op, binding, like->component(), like->elem, indices_, {&v, 1}));
+  }
   Inst* add(uint32_t binding, const Inst* like, Value* v) {
-    return own(b_.atomic(AtomicOp::add, binding, like->component(), like->elem, indices_, {&v, 1}));
+    return combine(AtomicOp::add, binding, like, v);
   }
   void reduce(Value* slot, Value* v, AtomicOp op = AtomicOp::add) {
     Inst* made = b_.make(Op::reduce, {}, {slot, v});
@@ -363,7 +457,15 @@ class Rewriter {
   uint32_t ties_of(const Inst* site) { return scratch(site->binding(), "ties"); }
   uint32_t result_of(const Inst* site) { return scratch(site->binding(), "extremes"); }
 
-  uint32_t scratch(uint32_t of, const char* companion) {
+  // Of products: how many contributions are 0, their sum, and the product of those that are not;
+  // the same product where it varies; what was there before the loop, later times that product.
+  uint32_t zeros_of(const Inst* site) { return scratch(site->binding(), "zeros"); }
+  uint32_t zero_of(const Inst* site) { return scratch(site->binding(), "sum of zeros", true); }
+  uint32_t product_of(const Inst* site) { return scratch(site->binding(), "product"); }
+  uint32_t rest_of(const Inst* site) { return scratch(site->binding(), "varying product", true); }
+  uint32_t others_of(const Inst* site) { return scratch(site->binding(), "factors", true); }
+
+  uint32_t scratch(uint32_t of, const char* companion, bool varies = false) {
     uint32_t& known = scratch_[{of, companion}];
     if (known) return known;
     const Binding& field = kernel_.bindings[of];
@@ -375,7 +477,7 @@ class Rewriter {
     made.loc = field.loc;
     for (const Binding& other : kernel_.bindings)  // it overlaps none
       made.alias_class = std::max(made.alias_class, other.alias_class + 1);
-    out_.scratch.push_back({of, companion});
+    out_.scratch.push_back({of, companion, varies});
     kernel_.bindings.push_back(std::move(made));
     known = uint32_t(kernel_.bindings.size() - 1);
     return known;
@@ -476,6 +578,7 @@ class Rewriter {
   Kernel& kernel_;
   const std::vector<bool>& varies_;
   const bool knows_overlaps_;
+  const Second second_;
   Combined& out_;
   Builder b_;
   std::vector<Copy> copies_;
@@ -489,14 +592,15 @@ class Rewriter {
 }  // namespace
 
 bool is_combined(const Inst* inst) {
-  if (!is_float(inst->elem)) return false;
+  if (!is_float(inst->elem) || !(inst->is(Op::atomic) || inst->is(Op::reduce))) return false;
   return inst->atomic() == AtomicOp::min || inst->atomic() == AtomicOp::max || is_product(inst);
 }
 
-Combined derive_combined(Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps) {
+Combined derive_combined(Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps,
+                         Second second) {
   Combined out;
   walk(kernel.body, [&](const Inst* inst) { out.is_any |= is_combined(inst); });
-  Rewriter(kernel, varies, knows_overlaps, out).run();
+  Rewriter(kernel, varies, knows_overlaps, second, out).run();
   return out;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What iterations combine by min and max, and products that they reduce, written so that its derivative is that of ordinary code.
+// What iterations combine by min, max and products, written so that its derivative is that of
+// ordinary code.
 //
 // The minimum of many depends on those that equal it, which an iteration does not know while others
 // go on. Behind each parallel loop that combines floats so, by atomics or by a reduction, copies of
@@ -7,7 +8,10 @@
 // result, take what stood there before its part in it, and add to it a zero that varies with each
 // contribution that won, divided by their number (docs/semantics.md, section 3). Values stay as they
 // are, bit for bit. Products vary by the product of the other factors: that of all that are not 0,
-// divided by the own one, where no other is 0. Either direction then differentiates these copies; the atomic itself has none.
+// divided by the own one, where no other is 0. Of elements, the value from before the loop is such a
+// factor, which is kept in front of it. Either direction then differentiates these copies; the atomic
+// itself has none.
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +25,18 @@ namespace quern::autodiff {
 struct Scratch {
   uint32_t of = ir::no_binding;
   std::string companion;
+  /// For second derivatives: what it holds varies.
+  bool varies = false;
 };
 
-/// A minimum or maximum of floats, atomic or reduced, or a product that is reduced.
+/// Who differentiates what comes out once more.
+enum class Second : uint8_t {
+  none,
+  by_kernel,  ///< takes it as it takes any kernel: products are combined there again
+  by_log      ///< takes what was logged of it, with tangents: products must have theirs
+};
+
+/// A minimum, maximum or product of floats, atomic or reduced.
 bool is_combined(const ir::Inst* inst);
 
 struct Combined {
@@ -37,9 +50,10 @@ struct Combined {
 
 /// Of a kernel at level structured, optimised. `varies`: of each binding, whether its floats have
 /// derivatives. `knows_overlaps`: fields of one alias class may overlap, others do not; else
-/// Combined::distinct says which must not. Throws Error with the line where what is combined cannot be computed behind the
-/// loop: it reads what the loop writes, or old values of atomics; or where other accesses of the
-/// loop meet the same elements.
-Combined derive_combined(ir::Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps);
+/// Combined::distinct says which must not. Throws Error with the line where what is combined cannot be
+/// computed behind the loop: it reads what the loop writes, or old values of atomics; or where other
+/// accesses of the loop meet the same elements.
+Combined derive_combined(ir::Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps,
+                         Second second);
 
 }  // namespace quern::autodiff

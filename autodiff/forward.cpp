@@ -372,12 +372,13 @@ std::vector<uint32_t> changed(const Kernel& kernel) {
   return all;
 }
 
-/// A launch looks it up.
+/// A launch looks it up, by a name of its own: what goes back through the new kernel has scratch of
+/// the same fields beside it.
 void derive_scratch(Kernel& kernel, const Combined& combined) {
   const size_t first = kernel.bindings.size() - combined.scratch.size();
   for (size_t k = 0; k < combined.scratch.size(); k++) {
     kernel.bindings[first + k].of = combined.scratch[k].of;
-    kernel.bindings[first + k].companion = combined.scratch[k].companion;
+    kernel.bindings[first + k].companion = combined.scratch[k].companion + " forward";
   }
 }
 }  // namespace
@@ -394,7 +395,7 @@ Forward forward(const Kernel& primal, Modes modes, const Directions& directions)
   if (!directions.is_taken_apart) {
     std::vector<bool> varies;
     for (uint32_t tangents_by : of) varies.push_back(tangents_by != no_binding);
-    combined = derive_combined(*out.kernel, varies, false);
+    combined = derive_combined(*out.kernel, varies, false, Second::by_kernel);
     derive_scratch(*out.kernel, combined);
     if (combined.is_any) out.not_on_trees = changed(primal);
     of.resize(out.kernel->bindings.size(), no_binding);

@@ -44,9 +44,8 @@ struct Forward {
 
 /// Of a kernel at level structured. It is optimised first, for what holds of all launches. Throws
 /// Error with the line of what has no derivative that tangents beside their values can give: an
-/// atomic exchange, compare-and-swap or product of floats, the old value of any that is used, the
-/// bits of a float, a function whose derivative is a pullback alone, and what derive_combined
-/// refuses.
+/// atomic exchange or compare-and-swap of floats, the old value of any that is used, the bits of a
+/// float, a function whose derivative is a pullback alone, and what derive_combined refuses.
 Forward forward(const ir::Kernel& primal, ir::Modes modes, const Directions& directions);
 
 }  // namespace quern::autodiff

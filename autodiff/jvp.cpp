@@ -44,8 +44,8 @@ void expect_distinct(const ForwardObject& forward, std::span<const runtime::Argu
   for (const auto& [a, b] : forward.distinct)
     if (a < classes.size() && b < classes.size() && classes[a] == classes[b])
       throw Error(loc, bindings[a].name + " and " + bindings[b].name +
-                           " overlap, and iterations combine elements of one of them by min or "
-                           "max: what runs forward takes fields that do not");
+                           " overlap, and iterations combine elements of one of them by min, "
+                           "max or products: what runs forward takes fields that do not");
 }
 
 void expect_not_on_trees(const ForwardObject& forward, std::span<const runtime::Argument> arguments,

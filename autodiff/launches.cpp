@@ -27,13 +27,18 @@ Directions directions_of(const Reverse& reverse) {
 }
 
 /// The kernel that records the log keeps tangents too. Those of fields are passed to it, as it writes
-/// to copies of them.
+/// to copies of them, and of scratch that varies.
 void record_tangents(Reversed::Program& made) {
   ir::Kernel& record = *made.reverse.log.record;
   Directions directions = all_directions(record);
   directions.is_taken_apart = true;
-  for (uint32_t k = 0; k < made.reverse.fields.size(); k++)
-    if (made.reverse.fields[k] == ir::no_binding) directions.of[k] = ir::no_binding;
+  const std::vector<Scratch>& scratch = made.reverse.scratch;
+  const size_t first_scratch = made.reverse.fields.size() - scratch.size();
+  for (uint32_t k = 0; k < made.reverse.fields.size(); k++) {
+    const bool varies = k < first_scratch ? made.reverse.fields[k] != ir::no_binding
+                                          : scratch[k - first_scratch].varies;
+    if (!varies) directions.of[k] = ir::no_binding;
+  }
   for (uint32_t scalar : made.reverse.scalars) directions.of[scalar] = scalar;
   for (uint32_t k = 0; k < directions.of.size(); k++)
     if (directions.of[k] != ir::no_binding && record.bindings[k].kind == ir::Binding::field)
@@ -70,7 +75,8 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
     if (key.has(known.premises) && known.trees == trees) return known.program;
   const ir::Premises premises = key.premises();
   auto made = std::make_shared<Program>();
-  made->reverse = reverse(*primal_, premises, inputs_, trees, kind_ == with_values);
+  made->reverse =
+      reverse(*primal_, premises, inputs_, trees, kind_ == with_values, kind_ == second);
   if (kind_ == second) run_forward(*made);
   if (is_known_before(*made)) made->passed = pass_all_to(made->reverse);
   const auto program_of = [](std::unique_ptr<ir::Kernel>& kernel) {
@@ -347,7 +353,8 @@ void Recorded::add_log(Arguments& all, std::span<const uint64_t> along,
   rerun(*program_->log_record, program_->second);
 }
 
-/// For the kernel that records the log: of scalars, and of fields, copies where it writes them.
+/// For the kernel that records the log: of scalars, and of fields, copies where it writes them. What
+/// has none of its own, scratch and the log, has them from here on.
 void Recorded::add_tangents(Arguments& own, std::span<const uint64_t> along,
                             runtime::Storage::Copies& copies, Loc loc) const {
   const Reverse& reverse = program_->reverse;
@@ -355,11 +362,11 @@ void Recorded::add_tangents(Arguments& own, std::span<const uint64_t> along,
   Arguments made;
   for (uint64_t bits : along) made.push_back({bits, nullptr});
   for (uint32_t k : program_->log_tangents) {
+    const bool is_input = k < primal && reverse.fields[k] != ir::no_binding;
     const runtime::Storage& of =
-        k < primal ? *fields()[reverse.fields[k] - primal - reverse.logged].storage
-                   : *own[k].storage;
+        is_input ? *fields()[reverse.fields[k] - primal - reverse.logged].storage : *own[k].storage;
     std::shared_ptr<runtime::Storage> held = of.companion(tangents, loc);
-    if (k < primal && reverse.log.copied[k]) held = copies.of(*held, loc);
+    if (is_input && reverse.log.copied[k]) held = copies.of(*held, loc);
     made.push_back({0, std::move(held)});
   }
   own.insert(own.end(), made.begin(), made.end());

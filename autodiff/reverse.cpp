@@ -103,7 +103,7 @@ void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
 }  // namespace
 
 Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool> inputs,
-                std::span<const runtime::LaunchKey::OnTree> trees, bool with_values) {
+                std::span<const runtime::LaunchKey::OnTree> trees, bool with_values, bool twice) {
   std::unique_ptr<Kernel> source = clone(primal);
   // Indices are those of the launch before, which was checked if it was to be.
   Premises unchecked = premises;
@@ -114,7 +114,8 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   number_calls(*source);
   Reverse out;
   with_values = with_values && !premises.modes.checked && has_no_effects(*source);
-  out.scratch = derive_combined(*source, inputs, true).scratch;
+  const Second second = twice ? Second::by_log : Second::none;
+  out.scratch = derive_combined(*source, inputs, true, second).scratch;
   const TreeRules on_trees(*source, trees);
   on_trees.expect_known(inputs, out.scratch);
   inputs.resize(source->bindings.size(), false);

@@ -67,8 +67,8 @@ void TreeRules::expect_known(const std::vector<bool>& inputs,
   for (const Scratch& s : scratch)
     if (is_on_tree(s.of))
       throw Error(kernel_.loc, kernel_.bindings[s.of].name +
-                                   " is on a tree, and iterations combine its elements by min or "
-                                   "max: they have no adjoints");
+                                   " is on a tree, and iterations combine its elements by min, "
+                                   "max or products: they have no adjoints");
   std::vector<const Inst*> changes, questions;
   std::vector<const Inst*> order;
   walk(kernel_.body, [&](const Inst* inst) {

@@ -182,11 +182,11 @@ TEST_CASE("what has no tangent is refused at its line") {
     CHECK(found.find("forward.cpp:" + std::to_string(line) + ": " + what) != std::string::npos);
   };
   int line = 0;
-  qn::Kernel product = [&] {
+  qn::Kernel last = [&] {
     line = __LINE__ + 1;
-    for (auto i : x) atomic_mul(y[0], x[i]);
+    for (auto i : x) atomic_exchange(y[0], x[i]);
   };
-  refused(product, line, "an atomic mul of floats has no tangent");
+  refused(last, line, "an atomic exchange of floats has no tangent");
   qn::Kernel old = [&] {
     line = __LINE__ + 1;
     for (auto i : x) x[i] = atomic_add(y[0], x[i]);

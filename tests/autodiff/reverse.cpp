@@ -435,11 +435,11 @@ TEST_CASE("what has no adjoint is refused at its line") {
     }
   };
   refused(racing, line, "is read here while other iterations may add to it");
-  qn::Kernel product = [&] {
+  qn::Kernel last = [&] {
     line = __LINE__ + 1;
-    for (auto i : x) atomic_mul(y[0], x[i]);
+    for (auto i : x) atomic_exchange(y[0], x[i]);
   };
-  refused(product, line, "an atomic mul of floats");
+  refused(last, line, "an atomic exchange of floats");
 }
 
 TEST_CASE("going back draws the launch's random numbers again") {
