@@ -73,6 +73,26 @@ Bits* Thread::element(const Step& s, bool indexed) {
   return nullptr;
 }
 
+void Thread::slot(const Step& s) {
+  const auto first = int64_t(value(s.result)), count = int64_t(s.imm);
+  std::fill_n(slots_.begin() + first, count, 0);
+  std::fill(unset_.begin() + first, unset_.begin() + first + count, s.kind == unset);
+}
+
+void Thread::get(const Step& s) {
+  const Bits* at = element(s, s.count > 1);
+  if (at && unset_[size_t(at - slots_.data())])
+    throw InternalError("an element of a slot is read that was never put");
+  set(s, at ? *at : 0);
+}
+
+void Thread::put(const Step& s) {
+  Bits* at = element(s, s.count > 2);
+  if (!at) return;
+  *at = operand(s, s.count - 1);
+  unset_[size_t(at - slots_.data())] = false;
+}
+
 void Thread::load(const Step& s) {
   Location at;
   if (!locate(s, s.count, at)) return set(s, 0);

@@ -20,7 +20,8 @@ Thread::Thread(Launch& launch)
       kernel_(launch.kernel),
       checks_values_(launch.checks_values),
       values_(launch.code.values),
-      slots_(launch.code.slot_elements) {}
+      slots_(launch.code.slot_elements),
+      unset_(launch.code.slot_elements) {}
 
 void Thread::start(const Block& block, const Part& part) {
   stack_.clear();
@@ -111,15 +112,9 @@ bool Thread::step(const Step& s) {
     case Op::load: load(s); return false;
     case Op::store: store(s); return false;
     case Op::atomic: atomic(s); return false;
-    case Op::slot: std::fill_n(slots_.begin() + int64_t(value(s.result)), s.imm, 0); return false;
-    case Op::get: {
-      const Bits* at = element(s, s.count > 1);
-      set(s, at ? *at : 0);
-      return false;
-    }
-    case Op::put:
-      if (Bits* at = element(s, s.count > 2)) *at = operand(s, s.count - 1);
-      return false;
+    case Op::slot: slot(s); return false;
+    case Op::get: get(s); return false;
+    case Op::put: put(s); return false;
     case Op::reduce: reduce(s); return false;
     case Op::check: check(s); return false;
     case Op::print: print(s); return false;

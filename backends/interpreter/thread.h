@@ -112,6 +112,9 @@ class Thread {
   bool locate(const Step& s, size_t indices, Location& to);
   bool locate_cell(const Step& s, size_t indices, Location& to);
   ir::Bits* element(const Step& s, bool indexed);
+  void slot(const Step& s);
+  void get(const Step& s);
+  void put(const Step& s);
   void load(const Step& s);
   void store(const Step& s);
   void atomic(const Step& s);
@@ -140,6 +143,7 @@ class Thread {
   const ir::Kernel& kernel_;
   const bool checks_values_;
   std::vector<ir::Bits> values_, slots_, copied_, returned_;
+  std::vector<bool> unset_;  ///< of slots_: those that began as anything and were never put
   std::vector<Frame> stack_;
   const Block* root_ = nullptr;
   bool returns_ = false;  ///< the root region was left by a return

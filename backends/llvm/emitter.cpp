@@ -233,11 +233,12 @@ void Emitter::slot(const ir::Inst& inst) {
   llvm::IRBuilder<> at_entry(entry_, entry_->begin());
   auto* memory = at_entry.CreateAlloca(whole, machine_.slot_space);
   memory->setAlignment(llvm::Align(inst.imm == 1 ? ir::byte_size(inst.elem) : 64));
+  slots_[inst.results.data()] = {memory, elem};
+  if (inst.kind == ir::unset) return;
   if (inst.imm == 1)
     b_.CreateStore(llvm::Constant::getNullValue(whole), memory);
   else
     b_.CreateMemSet(memory, b_.getInt8(0), inst.imm * ir::byte_size(inst.elem), memory->getAlign());
-  slots_[inst.results.data()] = {memory, elem};
 }
 
 Value* Emitter::slot_place(const ir::Inst& inst, bool indexed) {

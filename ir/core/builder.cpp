@@ -181,6 +181,12 @@ Value* Builder::slot(Type elem, uint64_t count) {
   return inst->result();
 }
 
+Value* Builder::unset_slot(Type elem, uint64_t count) {
+  Value* made = slot(elem, count);
+  made->inst->kind = unset;
+  return made;
+}
+
 Value* Builder::get(Value* slot, Value* index) {
   Type elem = slot->inst->elem;
   Inst* inst = index ? make(Op::get, {elem}, {slot, index}) : make(Op::get, {elem}, {slot});

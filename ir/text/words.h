@@ -43,11 +43,13 @@ inline constexpr Flag arithmetic_flags[] = {{"reassociate", reassociate},
 inline constexpr Flag loop_flags[] = {{"parallel_walk", parallel_walk},
                                       {"thread_walk", thread_walk}};
 inline constexpr Flag if_flags[] = {{"rarely", rarely}};
+inline constexpr Flag slot_flags[] = {{"unset", unset}};
 constexpr std::span<const Flag> flags_of(KindUse use) {
   switch (use) {
     case KindUse::arithmetic: return arithmetic_flags;
     case KindUse::loop: return loop_flags;
     case KindUse::branch: return if_flags;
+    case KindUse::slot: return slot_flags;
     default: return {};
   }
 }

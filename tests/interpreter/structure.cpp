@@ -250,6 +250,37 @@ TEST_CASE("slots are zero each time they are reached; arrays keep to their size"
   CHECK(report.findings[0].message == "index -1 is out of range of an array of 4 elements");
 }
 
+TEST_CASE("an element that begins as anything is put before it is read") {
+  auto read = [](const std::string& at) {
+    auto k = kernel(R"(kernel @unset level=lowered
+      binding field rank=1 i32 "x" class=1
+      task serial {
+        %x = arg<64> : address
+        %zero = constant<0> : i64
+        %one = constant<1> : i64
+        %two = constant<2> : i64
+        %v = constant<7> : i32
+        loop %zero, %two, %one {(%i: i64)
+          %s = slot.unset<4> : slot i32
+          put %s, %i, %v
+          %g = get %s, )" +
+                    at + R"( : i32
+          write<1> %x, %g
+          yield
+        }
+        yield
+      }
+      schedule { launch 0 })");
+    std::vector<int32_t> x(1);
+    Launch(*k).field(0, x).run(*k);
+    return x[0];
+  };
+  const std::string error = "an element of a slot is read that was never put";
+  CHECK(read("%i") == 7);
+  CHECK_THROWS_WITH(read("%two"), contains(error));
+  CHECK_THROWS_WITH(read("%zero"), contains(error));  // of what the first round put nothing is left
+}
+
 TEST_CASE("a run that takes too long is given up") {
   auto k = kernel(R"(kernel @forever level=structured
     body {

@@ -153,13 +153,15 @@ task range rank=1 walk=chunked domain {
   %3 = constant<1> : i64
   %4 = arg<64> : address
   %5 = arg<32> : u32
-  loop.parallel_walk %0, %1, %3 {(%6: i64)
-    %7 = mul %6, %2 : i64
-    %8 = offset %4, %7 : address
-    %9 = read<1> %8 : f32
-    write<1> %8, %9
-    %10 = rmw.add<65537> %8, %9 : f32
-    %11 = rmw.cas<1> %8, %9, %10 : f32
+  %6 = slot.unset<256> : slot f32
+  loop.parallel_walk %0, %1, %3 {(%7: i64)
+    %8 = mul %7, %2 : i64
+    %9 = offset %4, %8 : address
+    %10 = read<1> %9 : f32
+    put %6, %7, %10
+    write<1> %9, %10
+    %11 = rmw.add<65537> %9, %10 : f32
+    %12 = rmw.cas<1> %9, %10, %11 : f32
     yield
   }
   yield

@@ -101,6 +101,7 @@ TEST_CASE("rules of instructions") {
       // slots
       {"%r = slot<0> : slot f32", "holds no element"},
       {"%r = slot<1> : slot address", "holds address, expected a scalar"},
+      {"%r = slot.unset<4> : slot f32", "has an unknown kind or flag"},
       {"%r = get %n : i32", "operand 0 is i32, expected a slot"},
       {"%r = get %a : i32", "a slot of 8 elements needs an index"},
       {"%r = get %a, %f : i32", "operand 1 is f32, expected an integer index"},

@@ -16,6 +16,7 @@ class Deferrer : Strips {
     cut();
     if (parts_.size() == 1 || !has_form()) return;
     b_.before(walk_).at(walk_->loc);
+    may_end_early_ = has_loops();
     make_slots();
     std::vector<Value*> init;
     for (size_t k = 3; k < walk_->operand_count(); k++) init.push_back(walk_->operand(k));
@@ -73,6 +74,18 @@ class Deferrer : Strips {
   }
 
   // ---- what crosses from one part to the next
+
+  /// Do any but the last part hold loops in what they do for all iterations?
+  bool has_loops() const {
+    bool found = false;
+    auto look = [&](const Inst* inst) { found |= inst->is(Op::loop) || inst->is(Op::while_); };
+    for (size_t k = 0; k + 1 < parts_.size(); k++)
+      for (const Inst* inst : parts_[k].code) {
+        look(inst);
+        for (Region* region : inst->regions) walk(region, look);
+      }
+    return found;
+  }
 
   void make_slots() {
     for (size_t k = 0; k < parts_.size(); k++) {

@@ -120,7 +120,7 @@ class Interleaver : Strips {
   void make_slots() {
     for (const Part& part : parts_)
       if (part.inner)
-        for (const Value& v : part.inner->results) slots_[&v] = b_.slot(v.type, uint64_t(strip_));
+        for (const Value& v : part.inner->results) slots_[&v] = array(v.type);
     for (size_t k = 0; k < parts_.size(); k++) {
       for (const Inst* inst : parts_[k].code) keep_earlier(inst, k);
       if (!parts_[k].inner) continue;

@@ -49,9 +49,14 @@ void Strips::crosses(Value* v, const std::function<void(Value*)>& use) {
 void Strips::keep(Value* v) {
   crosses(v, [&](Value* kept) {
     if (slots_.contains(kept)) return;
-    slots_[kept] = b_.slot(kept->type, uint64_t(strip_));
+    slots_[kept] = array(kept->type);
     kept_.push_back(kept);
   });
+}
+
+Value* Strips::array(Type elem) {
+  const uint64_t elements = uint64_t(strip_);
+  return may_end_early_ ? b_.slot(elem, elements) : b_.unset_slot(elem, elements);
 }
 
 Inst* Strips::begin_strips(std::span<Value* const> init) {

@@ -43,6 +43,9 @@ class Strips {
 
   /// A slot array for what crosses of a value of an earlier part.
   void keep(Value* v);
+  /// One of these: an element for each iteration of the strip. A part puts all that a later one
+  /// reads, unless it may end early, so that they need not begin as zero.
+  Value* array(Type elem);
 
   /// The loop over strips, with these carried values; the builder moves into its body.
   Inst* begin_strips(std::span<Value* const> init = {});
@@ -67,6 +70,9 @@ class Strips {
   Inst* walk_;
   Region* body_;
   int64_t strip_;
+  /// May a part that puts elements end before the last iteration? So a loop around another one does
+  /// where the host asks the launch to end (poll_loops).
+  bool may_end_early_ = false;
   Value *base_ = nullptr, *count_ = nullptr, *within_ = nullptr;
   std::unordered_map<const Value*, Value*> slots_;
   std::vector<Value*> kept_;  ///< the values of slots_, in the order they were met

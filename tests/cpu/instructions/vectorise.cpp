@@ -17,8 +17,8 @@ int count(const X86& cpu, const std::string& text, const std::string& pattern) {
   return test::count(test::target_of(cpu), *ir::parse(text), pattern);
 }
 
-/// The same of a kernel of level `structured`, of fields that do not overlap.
-int count_compiled(const X86& cpu, const std::string& text, const std::string& pattern) {
+/// What a kernel of level `structured`, of fields that do not overlap, is lowered to.
+std::string lowered(const X86& cpu, const std::string& text) {
   auto kernel = ir::parse(text);
   ir::Signature signature;
   for (uint32_t k = 0; k < kernel->bindings.size(); k++) signature.fields.push_back({true, k + 1});
@@ -26,7 +26,12 @@ int count_compiled(const X86& cpu, const std::string& text, const std::string& p
   ir::optimise(*kernel);
   ir::split(*kernel);
   ir::lower(*kernel, signature, test::target_of(cpu).traits);
-  return count(cpu, ir::print(*kernel), pattern);
+  return ir::print(*kernel);
+}
+
+/// The same of such a kernel.
+int count_compiled(const X86& cpu, const std::string& text, const std::string& pattern) {
+  return count(cpu, lowered(cpu, text), pattern);
 }
 
 /// y[i] = a * x[i] + y[i] with the given alias classes.
@@ -448,20 +453,19 @@ TEST_CASE("samples between elements, clamped at the borders, are computed by vec
   }
 }
 
-TEST_CASE("exp in an inner loop becomes vectors over the outer one") {
-  // exp of r, less its constant term, is a polynomial of degree 6 at least
-  const std::string text = R"(quern 1
+namespace {
+/// y[i] = x[i] and the sum of exp(x[i] * x[k]) over all k.
+const char* sums = R"(quern 1
   kernel @sums level=structured modes=contract
   binding field rank=1 f32 "x"
   binding field rank=1 f32 "y"
   body {
     %zero = constant<0> : i32
     %one = constant<1> : i32
-    %none = constant<0> : f32
     %n = extent<0.0> : i32
     parallel %zero, %n {(%i: i32)
       %x = load<0.0> %i : f32
-      %sum = loop %zero, %n, %one, %none : f32 {(%k: i32, %s: f32)
+      %sum = loop %zero, %n, %one, %x : f32 {(%k: i32, %s: f32)
         %y = load<0.0> %k : f32
         %m = mul %x, %y : f32
         %e = exp %m : f32
@@ -473,9 +477,30 @@ TEST_CASE("exp in an inner loop becomes vectors over the outer one") {
     }
     yield
   })";
+}  // namespace
+
+TEST_CASE("exp in an inner loop becomes vectors over the outer one") {
+  // exp of r, less its constant term, is a polynomial of degree 6 at least
   for (const X86& cpu : all_x86) {
     INFO(cpu.name);
-    CHECK(count_compiled(cpu, text, "vfn?madd\\w+ps[^\n]*[yz]mm") >= 6);
+    CHECK(count_compiled(cpu, sums, "vfn?madd\\w+ps[^\n]*[yz]mm") >= 6);
+  }
+}
+
+TEST_CASE("arrays that take values from one part of a strip to the next are not cleared") {
+  const std::string mark = "slot.unset";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    auto is_cleared = [&](const std::string& text) {
+      const std::string code = test::compiler(driver()).listing(
+          *ir::parse(text), test::target_of(cpu), "llvm-optimised");
+      return code.find("@llvm.memset") != std::string::npos;
+    };
+    std::string text = lowered(cpu, sums);
+    CHECK_FALSE(is_cleared(text));
+    for (size_t at; (at = text.find(mark)) != std::string::npos;)
+      text.replace(at, mark.size(), "slot");
+    CHECK(is_cleared(text));
   }
 }
 

@@ -80,6 +80,7 @@ class Builder {
   Inst* atomic(AtomicOp op, uint32_t binding, uint32_t component, Type elem,
                std::span<Value* const> index, std::span<Value* const> values);
   Value* slot(Type elem, uint64_t count = 1);
+  Value* unset_slot(Type elem, uint64_t count);  ///< elements are put before they are read
   Value* get(Value* slot, Value* index = nullptr);
   Inst* put(Value* slot, Value* v);
   Inst* put(Value* slot, Value* index, Value* v);

@@ -61,6 +61,7 @@ enum class KindUse : uint8_t {
   arithmetic,  ///< reassociate | uncontracted
   loop,        ///< parallel_walk or thread_walk
   branch,      ///< rarely
+  slot,        ///< unset
   rank,        ///< number of axes
   atomic,      ///< AtomicOp
   combine,     ///< AtomicOp with an identity
@@ -166,6 +167,8 @@ inline constexpr uint8_t thread_walk = 2;
 /// Kind of an `if_` whose first region hardly ever runs; the second holds pure operations only and
 /// may be run where the first is.
 inline constexpr uint8_t rarely = 1;
+/// Kind of a `slot` whose elements begin as anything: each must be put before it is read.
+inline constexpr uint8_t unset = 1;
 inline constexpr uint8_t uncontracted = 2;
 
 struct OpInfo {
