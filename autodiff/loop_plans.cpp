@@ -198,13 +198,23 @@ bool are_of_one_round(const Inst* loop, const Access& a, const Access& b, Effect
       return true;
   return false;
 }
+
+bool writes_floats(const Region* region) {
+  bool writes = false;
+  walk(const_cast<Region*>(region), [&](const Inst* inst) {
+    writes |= (inst->is(Op::store) || inst->is(Op::atomic) || inst->is(Op::reduce) ||
+               inst->is(Op::put)) &&
+              is_float(inst->elem);
+  });
+  return writes;
+}
 }  // namespace
 
 /// May one go back through rounds in any order? Adding to adjoints has none; what takes and resets them
 /// has, unless each round has elements of its own.
 bool LoopPlans::is_any_order(const Inst* loop) const {
   std::vector<Access> all;
-  bool any_order = true;
+  bool any_order = !loop->is(Op::while_) || !writes_floats(loop->region(0));  // of a test
   const auto is_outside = [&](const Value* slot) {
     return std::ranges::none_of(loop->regions,
                                 [&](const Region* r) { return encloses(r, slot->inst->parent); });

@@ -344,3 +344,27 @@ TEST_CASE("what decides on the rounds of an inner loop is kept of the outer one"
     expect_adjoints(f, x, y, expected);
   });
 }
+
+TEST_CASE("what the test of a While adds to has adjoints, though its rounds only add up") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {3, 5});
+    qn::Field<double> y{device, {2}}, tested{device, {2}};
+    qn::Kernel f = [&] {
+      for (auto i : x) {
+        Var<double> sum = 0.0;
+        Var<int> k = 0;
+        const auto goes_on = [&] {
+          atomic_add(tested[i], x[i] * x[i]);
+          return k < 3;
+        };
+        While(goes_on()) {
+          sum += 2.0 * x[i];
+          k += 1;
+        }
+        y[i] = sum;
+      }
+    };
+    tested.grad().fill(10.0);
+    expect_adjoints(f, x, y, {4 * 10 * 2 * 3 + 3 * 2, 4 * 10 * 2 * 5 + 3 * 2});
+  });
+}
