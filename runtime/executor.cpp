@@ -19,6 +19,12 @@ constexpr uint64_t chunk_cost = 10'000;
 constexpr uint64_t most_chunks_per_worker = 8;
 /// A chunk of this many operations ends soon enough after the host asks for it: about 0.1 s.
 constexpr uint64_t longest_chunk_cost = 1u << 28;
+/// Of the copies of fields that a chunk updates in their place: most of them stay in a second-level
+/// cache, and all chunks' in memory that a launch may take.
+constexpr uint64_t most_copy_bytes = 512 * 1024, most_bytes_of_copies = 256 << 20;
+/// Clearing and merging a value of a copy take as much as updating two of them without others that do
+/// so, which saves a multiple. A chunk is to do so much more than that.
+constexpr uint64_t updates_paid = 2, operations_of_copied = 16;
 /// Partial values of a reduction take memory: it has no more chunks than this.
 constexpr uint64_t most_partials = 1u << 20;
 /// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
@@ -75,19 +81,24 @@ class Run {
 
   void launch(uint32_t index) {
     const Image::Task& task = loaded_.image->tasks[index];
+    if (task.merges != no_binding && block_.buffers[buffer_number(task.merges)].elements == 0)
+      return;
     Extent extent = extent_of(task);
     // What does not run may have any size: it wants neither memory nor an error.
     if (guard_ && !extent.is_bound && extent.total >= read_guard_from && !read_condition(guard_))
       return;
     if (!extent.fits) throw Error(task.loc, "a parallel loop of more than 2^63 iterations");
-    note_rows(task, extent);
-    make_buffers(index, extent.total);
+    Chunked chunks{.iterations = 0, .grain = 1};
+    if (task.kind != Task::serial && task.walk == Task::chunked && extent.total > 0)
+      chunks = chunked(index, extent);
+    note_rows(task, extent, chunks.chunks());
+    make_buffers(index, extent.total, chunks.chunks());
     if (task.kind == Task::serial)
       add(index, Serial{reduced_});
     else if (extent.total == 0)
       return;
     else if (task.walk == Task::chunked)
-      add(index, chunked(task, extent));
+      add(index, chunks);
     else
       add_elements(index, task, extent);
   }
@@ -201,15 +212,20 @@ class Run {
     return task.reductions == 0 ? grain : std::max(grain, total / most_partials + 1);
   }
 
-  Chunked chunked(const Image::Task& task, const Extent& extent) {
+  Chunked chunked(uint32_t index, const Extent& extent) {
+    const Image::Task& task = loaded_.image->tasks[index];
     const uint64_t total = extent.total, row = extent.row;
     Chunked work{.iterations = total, .grain = task.grain};
-    if (__builtin_mul_overflow(total, task.operations, &work.operations))
-      work.operations = UINT64_MAX;
+    const uint64_t operations =
+        task.merges == no_binding ? task.operations : copies_to_merge(task.merges, total);
+    if (__builtin_mul_overflow(total, operations, &work.operations)) work.operations = UINT64_MAX;
     if (work.grain == 0) {
-      uint64_t workers = driver_.target().workers;
-      uint64_t most = workers > 1 ? workers * most_chunks_per_worker : 1;
-      uint64_t wanted = std::clamp<uint64_t>(work.operations / chunk_cost, 1, most);
+      const uint64_t workers = driver_.target().workers;
+      const uint64_t most = workers > 1 ? workers * most_chunks_per_worker : 1;
+      const uint64_t copied = operations_of_copied * copied_values(index, total);
+      const uint64_t enough = std::min(workers, work.operations / chunk_cost);
+      const uint64_t wanted = std::clamp<uint64_t>(
+          std::max(enough, work.operations / std::max(chunk_cost, copied)), 1, most);
       uint64_t grain = (total + wanted - 1) / wanted;
       if (driver_.target().traits.stoppable) grain = std::min(grain, short_grain(task, total));
       // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
@@ -219,6 +235,39 @@ class Run {
       work.grain = grain;
     }
     return work;
+  }
+
+  // ---- copies of fields: ir::BufferSize::copies
+
+  size_t buffer_number(uint32_t binding) const {
+    const std::vector<Image::Buffer>& buffers = loaded_.image->buffers;
+    return size_t(std::ranges::find(buffers, binding, &Image::Buffer::binding) - buffers.begin());
+  }
+
+  uint64_t copies_to_merge(uint32_t binding, uint64_t elements) const {
+    return block_.buffers[buffer_number(binding)].elements / elements;
+  }
+
+  /// Elements that a chunk has, 0 where it does not pay.
+  uint64_t elements_of_copies(const Image::Buffer& buffer, uint64_t iterations) {
+    const uint64_t count = evaluated_count(buffer), components = buffer.components.size();
+    if (count == 0 || count > most_copy_bytes / abi::packed(buffer.components).bytes) return 0;
+    const uint64_t copies = abi::copies(count * components), workers = driver_.target().workers;
+    uint64_t updates = 0;
+    if (__builtin_mul_overflow(iterations, buffer.updates * updates_paid, &updates))
+      updates = UINT64_MAX;
+    updates /= BufferSize::updating;
+    const bool pays = (workers > 1 || copies > 1) && count * copies * workers <= updates;
+    return pays ? count * copies : 0;
+  }
+
+  /// Values of all copies that a chunk of the task has.
+  uint64_t copied_values(uint32_t task, uint64_t iterations) {
+    uint64_t sum = 0;
+    for (const Image::Buffer& b : loaded_.image->buffers)
+      if (b.task == task && b.size == Image::Buffer::copies)
+        sum += elements_of_copies(b, iterations) * b.components.size();
+    return sum;
   }
 
   void add_elements(uint32_t index, const Image::Task& task, const Extent& extent) {
@@ -237,24 +286,33 @@ class Run {
   }
 
   /// For the task that combines the rows of partial values that this one leaves.
-  void note_rows(const Image::Task& task, const Extent& extent) {
+  void note_rows(const Image::Task& task, const Extent& extent, uint64_t chunks) {
     if (task.lanes) {
       reduced_iterations_ = extent.total;
       reduced_ = abi::total_rows(extent.total);
     } else if (task.reductions && task.walk == Task::chunked) {
-      reduced_ = extent.total == 0 ? 0 : chunked(task, extent).chunks();
+      reduced_ = chunks;
     }
   }
 
-  void make_buffers(uint32_t task, uint64_t iterations) {
+  void make_buffers(uint32_t task, uint64_t iterations, uint64_t chunks) {
     const std::vector<Image::Buffer>& buffers = loaded_.image->buffers;
     for (size_t k = 0; k < buffers.size(); k++)
-      if (buffers[k].task == task) make_room(k, elements_of(buffers[k], iterations));
+      if (buffers[k].task == task) make_room(k, elements_of(buffers[k], iterations, chunks));
   }
 
-  uint64_t elements_of(const Image::Buffer& buffer, uint64_t iterations) {
+  uint64_t elements_of(const Image::Buffer& buffer, uint64_t iterations, uint64_t chunks) {
     if (buffer.size == Image::Buffer::rows) return reduced_;
     if (buffer.size == Image::Buffer::iterations) return iterations;
+    if (buffer.size == Image::Buffer::copies) {
+      const uint64_t elements = elements_of_copies(buffer, iterations);
+      const uint64_t bytes = elements * abi::packed(buffer.components).bytes;
+      return elements && chunks <= most_bytes_of_copies / bytes ? elements * chunks : 0;
+    }
+    return evaluated_count(buffer);
+  }
+
+  uint64_t evaluated_count(const Image::Buffer& buffer) {
     int64_t count = 0;
     evaluate(buffer.count, {&count, 1});
     return uint64_t(std::max<int64_t>(0, count));
@@ -266,7 +324,7 @@ class Run {
     LaunchMemory::Buffer& held = block_.buffers[number];
     if (held.elements != elements) set_argument(place.extent(0), held.elements = elements);
     uint64_t bytes = 0;
-    if (__builtin_mul_overflow(elements, uint64_t(8) * buffer.components.size(), &bytes))
+    if (__builtin_mul_overflow(elements, uint64_t(abi::packed(buffer.components).bytes), &bytes))
       bytes = 1ull << 62;
     if (buffer.is_kept) return keep(number, bytes);
     if (bytes <= held.bytes) return;
@@ -282,12 +340,10 @@ class Run {
   /// A buffer of its own, and for whoever launched.
   void keep(size_t number, uint64_t bytes) {
     const Image::Buffer& buffer = loaded_.image->buffers[number];
-    Element element{uint32_t(8 * buffer.components.size()), {}};
+    abi::Packed packed = abi::packed(buffer.components);
+    const Element element{packed.bytes, std::move(packed.offsets)};
     std::vector<ir::Storage> stored;
-    for (const Component& c : buffer.components) {
-      element.offsets.push_back(uint32_t(8 * stored.size()));
-      stored.push_back({c.type, storage_type(c.type)});
-    }
+    for (const Component& c : buffer.components) stored.push_back({c.type, storage_type(c.type)});
     const auto elements = int64_t(bytes / element.bytes);
     flush();  // what uses the one before comes before its release
     std::shared_ptr<Storage>& kept = kept_[number];
@@ -304,8 +360,9 @@ class Run {
   void name_buffer(size_t number, Address address) {
     const Image::Buffer& buffer = loaded_.image->buffers[number];
     const abi::Place& place = loaded_.image->layout.places[buffer.binding];
+    const abi::Packed packed = abi::packed(buffer.components);
     for (uint32_t c = 0; c < buffer.components.size(); c++)
-      set_argument(place.base(c), address + 8 * c);
+      set_argument(place.base(c), address + packed.offsets[c]);
   }
 
   /// Trees may have got other parts.
@@ -368,9 +425,10 @@ std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& bloc
   for (size_t k = 0; k < block.buffers.size(); k++) {
     const Image::Buffer& buffer = kernel.image->buffers[k];
     const LaunchMemory::Buffer& held = block.buffers[k];
-    const auto stride = int64_t(8 * buffer.components.size()), extent = int64_t(held.elements);
+    const abi::Packed packed = abi::packed(buffer.components);
+    const auto stride = int64_t(packed.bytes), extent = int64_t(held.elements);
     for (uint32_t c = 0; c < buffer.components.size(); c++)
-      writer.component(buffer.binding, c, held.address + 8 * c, {&stride, 1});
+      writer.component(buffer.binding, c, held.address + packed.offsets[c], {&stride, 1});
     writer.axes(buffer.binding, {&extent, 1});
   }
   std::memset(args + kernel.frame_offset, 0, kernel.block_bytes - kernel.frame_offset);

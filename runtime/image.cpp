@@ -13,7 +13,7 @@ namespace {
 
 constexpr char magic[8] = {'Q', 'U', 'E', 'R', 'N', 'I', 'M', 'G'};
 /// Of the format below. What launches and code agree on has a version of its own, abi::version.
-constexpr uint32_t format_version = 6;
+constexpr uint32_t format_version = 7;
 constexpr size_t head_bytes = sizeof magic + 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
 /// Cells are numbered in 16 bits.
 constexpr uint32_t most_frame_bytes = 8 << 16;
@@ -101,7 +101,8 @@ void archive(Archive& a, HostExpression::Source& source) {
 template <class Archive>
 void archive(Archive& a, Image::Buffer::Size& size) {
   using Buffer = Image::Buffer;
-  static constexpr Buffer::Size list[] = {Buffer::rows, Buffer::iterations, Buffer::counted};
+  static constexpr Buffer::Size list[] = {Buffer::rows, Buffer::iterations, Buffer::counted,
+                                          Buffer::copies};
   listed(a, size, list);
 }
 
@@ -159,6 +160,7 @@ void archive(Archive& a, Image::Buffer& b) {
   a(b.task);
   archive(a, b.size);
   archive(a, b.count);
+  a(b.updates);
   archive(a, b.components);
   a(b.is_kept);
   a(b.name);
@@ -185,6 +187,7 @@ void archive(Archive& a, Image::Task& t) {
     if constexpr (Archive::reads) e->emplace();
     archive(a, **e);
   }
+  a(t.merges);
   a(t.loc);
 }
 
@@ -316,7 +319,11 @@ bool is_consistent(const Image::Task& t, const Image& image) {
   const auto is_good = [&](const std::optional<HostExpression>& e) {
     return !e || (e->results.size() == 2u * t.rank && is_consistent(*e, image));
   };
-  return is_good(t.domain) && is_good(t.bound) && (t.domain || !t.bound);
+  const auto is_merged = [&](const Image::Buffer& b) {
+    return b.binding == t.merges && b.size == Image::Buffer::copies;
+  };
+  return is_good(t.domain) && is_good(t.bound) && (t.domain || !t.bound) &&
+         (t.merges == no_binding || std::ranges::any_of(image.buffers, is_merged));
 }
 
 bool is_consistent(const Step& s, const Image& image) {
@@ -348,7 +355,8 @@ bool is_consistent(const Image::Buffer& b, const Image& image) {
          holds_elements(image.layout.places[b.binding], 1, b.components.size(),
                         image.layout.bytes) &&
          !b.components.empty() && b.task < image.tasks.size() &&
-         b.count.results.size() == (b.size == Image::Buffer::counted) &&
+         b.count.results.size() ==
+             (b.size == Image::Buffer::counted || b.size == Image::Buffer::copies) &&
          is_consistent(b.count, image);
 }
 

@@ -34,6 +34,7 @@ class Schedule {
     const Domain domain = machine_.begin_task(number);
     if (const auto rows = rows_of(task, domain.total)) reduced_ = *rows;
     make_buffers(number, domain.total);
+    if (task.merges != no_binding && buffers_.at(task.merges).empty()) return;
     if (task.kind == Task::serial || task.walk == Task::unlowered) {
       Part whole;
       whole.end = reduced_;
@@ -101,7 +102,19 @@ class Schedule {
     return std::nullopt;
   }
 
-  uint64_t elements_of(const BufferSize& size, uint64_t iterations) const {
+  /// Of the copies, each time: whether they pay is not asked here.
+  uint64_t elements_of_copies(const Binding& buffer, uint64_t iterations) const {
+    uint64_t count = 1;
+    const abi::Place& place = layout_.places[buffer.size.number];
+    for (uint32_t axis = 0; axis < place.rank; axis++)
+      count *= read_memory(Type::u64, reinterpret_cast<Bits>(args_ + place.extent(axis)));
+    const uint64_t grain = grain_of(kernel_.tasks[buffer.size.task]);
+    return count * abi::copies(count * buffer.components.size()) *
+           ((iterations + grain - 1) / grain);
+  }
+
+  uint64_t elements_of(const Binding& buffer, uint64_t iterations) const {
+    const BufferSize& size = buffer.size;
     switch (size.rule) {
       case BufferSize::rows: return reduced_;
       case BufferSize::iterations: return iterations;
@@ -111,6 +124,7 @@ class Schedule {
         const Bits bits = read_memory(type, machine_.launch().cell_address(size.number));
         return is_signed(type) ? uint64_t(std::max<int64_t>(0, to_signed(bits, type))) : bits;
       }
+      case BufferSize::copies: return elements_of_copies(buffer, iterations);
     }
     return 0;
   }
@@ -119,13 +133,15 @@ class Schedule {
     for (uint32_t k = 0; k < kernel_.bindings.size(); k++) {
       const Binding& b = kernel_.bindings[k];
       if (b.kind != Binding::buffer || b.size.task != task) continue;
-      const uint64_t elements = elements_of(b.size, iterations);
+      const uint64_t elements = elements_of(b, iterations);
       std::vector<uint64_t>& memory = buffers_[k];
-      memory.assign(elements * b.components.size(), 0xa5a5a5a5a5a5a5a5);
-      const int64_t stride = b.layout.step, extent = int64_t(elements);
+      const abi::Packed packed = abi::packed(b.components);
+      memory.assign((elements * packed.bytes + 7) / 8, 0xa5a5a5a5a5a5a5a5);
+      const int64_t stride = packed.bytes, extent = int64_t(elements);
       abi::Writer writer(layout_, args_);
       for (uint32_t c = 0; c < b.components.size(); c++)
-        writer.component(k, c, reinterpret_cast<Bits>(memory.data() + c), {&stride, 1});
+        writer.component(k, c, reinterpret_cast<Bits>(memory.data()) + packed.offsets[c],
+                         {&stride, 1});
       writer.axes(k, {&extent, 1});
     }
   }

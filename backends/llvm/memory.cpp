@@ -30,6 +30,8 @@ Memory::Memory(llvm::LLVMContext& context, const Machine& machine, const ir::Ker
   const ir::abi::Layout layout = ir::abi::layout(kernel);
   for (size_t k = 0; k < kernel.bindings.size(); k++) {
     const ir::Binding& binding = kernel.bindings[k];
+    if (binding.kind == ir::Binding::buffer && binding.size.rule == ir::BufferSize::copies)
+      copies_.insert(binding.alias_class);
     if (binding.alignment <= 1) continue;
     const ir::abi::Place& place = layout.places[k];
     alignments_[place.base(0)] = binding.alignment;
@@ -155,8 +157,14 @@ Value* Memory::loop_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* add
   return old;
 }
 
+/// Does no other thread update the location? The host's threads may look at what is not a field: the
+/// error record, the ring of prints.
+bool Memory::is_alone(const ir::Inst& inst) const {
+  return (machine_.one_thread && inst.imm < ir::abi::frame_class) || copies_.contains(inst.imm);
+}
+
 bool Memory::becomes_loop(const ir::Inst& inst) const {
-  if (machine_.grid || (machine_.one_thread && inst.imm < ir::abi::frame_class)) return false;
+  if (machine_.grid || is_alone(inst)) return false;
   const AtomicOp op = inst.atomic();
   const bool adds = op == AtomicOp::add, orders = op == AtomicOp::min || op == AtomicOp::max;
   return op == AtomicOp::mul || (ir::is_float(inst.elem) && (adds || orders));
@@ -222,9 +230,7 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
                       {address, b.getInt32(0), b.getInt32(3), b.getInt32(1)});
     return llvm::PoisonValue::get(stored(type));
   }
-  // The host's threads may look at what is not a field: the error record, the ring of prints.
-  if (machine_.one_thread && inst.imm < ir::abi::frame_class)
-    return plain_update(b, inst, address, values);
+  if (is_alone(inst)) return plain_update(b, inst, address, values);
   if (op == AtomicOp::load) {
     auto* load = b.CreateAlignedLoad(stored(type), address, align);
     load->setAtomic(llvm::AtomicOrdering::Monotonic, scope());

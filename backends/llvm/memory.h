@@ -3,6 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <map>
+#include <set>
 #include <span>
 
 #include "backends/llvm/codegen.h"
@@ -40,6 +41,7 @@ class Memory {
   llvm::Value* loop_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
                         llvm::Value* v);
   /// Is the atomic a loop around a compare-and-swap in machine code?
+  bool is_alone(const ir::Inst& inst) const;
   bool becomes_loop(const ir::Inst& inst) const;
   /// The old value, by a call of a function of the module's that does nothing else.
   llvm::Value* call_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
@@ -56,6 +58,7 @@ class Memory {
   std::map<uint64_t, Scopes> classes_;
   /// Entries of the argument block that are multiples of more than one, by offset.
   std::map<uint64_t, uint32_t> alignments_;
+  std::set<uint64_t> copies_;  ///< alias classes of what a chunk has for itself
   llvm::MDNode* group_ = nullptr;
   bool calls_rmw_ = false;  ///< the task has so many loops of atomics that each is a call
 };

@@ -120,13 +120,21 @@ bool Emitter::extreme_step(const ir::Inst& inst) {
   return true;
 }
 
+/// Operations of what the instruction calls.
+size_t Emitter::called(const ir::Inst* inst) const {
+  size_t operations = 0;
+  if (inst->is(Op::call))
+    ir::walk(kernel_.callees.at(inst->imm).body, [&](const ir::Inst*) { operations++; });
+  return operations;
+}
+
 /// A long body is there once: what is left over behind whole vectors is a vector with some lanes
 /// masked, not a loop over half a vector and another one over single iterations besides.
 bool Emitter::masks_rest(const ir::Region* body) const {
   constexpr size_t long_body = 500;
   size_t operations = 0;
   ir::walk(const_cast<ir::Region*>(body),
-           [&](const ir::Inst* inst) { operations += !inst->is(Op::constant); });
+           [&](const ir::Inst* inst) { operations += !inst->is(Op::constant) + called(inst); });
   return machine_.masks && operations >= long_body;
 }
 

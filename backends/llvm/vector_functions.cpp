@@ -17,15 +17,37 @@ namespace {
 
 constexpr const char* names_attribute = "vector-function-abi-variant";
 
-/// Tells LLVM which function computes `scalar` for so many lanes (its own vector ABI).
+/// Tells LLVM which function computes `scalar` for so many lanes (its own vector ABI): all, or, where it
+/// has one more argument, those of a mask.
 void announce(llvm::Function& scalar, llvm::Function& vector, unsigned count) {
-  std::string name = "_ZGV_LLVM_N" + std::to_string(count) + std::string(scalar.arg_size(), 'v') +
-                     "_" + scalar.getName().str() + "(" + vector.getName().str() + ")";
+  const char* kind = vector.arg_size() > scalar.arg_size() ? "M" : "N";
+  std::string name = "_ZGV_LLVM_" + std::string(kind) + std::to_string(count) +
+                     std::string(scalar.arg_size(), 'v') + "_" + scalar.getName().str() + "(" +
+                     vector.getName().str() + ")";
   if (scalar.hasFnAttribute(names_attribute))
     name = scalar.getFnAttribute(names_attribute).getValueAsString().str() + "," + name;
   scalar.addFnAttr(names_attribute, name);
   // Nothing calls it until loops are vectorised.
   llvm::appendToCompilerUsed(*scalar.getParent(), {&vector});
+}
+
+/// The same of some lanes: the others compute f(1, …), so that none of them wants a rare branch.
+llvm::Function* masked(llvm::Function& vector, unsigned count) {
+  llvm::LLVMContext& context = vector.getContext();
+  std::vector<llvm::Type*> params = vector.getFunctionType()->params().vec();
+  params.push_back(llvm::FixedVectorType::get(llvm::Type::getInt1Ty(context), count));
+  auto* function = llvm::Function::Create(
+      llvm::FunctionType::get(vector.getReturnType(), params, false),
+      llvm::Function::InternalLinkage, vector.getName() + "_masked", *vector.getParent());
+  function->setAttributes(vector.getAttributes());
+  llvm::IRBuilder<> b(BasicBlock::Create(context, "entry", function));
+  llvm::Argument* mask = function->getArg(unsigned(params.size()) - 1);
+  std::vector<Value*> in;
+  for (size_t k = 0; k + 1 < params.size(); k++)
+    in.push_back(
+        b.CreateSelect(mask, function->getArg(unsigned(k)), llvm::ConstantFP::get(params[k], 1.0)));
+  b.CreateRet(b.CreateCall(&vector, in));
+  return function;
 }
 
 }  // namespace
@@ -125,6 +147,7 @@ void Emitter::vector_function(llvm::Function* scalar, const ir::Function& f, uns
   }
   b_.CreateRet(b_.CreateAlignedLoad(vector, out, align));
   announce(*scalar, *function, count);
+  if (machine_.masks) announce(*scalar, *masked(*function, count), count);
 }
 
 void Emitter::usual_side(const ir::Inst& inst) {

@@ -57,6 +57,20 @@ Layout layout(const Kernel& kernel) {
   return out;
 }
 
+Packed packed(std::span<const Component> components) {
+  Packed out;
+  uint32_t widest = 4;
+  for (const Component& c : components) {
+    const uint32_t bytes = std::max(4u, byte_size(storage_type(c.type)));
+    out.bytes = (out.bytes + bytes - 1) / bytes * bytes;
+    out.offsets.push_back(out.bytes);
+    out.bytes += bytes;
+    widest = std::max(widest, bytes);
+  }
+  out.bytes = (out.bytes + widest - 1) / widest * widest;
+  return out;
+}
+
 uint32_t declare_buffer(Kernel& kernel, std::string name, std::span<const Type> components,
                         BufferSize size, Loc loc) {
   const auto number = uint32_t(kernel.bindings.size());
@@ -67,12 +81,12 @@ uint32_t declare_buffer(Kernel& kernel, std::string name, std::span<const Type> 
   b.loc = loc;
   b.size = size;
   b.alias_class = uint32_t(first_buffer_class + number);
-  b.alignment = 8;
-  b.layout.step = uint32_t(8 * components.size());
-  for (size_t c = 0; c < components.size(); c++) {
-    b.components.push_back({components[c]});
-    if (components.size() > 1) b.layout.offsets.push_back(int32_t(8 * c));
-  }
+  for (Type type : components) b.components.push_back({type});
+  const Packed element = packed(b.components);
+  b.alignment = element.bytes % 8 == 0 ? 8 : 4;
+  b.layout.step = element.bytes;
+  if (components.size() > 1)
+    b.layout.offsets.assign(element.offsets.begin(), element.offsets.end());
   kernel.bindings.push_back(std::move(b));
   return number;
 }

@@ -224,8 +224,9 @@ class Parser {
     BufferSize size;
     expect("task");
     size.task = attribute<uint32_t>("a task's number");
-    size.rule = named(buffer_sizes, "rows, iterations, constant or cell");
+    size.rule = named(buffer_sizes, "rows, iterations, constant, cell or copies");
     if (size.takes_number()) size.number = attribute<uint64_t>("a number");
+    if (accept("updates")) size.updates = attribute<uint64_t>("a number of updates");
     return size;
   }
 
@@ -352,6 +353,8 @@ class Parser {
         t.lanes = true;
       } else if (accept("once")) {
         t.once = true;
+      } else if (accept("merges")) {
+        t.merges = attribute<uint32_t>("a binding");
       } else if (accept("reduce")) {
         reduction(t);
       } else if (lexer_.peek().is("@")) {

@@ -217,6 +217,7 @@ class Printer {
     if (b.kind == Binding::buffer) {
       out_ += number(" task=", b.size.task) + " " + std::string(buffer_sizes[b.size.rule]);
       if (b.size.takes_number()) out_ += number("=", b.size.number);
+      if (b.size.updates) out_ += number(" updates=", b.size.updates);
       if (b.is_kept) out_ += " kept";
     }
     if (b.is_derived()) out_ += number(" of=", b.of) + " " + quoted(b.companion);
@@ -307,6 +308,7 @@ class Printer {
     out_ += options_of(t.options);
     if (t.lanes) out_ += " lanes";
     if (t.once) out_ += " once";
+    if (t.merges != no_binding) out_ += number(" merges=", t.merges);
     for (const Reduction& r : t.reductions)
       out_ += " reduce(" + std::string(name(r.op)) + " " + std::string(name(r.type)) +
               number(" ", r.cell) + ")";

@@ -24,8 +24,8 @@ struct Words {
 
 inline constexpr Words<Level, 5> levels{{"recorded", "structured", "split", "opened", "lowered"}};
 inline constexpr Words<Binding::Kind, 4> bindings{{"scalar", "field", "frame", "buffer"}};
-inline constexpr Words<BufferSize::Rule, 4> buffer_sizes{
-    {"rows", "iterations", "constant", "cell"}};
+inline constexpr Words<BufferSize::Rule, 5> buffer_sizes{
+    {"rows", "iterations", "constant", "cell", "copies"}};
 inline constexpr Words<Site::Kind, 7> sites{
     {"check", "bounds", "division", "conversion", "print", "stop", "other"}};
 inline constexpr Words<Task::Kind, 3> tasks{{"serial", "range", "combine"}};

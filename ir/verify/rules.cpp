@@ -189,7 +189,9 @@ bool names_are_sound(const Case& c, NameUse use) {
     }
     case NameUse::axis: {
       const Binding* b = c.binding();
-      return b && c.require(b->kind == Binding::field, "binding is no field") &&
+      const bool has_axis =
+          b && (b->kind == Binding::field || (b->kind == Binding::buffer && inst.is(Op::extent)));
+      return b && c.require(has_axis, "binding is no field") &&
              c.require(inst.axis() < b->rank, "axis ", inst.axis(), " does not exist: the rank is ",
                        b->rank);
     }

@@ -254,6 +254,10 @@ class Verifier {
     if (size.rule == BufferSize::cell)
       require(size.number < kernel_.frame.size() && is_int(kernel_.frame[size.number]),
               what + ": no integer cell of the frame says its size");
+    if (size.rule == BufferSize::copies)
+      require(task.walk == Task::chunked && size.number < kernel_.bindings.size() &&
+                  kernel_.bindings[size.number].kind == Binding::field,
+              what + ": it holds copies of what is no field, or of a task without chunks");
   }
 
   void task(const Task& t, const std::string& what) {
@@ -270,6 +274,11 @@ class Verifier {
             what + ": a bound is of an element task whose threads loop");
     if (kernel_.level >= Level::opened && t.kind == Task::range)
       require(t.walk != Task::unlowered, what + " is not walked");
+    require(
+        t.merges == no_binding || (t.walk == Task::chunked && t.merges < kernel_.bindings.size() &&
+                                   kernel_.bindings[t.merges].kind == Binding::buffer &&
+                                   kernel_.bindings[t.merges].size.rule == BufferSize::copies),
+        what + " merges what is no buffer of copies");
     require(!t.lanes || (t.walk == Task::element && !t.reductions.empty()),
             what + ": lanes are of an element task with reductions");
     require(!t.once || (t.walk == Task::element && !t.lanes && t.kind == Task::range),

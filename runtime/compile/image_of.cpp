@@ -56,7 +56,29 @@ HostExpression expression_of(const Kernel& kernel, const Region* region,
   return out;
 }
 
-Image::Buffer buffer_of(const Kernel& kernel, uint32_t binding) {
+HostExpression elements_of(const abi::Place& place) {
+  HostExpression out;
+  for (uint32_t axis = 0; axis < place.rank; axis++) {
+    HostExpression::Step extent;
+    extent.source = HostExpression::argument;
+    extent.result = Type::i64;
+    extent.imm = place.extent(axis);
+    out.steps.push_back(extent);
+    if (axis == 0) continue;
+    const auto here = uint32_t(out.steps.size()) - 1;
+    HostExpression::Step product;
+    product.op = Op::mul;
+    product.operand = product.result = Type::i64;
+    product.count = 2;
+    product.operands[0] = here - 1;
+    product.operands[1] = here;
+    out.steps.push_back(product);
+  }
+  out.results = {uint32_t(out.steps.size()) - 1};
+  return out;
+}
+
+Image::Buffer buffer_of(const Kernel& kernel, uint32_t binding, const abi::Layout& layout) {
   const Binding& b = kernel.bindings[binding];
   Image::Buffer out;
   out.binding = binding;
@@ -76,6 +98,11 @@ Image::Buffer buffer_of(const Kernel& kernel, uint32_t binding) {
       count.source = HostExpression::cell;
       count.result = kernel.frame[b.size.number];
       count.imm = b.size.number * 8;
+      break;
+    case BufferSize::copies:
+      out.size = Image::Buffer::copies;
+      out.count = elements_of(layout.places[b.size.number]);
+      out.updates = b.size.updates;
   }
   if (out.size == Image::Buffer::counted)
     out.count = {{count}, {0}, count.source == HostExpression::cell};
@@ -102,11 +129,12 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
   image.isa = target.isa;
   image.one_thread = target.workers == 1 && target.traits.walk == Task::chunked;
   image.made_for.modes = kernel.modes;
+  image.layout = abi::layout(kernel);
   bool behind_frame = false;
   for (uint32_t k = 0; k < kernel.bindings.size(); k++) {
     const Binding& b = kernel.bindings[k];
     if (b.kind == Binding::buffer)
-      image.buffers.push_back(buffer_of(kernel, k));
+      image.buffers.push_back(buffer_of(kernel, k, image.layout));
     else if (b.is_derived() && behind_frame)
       image.tree_parts.push_back({k, b.of, b.companion, b.components, b.is_written});
     else if (b.kind != Binding::frame)
@@ -118,7 +146,6 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
                                   .companion = b.companion});
     behind_frame |= b.kind == Binding::frame;
   }
-  image.layout = abi::layout(kernel);
   image.takes_value = takes_value(kernel, target.traits);
   image.frame_bytes = kernel.frame_bytes();
   image.results = kernel.results;
@@ -138,6 +165,7 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
     t.grain = task.grain;
     if (task.domain) t.domain = expression_of(kernel, task.domain, image.layout);
     if (task.bound) t.bound = expression_of(kernel, task.bound, image.layout);
+    t.merges = task.merges;
     t.loc = task.loc;
     image.tasks.push_back(std::move(t));
   }

@@ -3,214 +3,280 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/analysis/slice.h"
 #include "ir/passes/atomics/atomic_rules.h"
 #include "ir/passes/atomics/counted.h"
+#include "ir/passes/atomics/follow.h"
 #include "ir/passes/tasks/open_tasks.h"
+#include "quern/ir/abi.h"
 #include "quern/ir/builder.h"
 
 namespace quern::ir {
 
 namespace {
 
-constexpr uint64_t most_elements = 4096, most_bytes = 16 * 1024;
-constexpr uint64_t most_of_a_task = 64 * 1024;  ///< bytes, with the program's own arrays
-constexpr int64_t copies = 4;
-constexpr size_t most_sites = 64;     ///< atomics on a component; each one more branch to compile
-constexpr size_t longest_bound = 16;  ///< operations for a bound of an inner loop
+constexpr size_t most_sites = 64;  ///< atomics on a component; each one more branch to compile
+/// Rounds of an inner loop that are not known, and one of how many times a branch is taken: borders of
+/// stencils are.
+constexpr uint64_t likely_rounds = 8, seldom = 64;
 
+/// A field with the components that are updated, and the buffer of its copies.
+struct Copied {
+  uint32_t field = 0, buffer = 0;
+  uint8_t rank = 0;
+  struct Part {
+    uint32_t component;
+    AtomicOp op;
+    Type elem;
+  };
+  std::vector<Part> parts = {};  ///< component k of the buffer is parts[k]
+  std::vector<Inst*> atomics = {};
+
+  uint32_t number(const Inst* inst) const {
+    const auto part = std::ranges::find(parts, inst->component(), &Part::component);
+    return uint32_t(part - parts.begin());
+  }
+};
+
+Value* integer(Builder& b, int64_t v) { return b.integer(Type::i64, v); }
+
+Value* start_of(Builder& b, const Copied::Part& part) {
+  return b.constant(part.elem, identity(part.op, part.elem));
+}
+
+Value* combined(Builder& b, const Copied::Part& part, Value* a, Value* v) {
+  Value* out = b.binary(operation(part.op, part.elem), a, v);
+  if (rounds(part.op, part.elem)) out->inst->kind |= reassociate;
+  return out;
+}
+
+/// What a task, or the one that merges its copies, asks of a field.
+struct Shape {
+  std::vector<Value*> extents, firsts;
+  Value* count = nullptr;   ///< elements
+  Value* copies = nullptr;  ///< elements of all copies
+
+  Shape(Builder& b, const Copied& c) {
+    for (uint32_t axis = 0; axis < c.rank; axis++) {
+      extents.push_back(b.extent(c.field, axis, Type::i64));
+      firsts.push_back(b.first(c.field, axis, Type::i64));
+      count = count ? b.mul(count, extents.back()) : extents.back();
+    }
+    copies = b.extent(c.buffer, 0, Type::i64);
+  }
+};
+
+uint64_t rounds_of(const Inst* loop) {
+  if (!loop->is(Op::loop)) return likely_rounds;
+  int64_t bounds[3];
+  for (size_t k = 0; k < 3; k++) {
+    const Inst* made = loop->operand(k)->inst;
+    if (!made || !made->is(Op::constant)) return likely_rounds;
+    bounds[k] = to_signed(made->imm, loop->operand(k)->type);
+  }
+  if (bounds[2] <= 0 || bounds[1] <= bounds[0]) return 0;
+  return uint64_t(bounds[1] - bounds[0] - 1) / uint64_t(bounds[2]) + 1;
+}
+
+/// How often so many iterations as BufferSize::updates speaks of run it, by what is known of the loops
+/// around it.
+uint64_t times(const Inst* inst, const Region* iteration) {
+  uint64_t product = BufferSize::updating;
+  for (const Region* r = inst->parent; r != iteration; r = r->parent->parent) {
+    if (r->parent->is(Op::if_))
+      product /= seldom;
+    else if (__builtin_mul_overflow(product, rounds_of(r->parent), &product))
+      return UINT32_MAX;
+  }
+  return std::min<uint64_t>(product, UINT32_MAX);
+}
+
+/// The fields whose updates by a task may go to copies.
+std::vector<Copied> copied_fields(const Kernel& kernel, Inst* loop) {
+  std::vector<Copied> all;
+  const auto any = [](const Inst*) { return true; };
+  for (const std::vector<Inst*>& atomics : combinable_atomics(kernel, loop, any)) {
+    std::map<Part, size_t> sites;
+    for (const Inst* inst : atomics) sites[inst->part]++;
+    for (Inst* inst : atomics) {
+      const Binding& binding = kernel.bindings[inst->binding()];
+      if (sites[inst->part] > most_sites || binding.rank == 0 || binding.layout.is_sparse())
+        continue;
+      auto copied = std::ranges::find(all, inst->binding(), &Copied::field);
+      if (copied == all.end())
+        copied = all.insert(copied, {.field = inst->binding(), .rank = binding.rank});
+      if (copied->number(inst) == copied->parts.size())
+        copied->parts.push_back({inst->component(), inst->atomic(), inst->elem});
+      copied->atomics.push_back(inst);
+    }
+  }
+  return all;
+}
+
+uint64_t updates_of_component(const Copied& c, const Region* iteration) {
+  std::vector<uint64_t> updates(c.parts.size());
+  for (const Inst* inst : c.atomics) updates[c.number(inst)] += times(inst, iteration);
+  return *std::ranges::max_element(updates);
+}
+
+/// The updates of a chunk become those of its copies.
 class Privatiser {
  public:
-  Privatiser(Kernel& kernel, Task& task)
-      : kernel_(kernel), task_(task), b_(kernel), loop_(parallel_of(task)) {
-    walk(task.body, [&](const Inst* inst) {
-      if (inst->is(Op::slot)) bytes_ += inst->imm * byte_size(inst->elem);
-    });
-  }
+  Privatiser(Kernel& kernel, Task& task, const Copied& c)
+      : b_(kernel), loop_(parallel_of(task)), c_(c), at_(task.loc) {}
 
   void run() {
-    auto any = [](const Inst*) { return true; };
-    for (const std::vector<Inst*>& atomics : combinable_atomics(kernel_, loop_, any)) {
-      std::map<Part, size_t> sites;
-      for (const Inst* inst : atomics) sites[inst->part]++;
-      for (Inst* inst : atomics) {
-        auto same = [&](const Target& t) { return t.part == inst->part; };
-        auto target = std::ranges::find_if(targets_, same);
-        if (target == targets_.end()) {
-          if (sites[inst->part] > most_sites || !fits(inst)) continue;
-          target = targets_.insert(target, Target{inst->part, inst->atomic(), inst->elem, inst});
-          b_.before(loop_).at(task_.loc);
-          begin(*target, updates(inst->part, atomics));
-        }
-        update(*target, inst);
-      }
-    }
-    for (const Target& t : targets_) {
-      b_.after(loop_).at(task_.loc);
-      merge(t);
-    }
+    b_.before(loop_).at(at_);
+    const Shape shape(b_, c_);
+    Value* none = integer(b_, 0);
+    Value* own = b_.lt(none, shape.copies);
+    Value* values = b_.mul(shape.count, integer(b_, int64_t(c_.parts.size())));
+    Value* few = b_.binary(Op::le, values, integer(b_, int64_t(abi::few_values)));
+    Value* copies = b_.select(few, integer(b_, int64_t(abi::most_copies)), integer(b_, 1));
+    Value* length = b_.mul(shape.count, copies);
+    Value* from = b_.mul(b_.builtin(Builtin::chunk), length);
+    Value* mask = b_.sub(copies, integer(b_, 1));
+    counted(b_, b_.select(own, length, none), [&](Value* k) {
+      Value* at = b_.add(from, k);
+      for (uint32_t n = 0; n < c_.parts.size(); n++)
+        b_.store(c_.buffer, n, {&at, 1}, start_of(b_, c_.parts[n]));
+    });
+    for (Inst* inst : c_.atomics) update(inst, shape, own, from, mask);
   }
 
  private:
-  /// One component of a field, and the chunk's own array for it.
-  struct Target {
-    Part part;
-    AtomicOp op;
-    Type elem;
-    const Inst* first;
-    Value *array = nullptr, *own = nullptr;   ///< own: is it used?
-    Value *count = nullptr, *mask = nullptr;  ///< elements of the field; copies of it less 1
-    std::vector<Value*> extents = {}, firsts = {};
-  };
-
-  Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
-  Value* start(const Target& t) { return b_.constant(t.elem, identity(t.op, t.elem)); }
-
-  static uint64_t room(Type elem) { return std::min(most_elements, most_bytes / byte_size(elem)); }
-
-  /// Not on a tree: an update that changes nothing makes its element active.
-  bool fits(const Inst* inst) {
-    const uint64_t bytes = room(inst->elem) * byte_size(inst->elem);
-    const Binding& binding = kernel_.bindings[inst->binding()];
-    if (binding.rank == 0 || binding.layout.is_sparse() || bytes_ + bytes > most_of_a_task)
-      return false;
-    bytes_ += bytes;
-    return true;
-  }
-
-  /// The value before the loop, as i64; null where that is not known there.
-  Value* before_loop(Value* v) {
-    const Slice slice = Slicer(kernel_, loop_->region(0)).of(v);
-    if (!slice || !slice.is_pure() || slice.code.size() > longest_bound) return nullptr;
-    ValueMap map;
-    repeat(b_, slice, map);
-    const auto copy = map.find(v);
-    return b_.convert(copy == map.end() ? v : copy->second, Type::i64);
-  }
-
-  /// How often an iteration updates the component, at most: rounds of inner loops count where they
-  /// are known before the loop.
-  Value* updates(const Part& part, const std::vector<Inst*>& atomics) {
-    Value* sum = nullptr;
-    for (const Inst* inst : atomics) {
-      if (inst->part != part) continue;
-      Value* times = integer(1);
-      for (const Region* r = inst->parent; r != loop_->region(0); r = r->parent->parent) {
-        const Inst* around = r->parent;
-        if (!around->is(Op::loop)) continue;
-        Value* from = before_loop(around->operand(0));
-        Value* to = before_loop(around->operand(1));
-        Value* step = before_loop(around->operand(2));
-        if (!from || !to || !step) continue;
-        times = b_.mul(times, b_.div(b_.sub(to, from), step));
-      }
-      sum = sum ? b_.add(sum, times) : times;
-    }
-    return sum;
-  }
-
-  /// Before the loop.
-  void begin(Target& t, Value* updates) {
-    const Binding& binding = kernel_.bindings[t.first->binding()];
-    for (uint32_t axis = 0; axis < binding.rank; axis++) {
-      t.extents.push_back(b_.extent(t.first->binding(), axis, Type::i64));
-      t.firsts.push_back(b_.first(t.first->binding(), axis, Type::i64));
-      t.count = t.count ? b_.mul(t.count, t.extents.back()) : t.extents.back();
-    }
-    Value* all = integer(int64_t(room(t.elem)));
-    Value* length = b_.sub(b_.builtin(Builtin::end), b_.builtin(Builtin::begin));
-    Value* pays = b_.binary(Op::le, t.count, b_.mul(length, updates));
-    t.own = b_.binary(Op::bit_and, b_.binary(Op::le, t.count, all), pays);
-    Value* several = b_.binary(Op::le, b_.mul(t.count, integer(copies)), all);
-    t.mask = b_.select(several, integer(copies - 1), integer(0));
-    t.array = b_.slot(t.elem, room(t.elem));
-    if (identity(t.op, t.elem) == 0) return;
-    Value* used = b_.mul(t.count, b_.add(t.mask, integer(1)));
-    counted(b_, b_.select(t.own, used, integer(0)),
-            [&](Value* k) { b_.put(t.array, k, start(t)); });
-  }
-
-  /// In the loop: to the array, or as it was.
-  void update(const Target& t, Inst* inst) {
+  /// In the loop: to the copy, or as it was.
+  void update(Inst* inst, const Shape& shape, Value* own, Value* from, Value* mask) {
     b_.before(inst).at(inst->loc);
-    Inst* branch = b_.if_(t.own);
+    Inst* branch = b_.if_(own);
     b_.at_end(branch->region(0));
     Value* at = nullptr;
-    for (size_t axis = 0; axis < t.extents.size(); axis++) {
-      Value* index = b_.sub(b_.convert(inst->operand(axis), Type::i64), t.firsts[axis]);
-      at = at ? b_.add(b_.mul(at, t.extents[axis]), index) : index;
+    for (size_t axis = 0; axis < shape.extents.size(); axis++) {
+      Value* index = b_.sub(b_.convert(inst->operand(axis), Type::i64), shape.firsts[axis]);
+      at = at ? b_.add(b_.mul(at, shape.extents[axis]), index) : index;
     }
-    Value* copy = b_.binary(Op::bit_and, b_.builtin(Builtin::iteration), t.mask);
-    at = b_.add(at, b_.mul(copy, t.count));
-    b_.put(t.array, at, combined(t, b_.get(t.array, at), inst->operand(t.extents.size())));
+    Value* copy = b_.binary(Op::bit_and, b_.builtin(Builtin::iteration), mask);
+    at = b_.add(b_.add(at, from), b_.mul(copy, shape.count));
+    Value* v = inst->operand(shape.extents.size());
+    b_.atomic(inst->atomic(), c_.buffer, c_.number(inst), inst->elem, {&at, 1}, {&v, 1});
     b_.yield();
     b_.at_end(branch->region(1));
     move(b_, inst);
     b_.yield();
   }
 
-  Value* combined(const Target& t, Value* a, Value* v) {
-    Value* out = b_.binary(operation(t.op, t.elem), a, v);
-    if (rounds(t.op, t.elem)) out->inst->kind |= reassociate;
+  Builder b_;
+  Inst* loop_;
+  const Copied& c_;
+  const Loc at_;
+};
+
+/// The task that combines the copies with the field.
+class Merger {
+ public:
+  Merger(Kernel& kernel, const Copied& c, Loc loc) : b_(kernel), c_(c), loc_(loc) {}
+
+  Task task() {
+    Task task;
+    task.kind = Task::range;
+    task.walk = Task::chunked;
+    task.rank = c_.rank;
+    task.merges = c_.buffer;
+    task.loc = loc_;
+    task.domain = b_.make_region();
+    b_.at_end(task.domain).at(loc_);
+    b_.yield(bounds());
+    task.body = b_.make_region();
+    b_.at_end(task.body).at(loc_);
+    const Shape shape(b_, c_);
+    combine_copies(shape);
+    Inst* loop = b_.make(Op::parallel, {}, bounds());
+    loop->kind = c_.rank;
+    const std::vector<Type> index(c_.rank, Type::i64);
+    Region* iteration = b_.make_region(index);
+    b_.set_regions(loop, {iteration});
+    b_.at_end(iteration);
+    for (uint32_t n = 0; n < c_.parts.size(); n++) merge(n, iteration);
+    b_.yield();
+    b_.at_end(task.body).yield();
+    return task;
+  }
+
+ private:
+  std::vector<Value*> bounds() {
+    std::vector<Value*> out;
+    for (uint32_t axis = 0; axis < c_.rank; axis++) {
+      out.push_back(b_.first(c_.field, axis, Type::i64));
+      out.push_back(b_.add(out.back(), b_.extent(c_.field, axis, Type::i64)));
+    }
     return out;
   }
 
-  /// Behind the loop.
-  void merge(const Target& t) {
-    Value* none = integer(0);
-    Value* number = none;
-    std::vector<Value*> index;
-    each_element(t, b_.select(t.own, t.extents[0], none), number, index);
-  }
-
-  void each_element(const Target& t, Value* extent, Value* number, std::vector<Value*>& index) {
-    const size_t axis = index.size();
-    counted(b_, extent, [&](Value* k) {
-      Value* at = b_.add(b_.mul(number, t.extents[axis]), k);
-      index.push_back(b_.add(t.firsts[axis], k));
-      if (axis + 1 == t.extents.size())
-        apply(t, at, index);
-      else
-        each_element(t, t.extents[axis + 1], at, index);
-      index.pop_back();
+  /// Into the first one, as far as this chunk goes; copy after copy, which vectorises.
+  void combine_copies(const Shape& shape) {
+    Value* begin = b_.builtin(Builtin::begin);
+    Value* length = b_.sub(b_.builtin(Builtin::end), begin);
+    Value* more = b_.sub(b_.div(shape.copies, shape.count), integer(b_, 1));
+    counted(b_, more, [&](Value* k) {
+      Value* from = b_.mul(b_.add(k, integer(b_, 1)), shape.count);
+      counted(b_, length, [&](Value* j) {
+        Value* to = b_.add(begin, j);
+        Value* at = b_.add(from, to);
+        for (uint32_t n = 0; n < c_.parts.size(); n++) {
+          Value* sum = load(n, to);
+          b_.store(c_.buffer, n, {&to, 1}, combined(b_, c_.parts[n], sum, load(n, at)));
+        }
+      });
     });
   }
 
-  void apply(const Target& t, Value* at, std::span<Value* const> index) {
-    Value* none = start(t);
-    Value* first = integer(0);
-    Inst* turns = b_.loop(first, b_.add(t.mask, integer(1)), integer(1), {&none, 1});
-    Region* around = b_.region();
-    b_.at_end(turns->region(0));
-    Value* copy = b_.add(at, b_.mul(turns->region(0)->arg(0), t.count));
-    b_.yield({combined(t, turns->region(0)->arg(1), b_.get(t.array, copy))});
-    b_.at_end(around);
-    Value* sum = turns->result();
-    Inst* branch = b_.if_(b_.binary(Op::ne, bits(sum), bits(none)));
-    b_.at_end(branch->region(1)).yield();
-    b_.at_end(branch->region(0));
-    b_.atomic(t.op, t.first->binding(), t.first->component(), t.elem, index, {&sum, 1})->site =
-        t.first->site;
-    b_.yield();
-    b_.at_end(around);
+  /// What no update came to keeps its bits.
+  void merge(uint32_t n, Region* iteration) {
+    const Copied::Part& part = c_.parts[n];
+    std::vector<Value*> index;
+    for (Value& v : iteration->args) index.push_back(&v);
+    Value* sum = load(n, b_.builtin(Builtin::iteration));
+    Value* old = b_.load(c_.field, part.component, part.elem, index);
+    Value* is_none = b_.binary(Op::eq, bits(sum), bits(start_of(b_, part)));
+    Value* next = combined(b_, part, old, sum);
+    b_.store(c_.field, part.component, index, b_.select(is_none, old, next));
   }
 
+  Value* load(uint32_t n, Value* at) { return b_.load(c_.buffer, n, c_.parts[n].elem, {&at, 1}); }
   Value* bits(Value* v) { return is_float(v->type) ? b_.bitcast(v, bits_type(v->type)) : v; }
 
-  Kernel& kernel_;
-  Task& task_;
   Builder b_;
-  Inst* loop_;
-  uint64_t bytes_ = 0;
-  std::vector<Target> targets_;
+  const Copied& c_;
+  const Loc loc_;
 };
+
+void declare_copies(Kernel& kernel, size_t task, Copied& c) {
+  std::vector<Type> types;
+  for (const Copied::Part& part : c.parts) types.push_back(part.elem);
+  const Loc loc = kernel.tasks[task].loc;
+  const Region* iteration = parallel_of(kernel.tasks[task])->region(0);
+  c.buffer = abi::declare_buffer(kernel, "copies of a field", types,
+                                 {.rule = BufferSize::copies,
+                                  .task = uint32_t(task),
+                                  .number = c.field,
+                                  .updates = updates_of_component(c, iteration)},
+                                 loc);
+}
 
 }  // namespace
 
 void privatise_atomics(Kernel& kernel, const TargetTraits& target) {
   if (kernel.modes.checked || target.walk != Task::chunked) return;
-  for (Task& task : kernel.tasks)
-    if (task.kind == Task::range && !task.lanes) Privatiser(kernel, task).run();
+  const size_t count = kernel.tasks.size();
+  std::vector<std::vector<Step>> after(count);
+  for (size_t k = 0; k < count; k++) {
+    if (kernel.tasks[k].kind != Task::range || kernel.tasks[k].lanes) continue;
+    for (Copied& c : copied_fields(kernel, parallel_of(kernel.tasks[k]))) {
+      declare_copies(kernel, k, c);
+      Privatiser(kernel, kernel.tasks[k], c).run();
+      after[k].push_back(launch_of(kernel, Merger(kernel, c, kernel.tasks[k].loc).task()));
+    }
+  }
+  follow(kernel.schedule, after);
 }
 
 }  // namespace quern::ir

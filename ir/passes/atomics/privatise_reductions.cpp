@@ -1,6 +1,7 @@
 #include "ir/passes/atomics/privatise_reductions.h"
 
 #include "ir/passes/atomics/combine_rows.h"
+#include "ir/passes/atomics/follow.h"
 #include "ir/passes/tasks/open_tasks.h"
 #include "quern/ir/abi.h"
 
@@ -61,36 +62,12 @@ void privatise_by_thread(Builder& b, Accumulators& all, Task& task) {
   replace_reductions(b, loop, [&](size_t r, Value* v) { all.accumulate(r, nullptr, v); });
 }
 
-/// Puts `after[task]` behind each launch of a task.
-void follow(std::vector<Step>& steps, const std::vector<std::vector<Step>>& after) {
-  for (size_t k = 0; k < steps.size(); k++) {
-    follow(steps[k].body, after);
-    follow(steps[k].condition, after);
-    if (steps[k].kind != Step::launch || steps[k].task >= after.size()) continue;
-    const std::vector<Step>& next = after[steps[k].task];
-    steps.insert(steps.begin() + int64_t(k) + 1, next.begin(), next.end());
-    k += next.size();
-  }
-}
-
 uint32_t declare_rows(Kernel& kernel, size_t task, const std::vector<Reduction>& reductions) {
   std::vector<Type> types;
   for (const Reduction& r : reductions) types.push_back(r.type);
   return abi::declare_buffer(kernel, "partial values", types,
                              {.rule = BufferSize::rows, .task = uint32_t(task)},
                              kernel.tasks[task].loc);
-}
-
-Step launch_of(Kernel& kernel, Task::Kind kind, Task::Walk walk, Loc loc, Region* body) {
-  Task task;
-  task.kind = kind;
-  task.walk = walk;
-  task.loc = loc;
-  task.body = body;
-  Step step;
-  step.task = uint32_t(kernel.tasks.size());
-  kernel.tasks.push_back(std::move(task));
-  return step;
 }
 
 }  // namespace
@@ -117,7 +94,12 @@ void privatise_reductions(Kernel& kernel, const TargetTraits& target) {
     }
     privatise_by_chunk(b, all, kernel.tasks[k]);
     auto add = [&](Task::Kind kind, Region* body) {
-      return launch_of(kernel, kind, walk, loc, body);
+      Task task;
+      task.kind = kind;
+      task.walk = walk;
+      task.loc = loc;
+      task.body = body;
+      return launch_of(kernel, std::move(task));
     };
     if (!lanes) {
       after[k] = {add(Task::serial, combine_rows(b, all, frame, loc))};

@@ -15,7 +15,8 @@ class Walker {
   Walker(Kernel& kernel, Task& task) : b_(kernel), loop_(parallel_of(task)) {
     b_.before(loop_).at(task.loc);
     const uint32_t rank = loop_->kind;
-    const uint32_t fast = task.reductions.empty() ? fast_axis(kernel, rank) : rank - 1;
+    const bool in_order = !task.reductions.empty() || task.merges != no_binding;
+    const uint32_t fast = in_order ? rank - 1 : fast_axis(kernel, rank);
     task.innermost = uint8_t(fast);
     for (uint32_t k = 0; k < rank; k++)
       if (k != fast) axes_.push_back(k);

@@ -12,7 +12,7 @@
 // iteration, the signature is not wide and the threads of a block combine nothing, a test of
 // `thread` takes the place of the loop (Task::once). Lanes: a loop over lanes in the same way,
 // around one over a lane's iterations. Task::innermost is the last axis, or the fast axis of most
-// fields of the task's rank; where iterations have an order (reductions) always the last.
+// fields of the task's rank; where iterations have an order (reductions, merged copies) always the last.
 // `iteration` stays the row-major number. `convert` of an index to 64 bits is the 64-bit induction
 // variable itself. Linear.
 #include "quern/ir/lower.h"

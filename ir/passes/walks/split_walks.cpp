@@ -139,7 +139,7 @@ class Splitter {
   void ask() {
     walk(body_, [&](Inst* inst) {
       if (inst->is(Op::if_) && touches_memory(inst)) matters_ |= ask_all(inst->operand(0));
-      if (inst->is(Op::offset)) ask_place(inst->operand(1));
+      if (inst->is(Op::offset) && leads_to_access(inst)) ask_place(inst->operand(1));
     });
   }
 
@@ -151,6 +151,16 @@ class Splitter {
     if (inst->is(Op::bit_and) || inst->is(Op::bit_or) || inst->is(Op::bit_not))
       for (const Use& use : inst->operands) any |= ask_all(use.value);
     return any;
+  }
+
+  /// Is the address read or written? An atomic is no part of a vector wherever it is.
+  static bool leads_to_access(const Inst* address) {
+    for (const Use* use = address->result()->uses; use; use = use->next) {
+      const Inst* user = use->user;
+      if (user->is(Op::read) || user->is(Op::write)) return true;
+      if (user->is(Op::offset) && leads_to_access(user)) return true;
+    }
+    return false;
   }
 
   /// Asks about the indices that an address is made of.

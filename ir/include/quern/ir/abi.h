@@ -72,8 +72,15 @@ Layout layout(const Kernel& kernel);
 /// Bytes of the head and of what is passed: up to the first buffer's entries.
 uint32_t passed_bytes(const Kernel& kernel, const Layout& layout);
 
-/// Adds a buffer, whose elements have a component of 8 bytes for each type, side by side; its number
-/// as a binding. `name` is for messages: "the NAME of a loop".
+/// How the components of a buffer's element lie side by side: each takes 4 or 8 bytes, and lies at a
+/// multiple of them.
+struct Packed {
+  uint32_t bytes = 0;  ///< of an element
+  std::vector<uint32_t> offsets;
+};
+Packed packed(std::span<const Component> components);
+
+/// Adds a buffer, whose elements have a component for each type; its number as a binding. `name` is for messages: "the NAME of a loop".
 uint32_t declare_buffer(Kernel& kernel, std::string name, std::span<const Type> components,
                         BufferSize size, Loc loc);
 
@@ -138,6 +145,11 @@ struct Combination {
 /// in order. It is the last of `total_rows`. Empty and 0 where there are no iterations.
 std::vector<Combination> combinations(uint64_t iterations);
 uint64_t total_rows(uint64_t iterations);
+
+/// How many copies a chunk has of a field of so many values, for the updates of its iterations in
+/// turns: those of few are not to wait for each other.
+inline constexpr uint64_t few_values = 1024, most_copies = 4;
+constexpr uint64_t copies(uint64_t values) { return values <= few_values ? most_copies : 1; }
 
 /// Values that a check or a line of print can report: the numbers of a 4 × 4 matrix.
 inline constexpr uint32_t reported_values = 16;

@@ -145,14 +145,18 @@ struct Component {
 
 /// How many elements a buffer has, and when it is made: before each launch of a task, whose `rows`
 /// of partial values it holds (abi::total_rows, chunks), or one element for each of whose
-/// iterations; or as many as a constant, or an integer cell of the frame, says.
+/// iterations; or as many as a constant, or an integer cell of the frame, says; or abi::copies of the
+/// elements of a field for each of the task's chunks, or none where that does not pay.
 struct BufferSize {
-  enum Rule : uint8_t { rows, iterations, constant, cell };
+  enum Rule : uint8_t { rows, iterations, constant, cell, copies };
   Rule rule = rows;
   uint32_t task = 0;    ///< before which it is made; what it held is lost then
-  uint64_t number = 0;  ///< constant: elements; cell: which
+  uint64_t number = 0;  ///< constant: elements; cell, copies: which cell or binding
+  /// copies: how often so many iterations update a component, estimated
+  uint64_t updates = 0;
+  static constexpr uint64_t updating = 64;
   bool operator==(const BufferSize&) const = default;
-  bool takes_number() const { return rule == constant || rule == cell; }
+  bool takes_number() const { return rule == constant || rule == cell || rule == copies; }
 };
 
 struct Binding {
@@ -236,6 +240,9 @@ struct Task {
   Region* bound = nullptr;
   Region* body = nullptr;
   std::vector<Reduction> reductions;
+  /// A buffer of copies that it merges into their field: it runs where there are any, and its
+  /// iterations are in row-major order.
+  uint32_t merges = no_binding;
   Loc loc;
 };
 

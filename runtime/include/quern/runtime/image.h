@@ -62,6 +62,7 @@ struct Image {
     uint64_t operations = 0;  ///< of an iteration, estimated
     std::optional<HostExpression> domain;
     std::optional<HostExpression> bound;  ///< ir::Task::bound
+    uint32_t merges = ir::no_binding;     ///< ir::Task::merges
     Loc loc;
   };
 
@@ -79,8 +80,9 @@ struct Image {
   struct Buffer {
     uint32_t binding = 0;  ///< place in the layout
     uint32_t task = 0;     ///< before which it is made
-    enum Size : uint8_t { rows, iterations, counted } size = rows;
-    HostExpression count;                   ///< counted: of elements, one result
+    enum Size : uint8_t { rows, iterations, counted, copies } size = rows;
+    HostExpression count;  ///< counted: of elements; copies: of the field's; one result
+    uint64_t updates = 0;  ///< ir::BufferSize::updates
     std::vector<ir::Component> components;  ///< of an element, 8 bytes each
     bool is_kept = false;                   ///< Outcome::kept
     std::string name;                       ///< for messages
