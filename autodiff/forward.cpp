@@ -392,9 +392,10 @@ Forward forward(const Kernel& primal, Modes modes, const Directions& directions)
   out.kernel->name = "jvp of " + primal.name;
   std::vector<uint32_t> of = directions.of;
   Combined combined;
+  std::vector<bool> varies;
+  for (uint32_t tangents_by : of) varies.push_back(tangents_by != no_binding);
+  if (!directions.is_without_races) out.races = races_of(*out.kernel, varies);
   if (!directions.is_taken_apart) {
-    std::vector<bool> varies;
-    for (uint32_t tangents_by : of) varies.push_back(tangents_by != no_binding);
     combined = derive_combined(*out.kernel, varies, false, Second::by_kernel);
     derive_scratch(*out.kernel, combined);
     if (combined.is_any) out.not_on_trees = changed(primal);

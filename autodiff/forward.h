@@ -8,6 +8,7 @@
 // Derivatives, 2nd ed., 2008, section 3.1.)
 #include <memory>
 
+#include "autodiff/races.h"
 #include "quern/ir/ir.h"
 
 namespace quern::autodiff {
@@ -22,6 +23,8 @@ struct Directions {
   std::vector<uint32_t> of;
   /// What iterations combine was taken apart before (combined.h).
   bool is_taken_apart = false;
+  /// It was made of a kernel in which races were looked for.
+  bool is_without_races = false;
 };
 /// Everything that holds floats.
 Directions all_directions(const ir::Kernel& kernel);
@@ -40,12 +43,15 @@ struct Forward {
   /// Fields that a kernel changes in which iterations combine (combined.h): none may be on a tree, as
   /// loops behind compute again what was combined, and would find other elements active.
   std::vector<uint32_t> not_on_trees;
+  /// Which depend on what a launch passes; null: there are none.
+  std::shared_ptr<const Races> races;
 };
 
 /// Of a kernel at level structured. It is optimised first, for what holds of all launches. Throws
 /// Error with the line of what has no derivative that tangents beside their values can give: an
 /// atomic exchange or compare-and-swap of floats, the old value of any that is used, the bits of a
-/// float, a function whose derivative is a pullback alone, and what derive_combined refuses.
+/// float, a function whose derivative is a pullback alone, a race that every launch has, and what
+/// derive_combined refuses.
 Forward forward(const ir::Kernel& primal, ir::Modes modes, const Directions& directions);
 
 }  // namespace quern::autodiff

@@ -12,6 +12,7 @@ struct ForwardObject : Counted<ForwardObject> {
   std::vector<uint32_t> tangent_of;  ///< autodiff::Forward::tangent_of
   std::vector<std::pair<uint32_t, uint32_t>> distinct;
   std::vector<uint32_t> not_on_trees;
+  std::shared_ptr<const autodiff::Races> races;
 };
 
 void retain(ForwardObject* o) noexcept { add_reference(o); }
@@ -32,6 +33,7 @@ ForwardObject* make_forward(KernelObject* kernel, bool fields, Loc loc) {
   object->tangent_of = std::move(forward.tangent_of);
   object->distinct = std::move(forward.distinct);
   object->not_on_trees = std::move(forward.not_on_trees);
+  object->races = std::move(forward.races);
   return object.release();
 }
 
@@ -65,6 +67,7 @@ LaunchObject* launch_forward(ForwardObject* forward, const Argument* arguments,
       launch_arguments({arguments, size_t(count)}, forward->captured, loc);
   if (!forward->distinct.empty()) expect_distinct(*forward, all, loc);
   expect_not_on_trees(*forward, all, loc);
+  if (forward->races) forward->races->expect_none(all);
   for (size_t k = 0; k < forward->tangent_of.size(); k++)
     if (forward->tangent_of[k] != ir::no_binding) all.push_back({tangents[k], nullptr});
   return launch(*forward->program, all, forward->modes, loc);

@@ -14,6 +14,7 @@ namespace {
 /// stand with the fields themselves: their snapshots have none.
 Directions directions_of(const Reverse& reverse) {
   Directions made = all_directions(*reverse.kernel);
+  made.is_without_races = true;
   const size_t primal = reverse.fields.size();
   for (size_t k = 0; k < primal; k++) made.of[k] = reverse.fields[k];
   for (uint32_t field : reverse.fields)
@@ -31,7 +32,7 @@ Directions directions_of(const Reverse& reverse) {
 void record_tangents(Reversed::Program& made) {
   ir::Kernel& record = *made.reverse.log.record;
   Directions directions = all_directions(record);
-  directions.is_taken_apart = true;
+  directions.is_taken_apart = directions.is_without_races = true;
   const std::vector<Scratch>& scratch = made.reverse.scratch;
   const size_t first_scratch = made.reverse.fields.size() - scratch.size();
   for (uint32_t k = 0; k < made.reverse.fields.size(); k++) {
@@ -264,6 +265,7 @@ std::shared_ptr<SeenFields::Passed> SeenFields::pass(
 Recorded::Recorded(std::shared_ptr<Reversed::Program> program,
                    std::span<const runtime::Argument> arguments, SeenFields& seen, Loc loc)
     : program_(std::move(program)), passed_(seen.passed(program_, arguments, loc)), loc_(loc) {
+  if (program_->reverse.races) program_->reverse.races->expect_none(arguments);
   contents_.reserve(passed_->snapshots.size());
   for (const auto& snapshot : passed_->snapshots) contents_.push_back(snapshot.of->now(loc));
   scalars_.reserve(passed_->scalars.size());

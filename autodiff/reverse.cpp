@@ -113,6 +113,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   add_passing(*source, inputs);
   number_calls(*source);
   Reverse out;
+  out.races = races_of(*source, inputs);
   with_values = with_values && !premises.modes.checked && has_no_effects(*source);
   const Second second = twice ? Second::by_log : Second::none;
   out.scratch = derive_combined(*source, inputs, true, second).scratch;

@@ -13,6 +13,7 @@
 
 #include "autodiff/combined.h"
 #include "autodiff/logged_reads.h"
+#include "autodiff/races.h"
 #include "quern/runtime/launch.h"
 
 namespace quern::autodiff {
@@ -43,6 +44,8 @@ struct Reverse {
   std::vector<std::vector<ir::Type>> rows;
   std::unique_ptr<ir::Kernel> count;
   size_t logged = 0;  ///< bindings of the log
+  /// Of the primal, which depend on what a launch passes; null: there are none.
+  std::shared_ptr<const Races> races;
   Log log;            ///< without kernels where nobody reads it
 };
 
@@ -54,7 +57,7 @@ struct Reverse {
 /// `with_values`: the kernel yields the primal's results too, if that has no effects besides.
 /// `twice`: it and its log will run forward.
 /// Throws Error with the line of what it has no rule for: what `forward` refuses; an element that is
-/// read while other iterations add to it; what asks which elements of a tree are active, or reads
+/// read while other iterations add to it; a race that every launch has; what asks which elements of a tree are active, or reads
 /// elements of its fields, behind what may have changed that.
 Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises, std::vector<bool> inputs,
                 std::span<const runtime::LaunchKey::OnTree> trees = {}, bool with_values = false,

@@ -1,0 +1,303 @@
+#include "autodiff/races.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "autodiff/activity.h"
+#include "autodiff/iterations.h"
+#include "ir/analysis/effects.h"
+#include "ir/analysis/loops.h"
+
+namespace quern::autodiff {
+
+using namespace ir;
+
+namespace {
+
+constexpr int deepest = 64;  ///< operations looked back
+
+std::string place(Loc loc) { return std::string(loc.file) + ":" + std::to_string(loc.line); }
+
+bool is_write(const Inst* inst) {
+  return inst->is(Op::store) || (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
+}
+
+// ---- what is known before a launch
+
+/// Of a launch, or of none yet: then there are no arguments.
+class Before {
+ public:
+  explicit Before(std::span<const runtime::Argument> arguments) : arguments_(arguments) {}
+
+  /// None: not known.
+  std::optional<bool> has(const Race& race) {
+    bool is_known = true;
+    for (const Race::Rounds& loop : race.loops) {
+      const std::optional<Bounds> bounds = bounds_of_index(loop.index);
+      if (bounds && !bounds->fit(loop)) return false;
+      is_known &= bounds.has_value();
+    }
+    return is_known ? std::optional(true) : std::nullopt;
+  }
+
+ private:
+  struct Bounds {
+    int64_t lo, hi, rounds;
+    bool fit(const Race::Rounds& loop) const {
+      return rounds >= loop.least && (!loop.at || (lo <= *loop.at && *loop.at < hi));
+    }
+  };
+
+  std::optional<Bounds> bounds_of_index(const Value* index) {
+    const IndexBounds bounds = *bounds_of(index);
+    if (bounds.axis) {  // on a tree those elements that are active
+      const auto [binding, axis] = *bounds.axis;
+      const runtime::Storage* field = field_of(binding);
+      if (!field || field->tree()) return std::nullopt;
+      const int64_t lo = field->first(axis), extent = field->shape()[axis];
+      return Bounds{lo, lo + extent, extent};
+    }
+    const std::optional<int64_t> lo = number(bounds.lo), hi = number(bounds.hi);
+    int64_t rounds = 0;
+    if (!lo || !hi || __builtin_sub_overflow(*hi, *lo, &rounds)) return std::nullopt;
+    return Bounds{*lo, *hi, rounds};
+  }
+
+  std::optional<int64_t> number(const Value* v) {
+    const std::optional<Bits> bits = value(v, 0);
+    if (!bits) return std::nullopt;
+    if (is_signed(v->type)) return to_signed(*bits, v->type);
+    return *bits > uint64_t(INT64_MAX) ? std::nullopt : std::optional(int64_t(*bits));
+  }
+
+  std::optional<Bits> value(const Value* v, int depth) {
+    if (depth > deepest) return std::nullopt;
+    if (const auto known = known_.find(v); known != known_.end()) return known->second;
+    const std::optional<Bits> found = v->inst ? computed(v->inst, depth) : std::nullopt;
+    known_[v] = found;
+    return found;
+  }
+
+  std::optional<Bits> computed(const Inst* inst, int depth) {
+    switch (inst->op) {
+      case Op::constant: return inst->imm;
+      case Op::param:
+        if (inst->binding() >= arguments_.size()) return std::nullopt;
+        return arguments_[inst->binding()].bits;
+      case Op::extent:
+      case Op::first: {
+        const runtime::Storage* field = field_of(inst->binding());
+        if (!field) return std::nullopt;
+        const int64_t n =
+            inst->is(Op::extent) ? field->shape()[inst->axis()] : field->first(inst->axis());
+        return bits_of_int(n, inst->type());
+      }
+      default: break;
+    }
+    if (!is_pure(inst->op) || inst->operands.empty()) return std::nullopt;
+    std::vector<Bits> operands;
+    for (const Use& use : inst->operands) {
+      const std::optional<Bits> bits = value(use.value, depth + 1);
+      if (!bits) return std::nullopt;
+      operands.push_back(*bits);
+    }
+    Bits out = 0;
+    const Type type = inst->operands.back().value->type;
+    return evaluate(inst->op, type, inst->type(), operands, out) ? std::optional(out)
+                                                                 : std::nullopt;
+  }
+
+  const runtime::Storage* field_of(uint32_t binding) const {
+    return binding < arguments_.size() ? arguments_[binding].storage.get() : nullptr;
+  }
+
+  std::span<const runtime::Argument> arguments_;
+  std::map<const Value*, std::optional<Bits>> known_;
+};
+
+// ---- accesses
+
+class Finder {
+ public:
+  Finder(const Kernel& kernel, const std::vector<bool>& varies)
+      : kernel_(kernel), varies_(varies), active_(kernel, varies) {}
+
+  std::vector<Race> run() {
+    walk(kernel_.body, [&](const Inst* inst) {
+      if (inst->is(Op::parallel)) look_into(inst);
+    });
+    return std::move(found_);
+  }
+
+ private:
+  struct Access {
+    const Inst* inst = nullptr;
+    size_t order = 0;                  ///< in the program
+    std::vector<Race::Rounds> around;  ///< loops of the iteration that it is in
+  };
+  /// Accesses of one component with the same indices.
+  struct Place {
+    std::vector<Sum> indices;
+    std::vector<Access> accesses;
+  };
+
+  void look_into(const Inst* loop) {
+    loop_ = loop;
+    outside_.clear();
+    for (const Inst* around = loop->parent->parent; around; around = around->parent->parent) {
+      if (!around->is(Op::loop)) return;
+      outside_.push_back({around->region(0)->arg(0), 1, {}});
+    }
+    Iterations iterations(kernel_, loop->region(0));
+    places_.clear();
+    stored_.clear();
+    walk(loop->region(0), [&](const Inst* inst) {
+      if (inst->is(Op::store)) stored_.insert(inst->part);
+    });
+    collect(iterations, loop->region(0), {});
+    const auto stores = [](const Access& access) { return access.inst->is(Op::store); };
+    for (const auto& [part, places] : places_)
+      for (const Place& a : places)
+        for (const Place& b : places) {
+          if (std::ranges::none_of(a.accesses, stores)) break;
+          for (const Meeting& m : meetings(a.indices, b.indices, iterations.body->args.size()))
+            compare(iterations, a, b, m);
+        }
+  }
+
+  /// What every iteration comes to, provided that loops have rounds.
+  void collect(Iterations& iterations, const Region* region,
+               const std::vector<Race::Rounds>& around) {
+    for (const Inst* inst : *region) {
+      if (inst->is(Op::loop) && iterations.has_shared_rounds(inst)) {
+        std::vector<Race::Rounds> inside = around;
+        inside.push_back({inst->region(0)->arg(0), 1, {}});
+        collect(iterations, inst->region(0), inside);
+      }
+      const bool is_access = inst->is(Op::load) || inst->is(Op::store) || inst->is(Op::atomic);
+      if (!is_access || !is_float(inst->elem) || !varies_[inst->binding()]) continue;
+      if (!stored_.contains(inst->part)) continue;
+      std::vector<Sum> indices;
+      for (size_t k = 0; k < Effects::indices(inst); k++) {
+        std::optional<Sum> sum = iterations.sum(inst->operand(k));
+        if (!sum) break;
+        indices.push_back(std::move(*sum));
+      }
+      if (indices.size() < Effects::indices(inst)) continue;
+      std::vector<Place>& places = places_[inst->part];
+      auto at = std::ranges::find(places, indices, &Place::indices);
+      if (at == places.end()) at = places.insert(at, {std::move(indices), {}});
+      at->accesses.push_back({inst, order_++, around});
+    }
+  }
+
+  void compare(Iterations& iterations, const Place& a, const Place& b, const Meeting& meeting) {
+    const bool is_anywhere = std::ranges::all_of(meeting.at, [](const auto& at) { return !at; });
+    const bool is_of_both = std::ranges::all_of(
+        a.indices, [&](const Sum& sum) { return sum.change(meeting.step) == 0; });
+    Comparison comparison(iterations, meeting.step);
+    for (const Access& first : a.accesses) {
+      if (!first.inst->is(Op::store)) continue;
+      for (const Access& second : b.accesses) {
+        const bool do_race = is_write(second.inst)
+                                 ? is_anywhere && do_writes_race(first, second, comparison)
+                                 : has_part(second.inst) && !is_behind_any(b.accesses, second) &&
+                                       !(is_of_both && is_behind(first, second));
+        if (do_race) add(first, second, meeting);
+      }
+    }
+  }
+
+  /// Has the iteration stored there itself before it reads? Then the race, if there is one, is between
+  /// stores.
+  static bool is_behind(const Access& store, const Access& read) {
+    return store.inst->is(Op::store) && store.order < read.order &&
+           encloses(store.inst->parent, read.inst->parent);
+  }
+  static bool is_behind_any(const std::vector<Access>& all, const Access& read) {
+    return std::ranges::any_of(all, [&](const Access& own) { return is_behind(own, read); });
+  }
+
+  static const Value* value_of(const Access& write) { return write.inst->operands.back().value; }
+
+  bool do_writes_race(const Access& a, const Access& b, Comparison& comparison) const {
+    if (!active_(value_of(a)) && !active_(value_of(b))) return false;
+    return !b.inst->is(Op::store) || comparison.differ(value_of(a), value_of(b));
+  }
+
+  /// Does anything vary with what is read?
+  bool has_part(const Inst* read) const {
+    for (const Use* use = read->result()->uses; use; use = use->next) {
+      const Inst* user = use->user;
+      if (user->is(Op::check) || user->is(Op::print)) continue;
+      if (user->is(Op::store) && !varies_[user->binding()]) continue;
+      if (user->results.empty() || !user->regions.empty()) return true;
+      for (const Value& v : user->results)
+        if (active_(&v)) return true;
+    }
+    return false;
+  }
+
+  void add(const Access& first, const Access& second, const Meeting& meeting) {
+    Race race;
+    race.loc = second.inst->loc;
+    race.text = text_of(first.inst, second.inst);
+    race.loops = outside_;
+    const Region* body = loop_->region(0);
+    for (size_t k = 0; k < body->args.size(); k++)
+      race.loops.push_back({body->arg(k), std::abs(meeting.step[k]) + 1, meeting.at[k]});
+    for (const Access* access : {&first, &second})
+      race.loops.insert(race.loops.end(), access->around.begin(), access->around.end());
+    const std::optional<bool> is_certain = Before({}).has(race);
+    if (is_certain == true) throw Error(race.loc, race.text);
+    if (!is_certain) found_.push_back(std::move(race));
+  }
+
+  std::string text_of(const Inst* first, const Inst* second) const {
+    const std::string& field = kernel_.bindings[first->binding()].name;
+    const std::string loop = "the loop at " + place(loop_->loc);
+    const std::string ways = "write it by an atomic, in one iteration alone, or in a serial loop";
+    if (first == second)
+      return "several iterations of " + loop + " write one element of " + field +
+             " here, each a value of its own. Which of them stays is not defined, so it has no "
+             "derivative: " +
+             ways;
+    const std::string what = "an iteration of " + loop + (is_write(second) ? " writes" : " reads") +
+                             " an element of " + field + " here that another one writes at " +
+                             place(first->loc);
+    if (is_write(second))
+      return what + ". Which value stays is not defined, so it has no derivative: " + ways;
+    return what +
+           ". Which of them comes first is not defined, so what is read has no derivative: read it "
+           "in another loop, write to another field, or make the loop serial";
+  }
+
+  const Kernel& kernel_;
+  const std::vector<bool>& varies_;
+  const Activity active_;
+  std::vector<Race> found_;
+  const Inst* loop_ = nullptr;
+  std::vector<Race::Rounds> outside_;  ///< loops that the parallel one is in
+  std::set<Part> stored_;              ///< components that it stores to
+  std::map<Part, std::vector<Place>> places_;
+  size_t order_ = 0;
+};
+
+}  // namespace
+
+void Races::expect_none(std::span<const runtime::Argument> arguments) const {
+  for (const Race& race : races_)
+    if (Before(arguments).has(race) == true) throw Error(race.loc, race.text);
+}
+
+std::shared_ptr<const Races> races_of(const Kernel& kernel, const std::vector<bool>& varies) {
+  if (Finder(kernel, varies).run().empty()) return nullptr;
+  std::unique_ptr<const Kernel> kept = clone(kernel);
+  std::vector<Race> races = Finder(*kept, varies).run();
+  return std::make_shared<Races>(std::move(kept), std::move(races));
+}
+
+}  // namespace quern::autodiff
