@@ -301,6 +301,23 @@ class Puller {
     b_.set_regions(made, {regions[0], regions[1]});
   }
 
+  /// What `make` makes happens where the condition holds.
+  template <class F>
+  void only_where(Value* condition, F&& make) {
+    const Loc loc = b_.loc();
+    const Region* around = std::exchange(here_, nullptr);
+    Region* there = b_.make_region();
+    Region* elsewhere = b_.make_region();
+    values_.fill(there, [&] {
+      make();
+      b_.yield();
+    });
+    values_.fill(elsewhere, [&] { b_.yield(); });
+    here_ = around;
+    Inst* made = b_.at(loc).make(Op::if_, {}, {condition});
+    b_.set_regions(made, {there, elsewhere});
+  }
+
   // ---- loops
 
   void back_loop(const Inst* inst) {
@@ -308,9 +325,8 @@ class Puller {
       case LoopPlan::computed: return;
       case LoopPlan::in_order: return where_it_has_adjoints(inst, [&] { back_in_order(inst); });
       case LoopPlan::backwards:
-        return where_it_has_adjoints(inst, [&] {
-          inst->is(Op::loop) ? back_rounds(inst) : back_tested_rounds(inst);
-        });
+        return where_it_has_adjoints(
+            inst, [&] { inst->is(Op::loop) ? back_rounds(inst) : back_tested_rounds(inst); });
     }
   }
 
@@ -325,17 +341,7 @@ class Puller {
       Value* own = b_.binary(Op::ne, t, b_.real(t->type, 0));
       any = any ? b_.binary(Op::bit_or, any, own) : own;
     }
-    const Region* around = std::exchange(here_, nullptr);
-    Region* with = b_.make_region();
-    Region* without = b_.make_region();
-    values_.fill(with, [&] {
-      make();
-      b_.yield();
-    });
-    values_.fill(without, [&] { b_.yield(); });
-    here_ = around;
-    Inst* made = b_.at(inst->loc).make(Op::if_, {}, {any});
-    b_.set_regions(made, {with, without});
+    only_where(any, make);
   }
 
   /// Which of the values that a loop carries vary, and the arguments that its regions have of them.
@@ -515,15 +521,7 @@ class Puller {
     const Type b1 = Type::b1;
     Inst* asked = b_.make(Op::is_active, {&b1, 1}, values_.indices_now(inst));
     asked->part.binding = companions_[inst->binding()];
-    Region* there = b_.make_region();
-    Region* elsewhere = b_.make_region();
-    values_.fill(there, [&] {
-      make();
-      b_.yield();
-    });
-    values_.fill(elsewhere, [&] { b_.yield(); });
-    Inst* made = b_.make(Op::if_, {}, {asked->result()});
-    b_.set_regions(made, {there, elsewhere});
+    only_where(asked->result(), make);
   }
 
   Value* adjoint_element(const Inst* inst) {
