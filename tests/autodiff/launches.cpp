@@ -3,6 +3,7 @@
 #include <quern/runtime/observer.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -209,4 +210,17 @@ TEST_CASE("a tape by some fields within a kernel is an error") {
   });
   CHECK(message.find("launches.cpp:") != std::string::npos);
   CHECK(message.find("a tape") != std::string::npos);
+}
+
+TEST_CASE("a tape by the field parameter of a kernel that is recorded already is an error") {
+  std::optional<qn::Field<double>> parameter;
+  qn::Kernel f = [&](qn::Field<double> x) {
+    parameter.emplace(x);
+    for (auto i : x) x[i] = 1.0;
+  };
+  const int line = __LINE__ + 1;
+  const std::string message = qn::test::message_of([&] { qn::Tape tape{qn::wrt(*parameter)}; });
+  CHECK(message.find("launches.cpp:" + std::to_string(line) +
+                     ": field number 0 of wrt() is a field parameter: a tape takes derivatives by "
+                     "fields that are there") != std::string::npos);
 }
