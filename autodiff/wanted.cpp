@@ -159,6 +159,8 @@ void Wanted::follow_argument(const Value* arg) {
   } else if (of->is(Op::loop) && k > 0) {
     want(of->operand(2 + k));
     want(region->terminator()->operand(k - 1));
+  } else if (of->is(Op::loop)) {
+    for (size_t n = 0; n < 3; n++) want(of->operand(n));
   } else {
     want_operands(of);
   }

@@ -335,6 +335,25 @@ TEST_CASE("what decides on the rounds of an inner loop is kept of the outer one"
   });
 }
 
+TEST_CASE("the rounds of an inner loop depend on none of what it carries") {
+  const auto halved = [](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<double> v = 0.0;
+      for (auto a : range(i + 2))
+        for (auto b : range(a + 1)) v = 0.5 * v + x[b] * x[b];
+      y[i] = v;
+    }
+  };
+  CHECK(reverse_of(halved).rows.empty());
+  on_every_device([&](const qn::Device& device) {
+    auto x = numbers(device, {3, 5});
+    qn::Field<double> y{device, {1}};
+    qn::Kernel f = [&] { halved(x, y); };
+    // v = (x0² / 2 + x0²) / 2 + x1²
+    expect_adjoints(f, x, y, {2 * 3 * 0.75, 2 * 5});
+  });
+}
+
 TEST_CASE("what the test of a While adds to has adjoints, though its rounds only add up") {
   on_every_device([](const qn::Device& device) {
     auto x = numbers(device, {3, 5});
