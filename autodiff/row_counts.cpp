@@ -29,7 +29,7 @@ bool RowCounts::are_bounds(const Inst* inst) {
              is_integer(inst->operand(2));
     case Op::parallel:
       return std::ranges::all_of(inst->operands, [&](const Use& u) { return is_integer(u.value); });
-    case Op::while_: return false;
+    case Op::while_: return is_integer(inst->region(0)->terminator()->operand(0));
     default: return true;
   }
 }
@@ -45,13 +45,22 @@ bool RowCounts::is_integer(const Value* v) {
   return known_[v] = false;
 }
 
+/// Of an argument of one of the regions.
+bool RowCounts::is_carried_by(const Inst* loop, const Value* v) {
+  const Inst* tested = loop->region(0)->terminator();
+  if (v->region == loop->region(1)) return is_integer(tested->operand(1 + v->index));
+  return is_integer(loop->operand(v->index)) &&
+         is_integer(loop->region(1)->terminator()->operand(v->index));
+}
+
 bool RowCounts::is_computed(const Value* v) {
   const auto all = [&](const Inst* inst) {
     return std::ranges::all_of(inst->operands, [&](const Use& u) { return is_integer(u.value); });
   };
   if (!v->inst) {
     const Inst* of = v->region->parent;
-    if (!of || of->is(Op::while_)) return false;
+    if (!of) return false;
+    if (of->is(Op::while_)) return is_carried_by(of, v);
     if (of->is(Op::parallel) || v->index == 0) return are_bounds(of);
     return is_integer(of->operand(2 + v->index)) &&
            is_integer(v->region->terminator()->operand(v->index - 1));
@@ -68,6 +77,8 @@ bool RowCounts::is_computed(const Value* v) {
     case Op::loop:
       return are_bounds(inst) && is_integer(inst->operand(3 + v->index)) &&
              is_integer(inst->region(0)->terminator()->operand(v->index));
+    case Op::while_:
+      return are_bounds(inst) && is_integer(inst->region(0)->terminator()->operand(1 + v->index));
     case Op::iteration: return true;
     default:
       return (has(inst->op, flag::pure) || inst->is(Op::extent) || inst->is(Op::first)) &&

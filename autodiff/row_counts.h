@@ -17,6 +17,7 @@ class RowCounts {
  private:
   bool are_bounds(const ir::Inst* inst);
   bool is_integer(const ir::Value* v);
+  bool is_carried_by(const ir::Inst* loop, const ir::Value* v);
   bool is_computed(const ir::Value* v);
 
   const ir::Kernel& kernel_;

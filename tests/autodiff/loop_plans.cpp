@@ -210,6 +210,32 @@ TEST_CASE("rows that all iterations have alike need no cursor; others do") {
   });
   CHECK(by_data.rows.size() == 1);
   CHECK(!is_contracted(by_data));
+  const auto by_counter = [](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<double> v = x[i];
+      Var<int> k = 0, left = 9;
+      While(k < 3 + i && left > 0) {
+        v = 0.5 * v * v;
+        k += 1;
+        left = left / 2;
+      }
+      y[i] = v * cast<double>(k);
+    }
+  };
+  CHECK(reverse_of(by_counter).rows.size() == 1);
+  CHECK(is_contracted(reverse_of(by_counter)));
+  CHECK(!is_contracted(reverse_of([](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<double> v = x[i];
+      Var<int> k = 0;
+      While(k < 20) {
+        v = 0.5 * v * v;
+        If(v < 0.1) { k += 10; }
+        k += 1;
+      }
+      y[i] = v;
+    }
+  })));
   on_every_device([&](const qn::Device& device) {
     auto x = numbers(device, {0.3, -1.1, 0.8});
     qn::Field<double> y{device, {3}};
