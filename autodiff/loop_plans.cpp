@@ -8,6 +8,7 @@
 #include <ranges>
 #include <utility>
 
+#include "autodiff/inverses.h"
 #include "autodiff/row_counts.h"
 #include "autodiff/sums.h"
 #include "autodiff/wanted.h"
@@ -24,7 +25,8 @@ constexpr int64_t most_in_arrays = 64;
 constexpr uint64_t most_bytes_in_arrays = 4096;
 /// What is kept beside what loops carry, of an iteration.
 constexpr uint64_t most_bytes_beside = 16384;
-/// Additions that keeping a value takes as long as, in arrays and in rows of a field.
+/// Additions that keeping a value takes as long as, in arrays and in rows of a field. What takes more
+/// to find by an inverse is kept too, but where nothing else is.
 constexpr double to_keep = 8, to_keep_in_rows = 16;
 constexpr double without_others = std::numeric_limits<double>::infinity();
 /// Of a loop whose bounds are no constants.
@@ -51,12 +53,6 @@ uint64_t bytes(const LoopPlan& plan) {
 }
 
 size_t first_carried(const Inst* loop) { return loop->is(Op::loop) ? 1 : 0; }
-
-/// Of a value that is carried: is it what a round began with, and nothing else?
-bool is_passed_on(const Inst* loop, size_t k) {
-  return loop->is(Op::loop) ||
-         loop->region(0)->terminator()->operand(1 + k) == loop->region(0)->arg(k);
-}
 
 bool is_choice_of(const Use* use, const Value* v) {
   const Inst* user = use->user;
@@ -96,7 +92,8 @@ LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const LoggedR
   }
   RowCounts counts(kernel);
   for (const auto& [loop, plan] : plans_)
-    rows_vary_ |= plan.is_in_rows && !counts.is_by_integers(loop);
+    if (plan.is_in_rows || (loop->is(Op::while_) && plan.way == LoopPlan::backwards))
+      rows_vary_ |= !counts.is_by_integers(loop);
   for (const auto& [read, row] : logged) rows_vary_ |= !counts.is_by_integers(read);
   const char* dump = std::getenv("QUERN_DUMP");
   if (dump && std::strcmp(dump, "derivatives") == 0)
@@ -132,10 +129,9 @@ LoopPlan LoopPlans::plan(const Inst* loop) const {
   if (rounds >= 0 && (rounds <= most_in_arrays || carried <= most_bytes_in_arrays)) {
     keep_wanted(made, loop, to_keep);
     if (made.rounds * bytes(made) > most_bytes_beside) keep_wanted(made, loop, without_others);
-  } else if (loop->is(Op::while_) || carried > 0) {
+  } else if (carried > 0) {
     made.is_in_rows = true;
     keep_wanted(made, loop, to_keep_in_rows);
-    if (made.types.empty()) made.types.push_back(Type::u8);  // a row is there for each round
   }
   return made;
 }
@@ -146,11 +142,13 @@ void LoopPlans::keep_wanted(LoopPlan& plan, const Inst* loop, double to_keep_it)
                       [=, this](const Inst* i) { return may_keep(i->result(), to_keep_it); });
   plan.values = wanted.kept();
   plan.types.clear();
-  for (size_t k = 0; k < loop->results.size(); k++) {
-    const Value* arg = loop->region(0)->arg(first_carried(loop) + k);
-    plan.carried[k] = wanted(arg);
-    if (plan.carried[k]) plan.types.push_back(arg->type);
-  }
+  for (size_t k = 0; k < loop->results.size(); k++)
+    plan.carried[k] = wanted(loop->region(0)->arg(first_carried(loop) + k));
+  plan.inverted = found_by_inverses(loop, plan.carried,
+                                    [&](const Region* steps) { return cost(steps) <= to_keep_it; });
+  for (size_t k : plan.inverted) plan.carried[k] = false;
+  for (size_t k = 0; k < loop->results.size(); k++)
+    if (plan.carried[k]) plan.types.push_back(loop->result(k)->type);
   for (const Value* v : plan.values) plan.types.push_back(v->type);
 }
 
@@ -265,19 +263,24 @@ double LoopPlans::cost(const Region* region) const {
   return sum;
 }
 
-/// Is it worth keeping its value? Not of a loop that is run again to keep what going back through it wants.
+/// Is it a loop that is run again for what going back through it wants, rounds of a While among that?
+bool LoopPlans::is_run_again(const Inst* inst) const {
+  const auto known = plans_.find(inst);
+  if (known == plans_.end() || known->second.way != LoopPlan::backwards) return false;
+  const LoopPlan& plan = known->second;
+  return inst->is(Op::while_) || !plan.types.empty() || !plan.inverted.empty();
+}
+
+/// Is it worth keeping its value?
 bool LoopPlans::may_keep(const Value* v, double to_keep_it) const {
   const Inst* inst = v->inst;
   if (inst->is(Op::if_) || inst->is(Op::get) || logged_.contains(inst)) return false;
-  if (const auto plan = plans_.find(inst); plan != plans_.end() && !plan->second.types.empty())
-    return false;
+  if (is_run_again(inst)) return false;
   for (const Region* r : inst->regions) {
-    bool keeps = false;
-    walk(const_cast<Region*>(r), [&](const Inst* i) {
-      const auto plan = plans_.find(i);
-      keeps |= i->is(Op::parallel) || (plan != plans_.end() && !plan->second.types.empty());
-    });
-    if (keeps) return false;
+    bool again = false;
+    walk(const_cast<Region*>(r),
+         [&](const Inst* i) { again |= i->is(Op::parallel) || is_run_again(i); });
+    if (again) return false;
   }
   return cost(inst) > to_keep_it;
 }
@@ -331,6 +334,9 @@ std::string LoopPlans::text(const Inst* inst) const {
            ": " + std::to_string(carried) + " of " + std::to_string(plan.carried.size()) +
            " carried values" + (plan.values.empty() ? "" : ", " + values(plan.values));
   }
+  if (!plan.inverted.empty())
+    kept += "; found from the next round: " + std::to_string(plan.inverted.size()) + " of " +
+            std::to_string(plan.carried.size()) + " carried values";
   return at + "a loop is gone back through from its end; " + kept + "\n";
 }
 

@@ -8,6 +8,10 @@
 // results that take more to compute again than to keep, by the costs below. All else is computed
 // again. A branch passes on what is worth keeping of its inside, likewise.
 //
+// What a round began with is not kept where it follows from what the next one began with, exactly
+// (inverses.h): integers that count, are added to, are multiplied by odd constants, and so on, but
+// no floats. Going back finds one from the other; what the last round began with is kept once.
+//
 // A loop of sums is not gone back through from its end: where each value that varies from round to
 // round is only added to, all rounds have the same adjoint of it, and where no element is changed
 // and read, the order of rounds does not matter. Its rounds are computed once more in their own
@@ -33,8 +37,9 @@ struct LoopPlan {
   bool is_in_rows = false;               ///< what is kept; else in arrays of the iteration's own
   uint64_t rounds = 0;                   ///< of arrays: elements
   std::vector<bool> carried;             ///< of each carried value: is it kept?
+  std::vector<size_t> inverted;          ///< carried values that are found instead, in this order
   std::vector<const ir::Value*> values;  ///< kept beside, made directly in the body
-  /// Of what is kept, in order: carried values, then the others.
+  /// Of what is kept, in order: carried values, then the others. None: no round keeps anything.
   std::vector<ir::Type> types;
 };
 
@@ -49,7 +54,8 @@ class LoopPlans {
   /// Is it worth asking whether any of the loop's results has an adjoint, as each goes only to where
   /// one of several values is chosen?
   bool is_choice(const ir::Inst* loop) const;
-  /// May it depend on how floats are rounded how many rows loops and the log take?
+  /// May it depend on how floats are rounded how many rows loops and the log take, or how many
+  /// rounds a While that is gone back through?
   bool rows_vary() const { return rows_vary_; }
 
  private:
@@ -58,6 +64,7 @@ class LoopPlans {
   bool is_sum(const ir::Inst* loop) const;
   bool is_any_order(const ir::Inst* loop) const;
   bool varies(const ir::Inst* loop, size_t carried) const;
+  bool is_run_again(const ir::Inst* inst) const;
   bool may_keep(const ir::Value* v, double cost) const;
   double cost(const ir::Inst* inst) const;
   double cost(const ir::Region* region) const;

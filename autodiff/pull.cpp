@@ -476,7 +476,7 @@ class Puller {
   void back_tested_rounds(const Inst* inst) {
     const Region *condition = inst->region(0), *body = inst->region(1);
     const std::vector<Value*> carried = carried_slots(condition->args);
-    values_.restore(inst, values_.rounds(inst));
+    values_.restore_last_test(inst);
     values_.region(condition, Replay::recording);
     prepare(condition);
     for (size_t k = 0; k < carried.size(); k++)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "autodiff/inverses.h"
+
 namespace quern::autodiff {
 
 using namespace ir;
@@ -30,6 +32,12 @@ void expect_repeatable(const Inst* inst) {
       refuse(inst, "what ends or appends elements of a tree", "only launches without it have one");
     default: return;
   }
+}
+
+/// What the body has of carried value number k.
+const Value* carried_by_body(const Inst* loop, size_t k) {
+  const Region* body = loop->regions.back();
+  return body->arg(body->args.size() - loop->results.size() + k);
 }
 
 }  // namespace
@@ -346,7 +354,46 @@ void Replay::keep_carried(const Inst* loop, Value* at) {
       keep(loop, number++, at, now(first->arg(first->args.size() - plan.carried.size() + k)));
 }
 
+void Replay::make_starts(const Inst* loop) {
+  std::vector<Value*>& starts = starts_[loop];
+  starts.clear();
+  for (size_t k : plans_.of(loop).inverted) starts.push_back(b_.slot(loop->result(k)->type));
+}
+
+void Replay::put_starts(const Inst* loop) {
+  const std::vector<size_t>& inverted = plans_.of(loop).inverted;
+  for (size_t n = 0; n < inverted.size(); n++)
+    b_.put(starts_.at(loop)[n], now(carried_by_body(loop, inverted[n])));
+}
+
 void Replay::restore(const Inst* loop, Value* round) {
+  restore_kept(loop, round);
+  const std::vector<size_t>& inverted = plans_.of(loop).inverted;
+  if (inverted.empty()) return;
+  const Region* first = loop->region(0);
+  for (size_t k = 0; first != loop->regions.back() && k < loop->results.size(); k++)
+    values_[carried_by_body(loop, k)] = now(first->arg(k));  // as far as the test passes it on
+  const Inverses inverses(loop);
+  Value* last = b_.sub(rounds(loop), b_.integer(Type::i64, 1));
+  Value* is_last = b_.binary(Op::eq, round, last);
+  for (size_t n = 0; n < inverted.size(); n++) {
+    Value* slot = starts_.at(loop)[n];
+    Value* behind = b_.get(slot);
+    Value* found =
+        inverses.start(b_, inverted[n], behind, [this](const Value* v) { return now(v); });
+    Value* start = b_.select(is_last, behind, found);
+    b_.put(slot, start);
+    values_[carried_by_body(loop, inverted[n])] = start;
+    values_[first->arg(first->args.size() - loop->results.size() + inverted[n])] = start;
+  }
+}
+
+void Replay::restore_last_test(const Inst* loop) {
+  restore_kept(loop, rounds(loop));
+  for (size_t k : plans_.of(loop).inverted) values_[loop->region(0)->arg(k)] = now(loop->result(k));
+}
+
+void Replay::restore_kept(const Inst* loop, Value* round) {
   const LoopPlan& plan = plans_.of(loop);
   const Region* first = loop->region(0);
   Value* at = place_of(loop, round);
@@ -414,6 +461,7 @@ void Replay::loop(const Inst* inst) {
   if (mode_ == counting && site >= 0 && !sites_[size_t(site)].alike) took(site, rounds_[inst]);
   const bool keeps = mode_ == recording && !plans_.of(inst).types.empty();
   if (keeps && site < 0) make_arrays(inst);
+  if (mode_ == recording) make_starts(inst);
   open_.erase(body);
   std::vector<Type> types;
   for (const Value& v : inst->results) types.push_back(v.type);
@@ -429,6 +477,7 @@ void Replay::loop(const Inst* inst) {
       keep_carried(inst, at);
       open_[body] = {inst, at, false};
     }
+    if (mode_ == recording) put_starts(inst);
     pass(body, inner_mode());
     const std::vector<Value*> yielded = operands_now(body->terminator());
     b_.yield(yielded);
@@ -442,7 +491,10 @@ void Replay::loop(const Inst* inst) {
 void Replay::while_loop(const Inst* inst) {
   const int site = site_of(inst);
   const std::vector<Value*> init = operands_now(inst);
-  const bool counts = mode_ != plain && site >= 0;
+  const bool records = mode_ == recording && plans_.of(inst).way == LoopPlan::backwards;
+  const bool keeps = records && site >= 0;
+  const bool counts = records || (mode_ != plain && site >= 0);
+  if (records) make_starts(inst);
   Value* tested = counts ? b_.slot(Type::i64) : nullptr;
   if (counts) b_.put(tested, b_.integer(Type::i64, 0));
   open_.erase(inst->region(1));
@@ -461,12 +513,13 @@ void Replay::while_loop(const Inst* inst) {
         Value* one = b_.integer(Type::i64, 1);
         Value* round = b_.get(tested);
         if (n == 0) {
-          if (mode_ == recording) keep_carried(inst, open_row(round));
+          if (keeps) keep_carried(inst, open_row(round));
           b_.put(tested, b_.add(round, one));
-        } else if (mode_ == recording) {
+        } else if (keeps) {
           open_row(b_.sub(round, one));
         }
       }
+      if (records && n == 1) put_starts(inst);
       pass(r, inner_mode());
       const std::vector<Value*> yielded = operands_now(r->terminator());
       b_.yield(yielded);

@@ -115,7 +115,11 @@ class Replay {
   ir::Value* rounds(const ir::Inst* loop) const { return rounds_.at(loop); }
   /// What the loop kept of round number `round`, i64: of what it carried, which becomes arguments of
   /// its first region, and of what its body made, once that is replayed.
+  /// From the last round on, one by one: what is not kept is found from what the round behind it began
+  /// with (inverses.h).
   void restore(const ir::Inst* loop, ir::Value* round);
+  /// The same of what a While's last test was on.
+  void restore_last_test(const ir::Inst* loop);
   /// The same of a branch, whose region is replayed next.
   void restore(const ir::Region* branch) { open_[branch] = {branch->parent, nullptr, true}; }
 
@@ -150,6 +154,9 @@ class Replay {
   void keep(const ir::Inst* loop, size_t number, ir::Value* at, ir::Value* v);
   ir::Value* kept(const ir::Inst* loop, size_t number, ir::Value* at, ir::Type type);
   void keep_carried(const ir::Inst* loop, ir::Value* at);
+  void make_starts(const ir::Inst* loop);
+  void put_starts(const ir::Inst* loop);
+  void restore_kept(const ir::Inst* loop, ir::Value* round);
   void keep_or_restore(const Open& open, const ir::Inst* inst);
 
   const ir::Kernel& primal_;
@@ -170,6 +177,9 @@ class Replay {
   /// hand, i64.
   std::unordered_map<const ir::Inst*, ir::Value*> iterations_, iteration_;
   std::unordered_map<const ir::Inst*, std::vector<ir::Value*>> arrays_;
+  /// Of carried values that are inverted, slots: what the round began with that was recorded or gone
+  /// back through last.
+  std::unordered_map<const ir::Inst*, std::vector<ir::Value*>> starts_;
   std::unordered_map<const ir::Region*, Open> open_;
   ir::ValueMap passed_on_;  ///< by branches
   std::unordered_map<const ir::Inst*, ir::Value*> rounds_;

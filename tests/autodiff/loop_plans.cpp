@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "autodiff/reverse.h"
 #include "quern/ir/lower.h"
 #include "tests/autodiff/numbers.h"
 #include "tests/dsl/record.h"
 #include "tests/end_to_end/devices.h"
+#include "tests/end_to_end/output.h"
 
 #include <quern/else.h>
 
@@ -402,4 +404,51 @@ TEST_CASE("what the test of a While adds to has adjoints, though its rounds only
     tested.grad().fill(10.0);
     expect_adjoints(f, x, y, {4 * 10 * 2 * 3 + 3 * 2, 4 * 10 * 2 * 5 + 3 * 2});
   });
+}
+
+TEST_CASE("QUERN_DUMP=derivatives says what is kept, by line") {
+  int line = 0;
+  const auto body = [&](qn::Field<double> x, qn::Field<double> y) {
+    line = __LINE__ + 1;
+    for (auto i : y) {
+      Var<double> v = x[i], sum = 0.0;
+      for (auto j : range(500)) sum += x[j] * x[j];
+      for (auto k : range(8)) v = exp(v) * x[k];
+      Var<int> n = 0;
+      While(v > 0.5) {
+        If(v > 2.0) { v = exp(-v); }
+        Else { v = v * x[n]; }
+        n += 1;
+      }
+      Var<double> last = 0.0;
+      While(n > 0) {
+        n -= 1;
+        last = 0.5 * last + x[n] * x[n];
+      }
+      While(last > 0.5) last = 0.5 * last;
+      y[i] = sum * v * last;
+    }
+  };
+  const char* old = std::getenv("QUERN_DUMP");
+  const std::string kept = old ? old : "";
+  setenv("QUERN_DUMP", "derivatives", 1);
+  const std::string text = output_of([&] { reverse_of(body); }, stderr);
+  old ? setenv("QUERN_DUMP", kept.c_str(), 1) : unsetenv("QUERN_DUMP");
+  const std::string file = qn::Loc::here().file;
+  std::string expected;
+  const auto says = [&](int lines, const std::string& what) {
+    expected += file + ":" + std::to_string(line + lines) + ": " + what + "\n";
+  };
+  const auto exp_of = [&](int lines) { return "exp of line " + std::to_string(line + lines); };
+  const std::string from_end = "a loop is gone back through from its end; ";
+  const std::string counter = "; found from the next round: 1 of 2 carried values";
+  says(2, "a loop of sums is gone back through in its own order; nothing is kept");
+  says(3, from_end + "8 bytes a round are kept in arrays of 8 elements: 0 of 1 carried values, " +
+              exp_of(3));
+  says(5,
+       from_end + "8 bytes a round are kept in rows of a field: 1 of 2 carried values" + counter);
+  says(6, "a branch passes on: " + exp_of(6));
+  says(11, from_end + "nothing is kept" + counter);
+  says(15, from_end + "nothing is kept");
+  CHECK(text == expected);
 }
