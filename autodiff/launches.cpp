@@ -1,6 +1,7 @@
 #include "autodiff/launches.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "autodiff/activity.h"
 #include "autodiff/forward.h"
@@ -60,6 +61,17 @@ bool is_known_before(const Reversed::Program& made) {
   return !made.second && made.reverse.logged == 0 && !made.reverse.count;
 }
 
+bool reads_elements(const std::unique_ptr<ir::Kernel>& kernel) {
+  bool reads = false;
+  if (!kernel) return reads;
+  ir::walk(kernel->body, [&](const ir::Inst* inst) {
+    const bool counts = inst->is(ir::Op::atomic) && inst->atomic() != ir::AtomicOp::load;
+    const bool is_of_fields = ir::accesses_element(inst->op) && has(inst->op, ir::flag::reads);
+    reads |= (is_of_fields && !counts) || inst->is(ir::Op::launch_key);
+  });
+  return reads;
+}
+
 PassedCompanions pass_all_to(Reverse& reverse) {
   std::vector<uint32_t> fields;
   for (uint32_t field : reverse.fields)
@@ -83,6 +95,9 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
   const auto program_of = [](std::unique_ptr<ir::Kernel>& kernel) {
     return kernel ? std::make_unique<runtime::Program>(std::move(kernel)) : nullptr;
   };
+  for (const auto* kernel :
+       {&made->reverse.count, &made->reverse.log.sizes, &made->reverse.log.count})
+    made->counts_by_data |= reads_elements(*kernel);
   made->program = program_of(made->reverse.kernel);
   made->count = program_of(made->reverse.count);
   made->log_sizes = program_of(made->reverse.log.sizes);
@@ -428,6 +443,37 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
   if (program_->count) add_rows(all, read, device, loc);
   for (uint64_t bits : along) all.push_back({bits, nullptr});
   return run(*program_->program, all, loc);
+}
+
+/// Of fields that the launch writes and reads, which it is run again on.
+uint64_t Recorded::copied_bytes() const {
+  const std::vector<bool>& copied = program_->reverse.log.copied;
+  std::unordered_map<uint64_t, uint64_t> by_memory;
+  for (size_t k = 0; program_->log_record && k < copied.size(); k++)
+    if (copied[k]) by_memory[primal()[k].storage->memory_number()] = primal()[k].storage->bytes();
+  uint64_t bytes = 0;
+  for (const auto& [memory, of] : by_memory) bytes += of;
+  return bytes;
+}
+
+Recorded::Working Recorded::working(Loc loc) const {
+  if (program_->passed) return {};
+  expect_unchanged(loc);
+  const Shown shown(*this);
+  std::optional<runtime::SameRandomNumbers> same;
+  if (was_launched_) same.emplace(key_);
+  const auto device = device_of(primal(), loc);
+  const auto bytes_of = [](std::span<const runtime::Argument> made) {
+    uint64_t bytes = 0;
+    for (const runtime::Argument& a : made) bytes += a.storage->bytes();
+    return bytes;
+  };
+  Arguments read(primal().begin(), primal().end()), rows;
+  if (program_->reverse.logged > 0) add_log(read, {}, device, loc);
+  if (program_->count) add_rows(rows, read, device, loc);
+  const uint64_t log = bytes_of(std::span(read).subspan(primal().size()));
+  return {log + std::max(copied_bytes(), bytes_of(rows)),
+          program_->counts_by_data || !on_trees_.empty()};
 }
 
 }  // namespace quern::autodiff

@@ -32,6 +32,7 @@ class Reversed {
     std::vector<uint32_t> log_tangents;
     std::unique_ptr<runtime::Program> program, count;
     std::unique_ptr<runtime::Program> log_sizes, log_count, log_record;
+    bool counts_by_data = false;  ///< Does how many rows there are depend on elements of fields?
     /// Of a `program` that takes nothing but what is known when the launch is recorded: companions are
     /// passed to it, by their fields' numbers among those of Reverse::fields that are some.
     std::optional<PassedCompanions> passed;
@@ -154,8 +155,9 @@ class Recorded {
   bool yields_values() const { return program_->reverse.yields_values; }
   /// The primal's scalars that are inputs.
   std::span<const uint32_t> scalars() const { return program_->reverse.scalars; }
-  /// What fields held before it.
+  /// What fields held before it, and of each the field.
   std::span<const runtime::Storage::Contents> contents() const { return contents_; }
+  std::span<const SeenFields::Passed::Snapshot> snapshots() const { return passed_->snapshots; }
   /// Of every field that is an input they become 0, and their tangents with them.
   void clear_adjoints(Loc loc) const;
   /// Launches the reverse kernel, with the random numbers of the launch if there was one. `along`: tangents of scalars(), where it runs forward.
@@ -163,6 +165,12 @@ class Recorded {
   /// since.
   std::shared_ptr<runtime::Outcome> go_back(std::span<const uint64_t> seeds, Loc loc,
                                             std::span<const uint64_t> along = {}) const;
+  struct Working {
+    uint64_t bytes = 0;    ///< at a time: of copies, the log and rows
+    bool by_data = false;  ///< Would a launch with other elements take other ones?
+  };
+  /// What going back takes, found by doing what it does before it launches the reverse kernel.
+  Working working(Loc loc) const;
 
  private:
   using Arguments = std::vector<runtime::Argument>;
@@ -170,6 +178,7 @@ class Recorded {
   class Shown;
   std::span<const runtime::Argument> primal() const { return passed_->primal(); }
   std::span<const runtime::Argument> fields() const { return passed_->fields; }
+  uint64_t copied_bytes() const;
   void add_log(Arguments& all, std::span<const uint64_t> along,
                const std::shared_ptr<runtime::Device>& device, Loc loc) const;
   void add_tangents(Arguments& own, std::span<const uint64_t> along,

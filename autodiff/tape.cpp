@@ -10,6 +10,7 @@
 
 #include "autodiff/launches.h"
 #include "autodiff/tape.h"
+#include "autodiff/turnover.h"
 #include "autodiff/varying.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
@@ -55,6 +56,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   autodiff::Varying varying;
   autodiff::Varying::Fields begun;  ///< in a part that is recorded as a whole
   autodiff::SeenFields seen;
+  autodiff::Turnover turnover;
   std::atomic<std::thread::id> paused;  ///< whose launches are not recorded
   Loc gone_back;
   const std::thread::id made_by = std::this_thread::get_id();
@@ -117,9 +119,22 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       last->is_submitted = true;
       last->launch->was_launched();
     }
-    for (const runtime::Argument& a : event.arguments)
-      if (a.storage && !a.storage->is_snapshot())
-        versions[a.storage->memory_number()] = a.storage->version();
+    for (size_t k = 0; k < event.arguments.size(); k++) {
+      const auto& storage = event.arguments[k].storage;
+      if (!storage || storage->is_snapshot()) continue;
+      versions[storage->memory_number()] = storage->version();
+      if (event.parameters[k].writes) turnover.writes(storage->memory_number());
+    }
+  }
+
+  void note_wanted(const autodiff::Recorded& launch) {
+    for (size_t k = 0; k < launch.contents().size(); k++) {
+      const runtime::Storage& field = *launch.snapshots()[k].of->storage;
+      if (const uint64_t copied = launch.contents()[k].bytes())
+        turnover.copies(copied);
+      else
+        turnover.wants(field.memory_number(), field.bytes());
+    }
   }
 
   void before(const runtime::LaunchEvent& event) override {
@@ -145,6 +160,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     const auto reversed =
         autodiff::ReversedByInputs::of(*event.attached)->by_passed(event.recording, inputs);
     autodiff::Recorded launch(reversed->program(*event.key), event.arguments, seen, event.loc);
+    note_wanted(launch);
     entries.push_back(
         {std::this_thread::get_id(), false, std::move(launch), nullptr, std::move(own)});
   }
@@ -221,6 +237,25 @@ uint64_t kept_bytes(TapeObject* tape, Loc loc) {
     }
   }
   return bytes;
+}
+
+TapeMemory predicted_bytes(TapeObject* tape, int64_t n, Loc loc) {
+  expect_no_recording("predicting a tape's memory", loc);
+  expect_recording(tape, loc);
+  if (n < 1)
+    throw Error(loc, "the memory of a tape of " + std::to_string(n) + " times its launches");
+  std::lock_guard lock(tape->mutex);
+  const runtime::LaunchCall unseen(runtime::LaunchCall::upkeep);
+  TapeMemory memory;
+  memory.kept = tape->turnover.kept(uint64_t(n));
+  for (const TapeObject::Entry& entry : tape->entries) {
+    memory.unknown += entry.part != nullptr;
+    if (!entry.launch || !entry.is_submitted) continue;
+    const autodiff::Recorded::Working working = entry.launch->working(loc);
+    memory.going_back = std::max(memory.going_back, working.bytes);
+    memory.unknown += working.by_data;
+  }
+  return memory;
 }
 
 // ---- runs with a pullback

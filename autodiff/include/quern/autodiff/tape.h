@@ -4,6 +4,20 @@
 
 namespace quern {
 
+/// What a tape takes, in bytes on devices (Tape::memory_for). Adjoints and fields beside them, which
+/// are there once however long a tape is, are not counted, nor some KB for launches.
+struct TapeMemory {
+  /// Behind the last launch: of versions of fields that were overwritten, what Tape::memory() says.
+  uint64_t kept = 0;
+  /// That backward() takes besides, for as long as it goes back through one launch: copies of fields
+  /// that this reads behind its own writes, what it has read there, rows of rounds. The most of any.
+  uint64_t going_back = 0;
+  /// How many launches and parts may take more another time: launches with rows whose number may
+  /// depend on elements of fields, launches on trees, which grow; parts by steps() and
+  /// with_pullback(), of which nothing is counted.
+  int unknown = 0;
+};
+
 namespace detail {
 struct TapeObject;
 void retain(TapeObject*) noexcept;
@@ -12,6 +26,7 @@ void release(TapeObject*) noexcept;
 TapeObject* make_tape(const Ref<FieldObject>* by, int count, Loc loc);
 void go_back(TapeObject* tape, Loc loc);
 uint64_t kept_bytes(TapeObject* tape, Loc loc);
+TapeMemory predicted_bytes(TapeObject* tape, int64_t n, Loc loc);
 
 /// A call of the user's, and what ends its captures.
 struct GivenBack {
@@ -65,6 +80,20 @@ class Tape {
   /// that was overwritten since, once. A version that the field still holds takes none, and what
   /// steps() and with_pullback() keep is not among them.
   uint64_t memory(Loc l = Loc::here()) const { return detail::kept_bytes(object_.get(), l); }
+
+  /// What a tape would take of all that this one has recorded, n times over: record one step, or as
+  /// many as fields take turns in, and ask before you run a thousand.
+  ///
+  ///     qn::Tape one;
+  ///     step();
+  ///     const qn::TapeMemory all = one.memory_for(1000);
+  ///
+  /// Exact where the launches are equal each time, of the same kernels, fields and scalars, and
+  /// `unknown` is 0. Does what backward() does before it goes back through each launch, to count rows;
+  /// the tape goes on recording. Throws Error for n < 1, and where backward() was called.
+  TapeMemory memory_for(int64_t n, Loc l = Loc::here()) const {
+    return detail::predicted_bytes(object_.get(), n, l);
+  }
 
   detail::TapeObject* object() const { return object_.get(); }
 
