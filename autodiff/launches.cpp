@@ -126,20 +126,21 @@ std::shared_ptr<ReversedByInputs> ReversedByInputs::of(runtime::Attached& progra
   return program.get<ReversedByInputs>([] { return std::make_shared<ReversedByInputs>(); });
 }
 
-std::shared_ptr<Reversed> ReversedByInputs::find(std::shared_ptr<const ir::Kernel> kernel,
-                                                 std::vector<bool> inputs, Reversed::Kind kind) {
+std::shared_ptr<Reversed> ReversedByInputs::find(const std::shared_ptr<const ir::Kernel>& kernel,
+                                                 const std::vector<bool>& inputs,
+                                                 Reversed::Kind kind) {
   for (const Known& known : all_)
-    if (known.kernel == kernel.get() && known.inputs == inputs && known.kind == kind)
+    if (known.kernel == kernel.get() && known.kind == kind && known.inputs == inputs)
       return known.reversed;
-  const ir::Kernel* of = kernel.get();
-  all_.push_back({of, inputs, kind, std::make_shared<Reversed>(std::move(kernel), inputs, kind)});
+  all_.push_back({kernel.get(), inputs, kind, std::make_shared<Reversed>(kernel, inputs, kind)});
   return all_.back().reversed;
 }
 
-std::shared_ptr<Reversed> ReversedByInputs::by(std::shared_ptr<const ir::Kernel> kernel,
-                                               std::vector<bool> inputs, Reversed::Kind kind) {
+std::shared_ptr<Reversed> ReversedByInputs::by(const std::shared_ptr<const ir::Kernel>& kernel,
+                                               const std::vector<bool>& inputs,
+                                               Reversed::Kind kind) {
   std::lock_guard lock(mutex_);
-  return find(std::move(kernel), std::move(inputs), kind);
+  return find(kernel, inputs, kind);
 }
 
 std::shared_ptr<Reversed> ReversedByInputs::by_passed(

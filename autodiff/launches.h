@@ -59,15 +59,16 @@ class ReversedByInputs {
  public:
   static std::shared_ptr<ReversedByInputs> of(runtime::Attached& program);
   /// `kernel`: the program's.
-  std::shared_ptr<Reversed> by(std::shared_ptr<const ir::Kernel> kernel, std::vector<bool> inputs,
+  std::shared_ptr<Reversed> by(const std::shared_ptr<const ir::Kernel>& kernel,
+                               const std::vector<bool>& inputs,
                                Reversed::Kind kind = Reversed::adjoints);
   /// For launches that pass the companions too that the kernel derives, by these arguments of theirs.
   std::shared_ptr<Reversed> by_passed(const std::shared_ptr<const ir::Kernel>& kernel,
                                       const std::vector<bool>& inputs);
 
  private:
-  std::shared_ptr<Reversed> find(std::shared_ptr<const ir::Kernel> kernel, std::vector<bool> inputs,
-                                 Reversed::Kind kind);
+  std::shared_ptr<Reversed> find(const std::shared_ptr<const ir::Kernel>& kernel,
+                                 const std::vector<bool>& inputs, Reversed::Kind kind);
   struct Known {
     const ir::Kernel* kernel = nullptr;
     std::vector<bool> inputs;

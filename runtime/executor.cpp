@@ -46,7 +46,9 @@ class Run {
         block_(block),
         stream_(stream),
         record_(record),
-        driver_(loaded.device->driver()) {}
+        driver_(loaded.device->driver()) {
+    commands_.reserve(loaded.image->schedule.size());
+  }
 
   /// The frame starts as zeros.
   void clear_frame() {
@@ -249,14 +251,17 @@ class Run {
   }
 
   /// Elements that a chunk has, 0 where it does not pay.
-  uint64_t elements_of_copies(const Image::Buffer& buffer, uint64_t iterations) {
-    const uint64_t count = evaluated_count(buffer), components = buffer.components.size();
-    if (count == 0 || count > most_copy_bytes / abi::packed(buffer.components).bytes) return 0;
-    const uint64_t copies = abi::copies(count * components), workers = driver_.target().workers;
+  uint64_t elements_of_copies(size_t number, uint64_t iterations) {
+    const Image::Buffer& buffer = loaded_.image->buffers[number];
+    const uint64_t workers = driver_.target().workers;
     uint64_t updates = 0;
     if (__builtin_mul_overflow(iterations, buffer.updates * updates_paid, &updates))
       updates = UINT64_MAX;
     updates /= BufferSize::updating;
+    if (updates < workers * abi::most_copies) return 0;
+    const uint64_t count = evaluated_count(buffer);
+    if (count == 0 || count > most_copy_bytes / loaded_.buffer_elements[number].bytes) return 0;
+    const uint64_t copies = abi::copies(count * buffer.components.size());
     const bool pays = (workers > 1 || copies > 1) && count * copies * workers <= updates;
     return pays ? count * copies : 0;
   }
@@ -264,9 +269,10 @@ class Run {
   /// Values of all copies that a chunk of the task has.
   uint64_t copied_values(uint32_t task, uint64_t iterations) {
     uint64_t sum = 0;
-    for (const Image::Buffer& b : loaded_.image->buffers)
-      if (b.task == task && b.size == Image::Buffer::copies)
-        sum += elements_of_copies(b, iterations) * b.components.size();
+    const std::vector<Image::Buffer>& buffers = loaded_.image->buffers;
+    for (size_t k = 0; k < buffers.size(); k++)
+      if (buffers[k].task == task && buffers[k].size == Image::Buffer::copies)
+        sum += elements_of_copies(k, iterations) * buffers[k].components.size();
     return sum;
   }
 
@@ -298,15 +304,16 @@ class Run {
   void make_buffers(uint32_t task, uint64_t iterations, uint64_t chunks) {
     const std::vector<Image::Buffer>& buffers = loaded_.image->buffers;
     for (size_t k = 0; k < buffers.size(); k++)
-      if (buffers[k].task == task) make_room(k, elements_of(buffers[k], iterations, chunks));
+      if (buffers[k].task == task) make_room(k, elements_of(k, iterations, chunks));
   }
 
-  uint64_t elements_of(const Image::Buffer& buffer, uint64_t iterations, uint64_t chunks) {
+  uint64_t elements_of(size_t number, uint64_t iterations, uint64_t chunks) {
+    const Image::Buffer& buffer = loaded_.image->buffers[number];
     if (buffer.size == Image::Buffer::rows) return reduced_;
     if (buffer.size == Image::Buffer::iterations) return iterations;
     if (buffer.size == Image::Buffer::copies) {
-      const uint64_t elements = elements_of_copies(buffer, iterations);
-      const uint64_t bytes = elements * abi::packed(buffer.components).bytes;
+      const uint64_t elements = elements_of_copies(number, iterations);
+      const uint64_t bytes = elements * loaded_.buffer_elements[number].bytes;
       return elements && chunks <= most_bytes_of_copies / bytes ? elements * chunks : 0;
     }
     return evaluated_count(buffer);
@@ -324,7 +331,7 @@ class Run {
     LaunchMemory::Buffer& held = block_.buffers[number];
     if (held.elements != elements) set_argument(place.extent(0), held.elements = elements);
     uint64_t bytes = 0;
-    if (__builtin_mul_overflow(elements, uint64_t(abi::packed(buffer.components).bytes), &bytes))
+    if (__builtin_mul_overflow(elements, uint64_t(loaded_.buffer_elements[number].bytes), &bytes))
       bytes = 1ull << 62;
     if (buffer.is_kept) return keep(number, bytes);
     if (bytes <= held.bytes) return;
@@ -340,8 +347,8 @@ class Run {
   /// A buffer of its own, and for whoever launched.
   void keep(size_t number, uint64_t bytes) {
     const Image::Buffer& buffer = loaded_.image->buffers[number];
-    abi::Packed packed = abi::packed(buffer.components);
-    const Element element{packed.bytes, std::move(packed.offsets)};
+    const abi::Packed& packed = loaded_.buffer_elements[number];
+    const Element element{packed.bytes, packed.offsets};
     std::vector<ir::Storage> stored;
     for (const Component& c : buffer.components) stored.push_back({c.type, storage_type(c.type)});
     const auto elements = int64_t(bytes / element.bytes);
@@ -360,7 +367,7 @@ class Run {
   void name_buffer(size_t number, Address address) {
     const Image::Buffer& buffer = loaded_.image->buffers[number];
     const abi::Place& place = loaded_.image->layout.places[buffer.binding];
-    const abi::Packed packed = abi::packed(buffer.components);
+    const abi::Packed& packed = loaded_.buffer_elements[number];
     for (uint32_t c = 0; c < buffer.components.size(); c++)
       set_argument(place.base(c), address + packed.offsets[c]);
   }
@@ -425,7 +432,7 @@ std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& bloc
   for (size_t k = 0; k < block.buffers.size(); k++) {
     const Image::Buffer& buffer = kernel.image->buffers[k];
     const LaunchMemory::Buffer& held = block.buffers[k];
-    const abi::Packed packed = abi::packed(buffer.components);
+    const abi::Packed& packed = kernel.buffer_elements[k];
     const auto stride = int64_t(packed.bytes), extent = int64_t(held.elements);
     for (uint32_t c = 0; c < buffer.components.size(); c++)
       writer.component(buffer.binding, c, held.address + packed.offsets[c], {&stride, 1});

@@ -9,6 +9,12 @@ namespace {
 constexpr size_t most_running = 1024;
 
 uint32_t aligned(uint32_t n) { return (n + 63) / 64 * 64; }
+
+std::vector<ir::abi::Packed> elements_of(std::span<const Image::Buffer> buffers) {
+  std::vector<ir::abi::Packed> all;
+  for (const Image::Buffer& b : buffers) all.push_back(ir::abi::packed(b.components));
+  return all;
+}
 }  // namespace
 
 Loaded::Loaded(std::shared_ptr<Device> on, std::shared_ptr<const Image> of, WideImage wide)
@@ -17,6 +23,7 @@ Loaded::Loaded(std::shared_ptr<Device> on, std::shared_ptr<const Image> of, Wide
       reporter(std::make_shared<Reporter>(Reporter{image->kernel, image->sites})),
       frame_offset(aligned(image->layout.bytes)),
       block_bytes(frame_offset + aligned(image->frame_bytes)),
+      buffer_elements(elements_of(image->buffers)),
       executable(device->driver().load(*image)),
       make_wide_(std::move(wide)) {}
 

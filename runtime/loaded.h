@@ -53,6 +53,7 @@ struct Loaded {
   const std::shared_ptr<const Image> image;
   const std::shared_ptr<const Reporter> reporter;
   const uint32_t frame_offset, block_bytes;  ///< of argument block and frame on the host
+  const std::vector<ir::abi::Packed> buffer_elements;
   const std::unique_ptr<Executable> executable;
 
  private:
@@ -66,10 +67,10 @@ struct Loaded {
   std::deque<std::unique_ptr<LaunchMemory>> free_;  ///< as they came back
 };
 
-/// The signature of a launch with these arguments. Fields that may share elements get the class of
-/// the first of them.
 /// Puts them into a launch's block of arguments.
 void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, std::byte* args);
+/// The signature of a launch with these arguments. Fields that may share elements get the class of
+/// the first of them.
 ir::Signature signature_of(std::span<const Argument> arguments, ir::Modes modes);
 /// What is passed to a kernel, and the companions that derive from it: an argument for each
 /// parameter. Throws Error with `loc` unless as many are passed as the kernel has parameters, and
