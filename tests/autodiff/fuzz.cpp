@@ -315,12 +315,13 @@ class Run {
     return primal.launch(arguments, kernel_.modes, {});
   }
   /// Float results from number `first` on, and fields.
-  Vector found(runtime::Outcome& outcome, size_t first, const Arguments& arguments,
+  /// `outcome`: null where the kernel has no results.
+  Vector found(runtime::Outcome* outcome, size_t first, const Arguments& arguments,
                const Names& names) const {
     Vector out = read(arguments, names);
     for (size_t k = 0; k < kernel_.results.size(); k++)
       if (is_float(kernel_.results[k])) {
-        out.scalars.push_back(real_of(outcome.result(first == 0 ? k : first), Type::f64));
+        out.scalars.push_back(real_of(outcome->result(first == 0 ? k : first), Type::f64));
         first += first > 0;
       }
     return out;
@@ -334,7 +335,7 @@ class Run {
     runtime::Program program(with_decisions(kernel_));
     device_->seed(1);
     const auto outcome = program.launch(arguments, kernel_.modes, {});
-    Vector out = found(*outcome, 0, arguments, {});
+    Vector out = found(outcome.get(), 0, arguments, {});
     sum->read(&decisions_, 0, 1);
     return out;
   }
@@ -348,7 +349,7 @@ class Run {
     runtime::Program program(std::move(forward.kernel));
     device_->seed(1);
     const auto outcome = program.launch(arguments, kernel_.modes, {});
-    return found(*outcome, kernel_.results.size(), arguments, {autodiff::tangents});
+    return found(outcome.get(), kernel_.results.size(), arguments, {autodiff::tangents});
   }
   /// Jᵀ w, at x.
   Vector pull(const Vector& x, const Vector& w) const {
