@@ -244,14 +244,19 @@ TapeMemory predicted_bytes(TapeObject* tape, int64_t n, Loc loc) {
   expect_recording(tape, loc);
   if (n < 1)
     throw Error(loc, "the memory of a tape of " + std::to_string(n) + " times its launches");
-  std::lock_guard lock(tape->mutex);
-  const runtime::LaunchCall unseen(runtime::LaunchCall::upkeep);
   TapeMemory memory;
-  memory.kept = tape->turnover.kept(uint64_t(n));
-  for (const TapeObject::Entry& entry : tape->entries) {
-    memory.unknown += entry.part != nullptr;
-    if (!entry.launch || !entry.is_submitted) continue;
-    const autodiff::Recorded::Working working = entry.launch->working(loc);
+  std::vector<autodiff::Recorded> launches;
+  {
+    std::lock_guard lock(tape->mutex);
+    memory.kept = tape->turnover.kept(uint64_t(n));
+    for (const TapeObject::Entry& entry : tape->entries) {
+      memory.unknown += entry.part != nullptr;
+      if (entry.launch && entry.is_submitted) launches.push_back(*entry.launch);
+    }
+  }
+  const runtime::LaunchCall untold(runtime::LaunchCall::upkeep);
+  for (const autodiff::Recorded& launch : launches) {
+    const autodiff::Recorded::Working working = launch.working(loc);
     memory.going_back = std::max(memory.going_back, working.bytes);
     memory.unknown += working.by_data;
   }

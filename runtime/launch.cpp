@@ -139,13 +139,29 @@ AllArguments::AllArguments(const std::string& kernel, std::span<const Image::Par
   all_ = own_;
 }
 
+namespace {
+/// All snapshots that a launch uses, each once. All launches take them in one order: each of two might
+/// else have what the other waits for behind somebody who writes.
+std::vector<std::shared_lock<std::shared_mutex>> hold_all(std::vector<const Storage*> snapshots) {
+  std::ranges::sort(snapshots, {}, &Storage::identity);
+  const auto again = std::ranges::unique(snapshots, {}, &Storage::identity);
+  snapshots.erase(again.begin(), again.end());
+  std::vector<std::shared_lock<std::shared_mutex>> held;
+  held.reserve(snapshots.size());
+  for (const Storage* s : snapshots) held.push_back(s->hold());
+  return held;
+}
+}  // namespace
+
 TreeArguments::TreeArguments(const Image& image, std::span<const Argument> arguments, Loc loc)
     : arguments_(arguments), loc_(loc) {
   for (const Image::TreePart& part : image.tree_parts)
     parts_.push_back({.part = &part, .writes = part.writes});
   look_up();
+  std::vector<const Storage*> snapshots;
   for (const Part& p : parts_)
-    if (p.storage->is_snapshot()) held_.push_back(p.storage->hold());
+    if (p.storage->is_snapshot()) snapshots.push_back(p.storage.get());
+  held_ = hold_all(std::move(snapshots));
 }
 
 void TreeArguments::look_up() {
@@ -313,12 +329,10 @@ std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
   Stream& stream = Stream::current(*device);
   for (size_t k = 0; k < arguments.size(); k++)
     if (kernel->image->parameters[k].writes) arguments[k].storage->begin_write(loc);
-  std::vector<std::shared_lock<std::shared_mutex>> held;  // until all is submitted
+  std::vector<const Storage*> snapshots;
   for (const Argument& a : arguments)
-    if (a.storage && a.storage->is_snapshot()) {
-      if (held.empty()) held.reserve(arguments.size());
-      held.push_back(a.storage->hold());
-    }
+    if (a.storage && a.storage->is_snapshot()) snapshots.push_back(a.storage.get());
+  const auto held = hold_all(std::move(snapshots));  // until all is submitted
   std::shared_ptr<LaunchMemory> block = Loaded::take_memory(kernel, stream.queue());
   fill_arguments(*kernel, arguments, block->args());
   TreeArguments trees(*kernel->image, arguments, loc);
