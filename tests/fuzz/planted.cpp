@@ -315,7 +315,7 @@ const Mistake mistakes[] = {
     {"demote_atomics", "demotes what others touch", 600, race},
     {"aggregate_atomics", "takes a thread's value for the block's", 600, reduce_nothing},
     {"aggregate_atomics", "lets the first thread alone combine", 600, reduce_where_needed},
-    {"privatise_atomics", "keeps the array to itself", 1000, forget_atomics},
+    {"privatise_atomics", "keeps the copies to itself", 1000, forget_atomics},
     {"privatise_reductions", "leaves out the first chunk", 30, skip_first_round},
     {"privatise_reductions", "takes a thread's value for the block's", 150, reduce_nothing},
     {"privatise_reductions", "combines a lane with itself", 60, halve_alike},
