@@ -362,7 +362,7 @@ TEST_CASE("a parse error names the line, what was found and what was expected") 
       {"binding field rank=300 f32 \"a\"", 3, "found '300', expected a rank"},
       {"binding buffer rank=1 f32 \"a\" rows", 3, "found 'rows', expected 'task'"},
       {"binding buffer rank=1 f32 \"a\" task=0 many", 3,
-       "found 'many', expected rows, iterations, constant or cell"},
+       "found 'many', expected rows, iterations, constant, cell or copies"},
       {"binding buffer rank=1 f32 \"a\" task=0 cell", 3, "expected '='"},
       {"binding scalar f32\n", 4, "found the end of the text, expected"},
       {"binding scalar f32 \"a\n", 3, "a string does not end on its line"},
