@@ -224,10 +224,9 @@ class Run {
     if (work.grain == 0) {
       const uint64_t workers = driver_.target().workers;
       const uint64_t most = workers > 1 ? workers * most_chunks_per_worker : 1;
-      const uint64_t copied = operations_of_copied * copied_values(index, total);
-      const uint64_t enough = std::min(workers, work.operations / chunk_cost);
-      const uint64_t wanted = std::clamp<uint64_t>(
-          std::max(enough, work.operations / std::max(chunk_cost, copied)), 1, most);
+      const uint64_t wanted =
+          std::clamp<uint64_t>(work.operations / chunk_cost, 1,
+                               std::min(most, most_chunks(index, total, work.operations)));
       uint64_t grain = (total + wanted - 1) / wanted;
       if (driver_.target().traits.stoppable) grain = std::min(grain, short_grain(task, total));
       // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
@@ -250,30 +249,41 @@ class Run {
     return block_.buffers[buffer_number(binding)].elements / elements;
   }
 
-  /// Elements that a chunk has, 0 where it does not pay.
-  uint64_t elements_of_copies(size_t number, uint64_t iterations) {
+  /// Elements that each chunk has, and for how many chunks that pays; 0: for none.
+  struct Copied {
+    uint64_t elements = 0, chunks = 0;
+  };
+  Copied copied(size_t number, uint64_t iterations) {
     const Image::Buffer& buffer = loaded_.image->buffers[number];
     const uint64_t workers = driver_.target().workers;
     uint64_t updates = 0;
     if (__builtin_mul_overflow(iterations, buffer.updates * updates_paid, &updates))
       updates = UINT64_MAX;
     updates /= BufferSize::updating;
-    if (updates < workers * abi::most_copies) return 0;
-    const uint64_t count = evaluated_count(buffer);
-    if (count == 0 || count > most_copy_bytes / loaded_.buffer_elements[number].bytes) return 0;
+    if (updates < workers) return {};
+    const uint64_t count = evaluated_count(buffer), bytes = loaded_.buffer_elements[number].bytes;
+    if (count == 0 || count > most_copy_bytes / bytes) return {};
     const uint64_t copies = abi::copies(count * buffer.components.size());
-    const bool pays = (workers > 1 || copies > 1) && count * copies * workers <= updates;
-    return pays ? count * copies : 0;
+    const uint64_t elements = count * copies;
+    if (workers == 1 && copies == 1) return {};
+    return {elements, std::min(updates / elements, most_bytes_of_copies / (elements * bytes))};
   }
 
-  /// Values of all copies that a chunk of the task has.
-  uint64_t copied_values(uint32_t task, uint64_t iterations) {
-    uint64_t sum = 0;
+  /// As many chunks as the copies that pay for all workers allow; each has much more to do than to
+  /// clear and merge them.
+  uint64_t most_chunks(uint32_t task, uint64_t iterations, uint64_t operations) {
+    const uint64_t workers = driver_.target().workers;
+    uint64_t most = UINT64_MAX, values = 0;
     const std::vector<Image::Buffer>& buffers = loaded_.image->buffers;
-    for (size_t k = 0; k < buffers.size(); k++)
-      if (buffers[k].task == task && buffers[k].size == Image::Buffer::copies)
-        sum += elements_of_copies(k, iterations) * buffers[k].components.size();
-    return sum;
+    for (size_t k = 0; k < buffers.size(); k++) {
+      if (buffers[k].task != task || buffers[k].size != Image::Buffer::copies) continue;
+      const Copied c = copied(k, iterations);
+      if (c.chunks < workers) continue;
+      most = std::min(most, c.chunks);
+      values += c.elements * buffers[k].components.size();
+    }
+    if (values == 0) return most;
+    return std::max(workers, std::min(most, operations / (operations_of_copied * values)));
   }
 
   void add_elements(uint32_t index, const Image::Task& task, const Extent& extent) {
@@ -312,9 +322,8 @@ class Run {
     if (buffer.size == Image::Buffer::rows) return reduced_;
     if (buffer.size == Image::Buffer::iterations) return iterations;
     if (buffer.size == Image::Buffer::copies) {
-      const uint64_t elements = elements_of_copies(number, iterations);
-      const uint64_t bytes = elements * loaded_.buffer_elements[number].bytes;
-      return elements && chunks <= most_bytes_of_copies / bytes ? elements * chunks : 0;
+      const Copied c = copied(number, iterations);
+      return chunks <= c.chunks ? c.elements * chunks : 0;
     }
     return evaluated_count(buffer);
   }
