@@ -19,12 +19,13 @@ constexpr uint64_t chunk_cost = 10'000;
 constexpr uint64_t most_chunks_per_worker = 8;
 /// A chunk of this many operations ends soon enough after the host asks for it: about 0.1 s.
 constexpr uint64_t longest_chunk_cost = 1u << 28;
-/// Of the copies of fields that a chunk updates in their place: most of them stay in a second-level
-/// cache, and all chunks' in memory that a launch may take.
-constexpr uint64_t most_copy_bytes = 512 * 1024, most_bytes_of_copies = 256 << 20;
-/// Clearing and merging a value of a copy take as much as updating two of them without others that do
-/// so, which saves a multiple. A chunk is to do so much more than that.
-constexpr uint64_t updates_paid = 2, operations_of_copied = 16;
+/// Of the copies of fields that a chunk updates in their place: so much stays in a second-level cache,
+/// and all chunks' in memory that a launch may take.
+constexpr uint64_t cached_copy_bytes = 512 * 1024, most_bytes_of_copies = 256 << 20;
+/// An update without others that do the same saves a multiple of what it takes: one pays for two values
+/// of copies, cleared and merged, in that cache, and for one beyond it. A chunk is to do so much more
+/// than that.
+constexpr uint64_t values_paid = 2, operations_of_copied = 16;
 /// Partial values of a reduction take memory: it has no more chunks than this.
 constexpr uint64_t most_partials = 1u << 20;
 /// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
@@ -257,15 +258,16 @@ class Run {
     const Image::Buffer& buffer = loaded_.image->buffers[number];
     const uint64_t workers = driver_.target().workers;
     uint64_t updates = 0;
-    if (__builtin_mul_overflow(iterations, buffer.updates * updates_paid, &updates))
+    if (__builtin_mul_overflow(iterations, buffer.updates * values_paid, &updates))
       updates = UINT64_MAX;
     updates /= BufferSize::updating;
     if (updates < workers) return {};
     const uint64_t count = evaluated_count(buffer), bytes = loaded_.buffer_elements[number].bytes;
-    if (count == 0 || count > most_copy_bytes / bytes) return {};
+    if (count == 0 || count > most_bytes_of_copies / bytes) return {};
     const uint64_t copies = abi::copies(count * buffer.components.size());
     const uint64_t elements = count * copies;
     if (workers == 1 && copies == 1) return {};
+    if (elements * bytes > cached_copy_bytes) updates /= values_paid;
     return {elements, std::min(updates / elements, most_bytes_of_copies / (elements * bytes))};
   }
 

@@ -37,7 +37,7 @@ class Allocated : public qn::runtime::LaunchObserver {
 
 }  // namespace
 
-TEST_CASE("a CPU makes copies where there are updates enough, and where they are small") {
+TEST_CASE("a CPU makes copies where there are updates enough") {
   qn::Device device("cpu");
   const Allocated allocated;
   const auto bytes = [&](int size, int iterations) {
@@ -53,7 +53,7 @@ TEST_CASE("a CPU makes copies where there are updates enough, and where they are
   CHECK(block < 4 * 900);
   CHECK(bytes(900, 100'000) >= block + 4 * 4 * 900);  // in turns, by one thread, too
   CHECK(bytes(900, 400) == block);
-  CHECK(bytes(200'000, 10'000'000) == block);
+  CHECK(bytes(200'000, 100'000) == block);
 }
 
 TEST_CASE("updates of many elements, whatever the sizes") {
