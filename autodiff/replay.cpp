@@ -396,7 +396,9 @@ void Replay::restore_last_test(const Inst* loop) {
 void Replay::restore_kept(const Inst* loop, Value* round) {
   const LoopPlan& plan = plans_.of(loop);
   const Region* first = loop->region(0);
+  const int site = site_of(loop);
   Value* at = place_of(loop, round);
+  if (site >= 0 && !sites_[size_t(site)].alike) at = last_row_or(b_, rows_[size_t(site)], at);
   size_t number = 0;
   for (size_t k = 0; k < plan.carried.size(); k++) {
     const Value* arg = first->arg(first->args.size() - plan.carried.size() + k);

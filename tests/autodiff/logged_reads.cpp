@@ -215,7 +215,7 @@ TEST_CASE("adjoints of local arrays") {
   });
 }
 
-TEST_CASE("more rounds than were counted are reported and write nowhere else") {
+TEST_CASE("more rounds than were counted are reported, and go to rows that are there alone") {
   const auto device = quern::runtime::Device::open("cpu");
   auto kernel = test::record([](Field<double> x, Field<double> y) {
     for (auto i : x) {
