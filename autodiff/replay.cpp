@@ -327,7 +327,7 @@ Value* Replay::place_of(const Inst* loop, Value* round) {
   const int site = site_of(loop);
   if (site < 0) return b_.convert(round, Type::i32);
   const Inst* alike = sites_[size_t(site)].alike;
-  if (!alike) return b_.add(first_row_.at(site), round);
+  if (!alike) return last_row_or(b_, rows_[size_t(site)], b_.add(first_row_.at(site), round));
   return b_.add(b_.mul(round, iterations_.at(alike)), iteration_.at(alike));
 }
 
@@ -396,9 +396,7 @@ void Replay::restore_last_test(const Inst* loop) {
 void Replay::restore_kept(const Inst* loop, Value* round) {
   const LoopPlan& plan = plans_.of(loop);
   const Region* first = loop->region(0);
-  const int site = site_of(loop);
   Value* at = place_of(loop, round);
-  if (site >= 0 && !sites_[size_t(site)].alike) at = last_row_or(b_, rows_[size_t(site)], at);
   size_t number = 0;
   for (size_t k = 0; k < plan.carried.size(); k++) {
     const Value* arg = first->arg(first->args.size() - plan.carried.size() + k);
@@ -475,7 +473,6 @@ void Replay::loop(const Inst* inst) {
       Value* step = b_.convert(bounds[2], type);
       Value* round = b_.convert(b_.div(b_.sub(index, lo), step), Type::i64);
       Value* at = place_of(inst, round);
-      if (site >= 0 && !sites_[size_t(site)].alike) at = last_row_or(b_, rows_[size_t(site)], at);
       keep_carried(inst, at);
       open_[body] = {inst, at, false};
     }
@@ -501,7 +498,7 @@ void Replay::while_loop(const Inst* inst) {
   if (counts) b_.put(tested, b_.integer(Type::i64, 0));
   open_.erase(inst->region(1));
   const auto open_row = [&](Value* round) {
-    Value* at = last_row_or(b_, rows_[size_t(site)], place_of(inst, round));
+    Value* at = place_of(inst, round);
     open_[inst->region(1)] = {inst, at, false};
     return at;
   };

@@ -150,6 +150,8 @@ class Replay {
     bool restores = false;    ///< else it keeps
   };
   void make_arrays(const ir::Inst* loop);
+  /// The element, or the row: the last one where a launch has more rounds than were counted, which it
+  /// reports.
   ir::Value* place_of(const ir::Inst* loop, ir::Value* round);
   void keep(const ir::Inst* loop, size_t number, ir::Value* at, ir::Value* v);
   ir::Value* kept(const ir::Inst* loop, size_t number, ir::Value* at, ir::Type type);
