@@ -20,7 +20,7 @@ constexpr uint64_t most_chunks_per_worker = 8;
 /// A chunk of this many operations ends soon enough after the host asks for it: about 0.1 s.
 constexpr uint64_t longest_chunk_cost = 1u << 28;
 /// Of the copies of fields that a chunk updates in their place: so much stays in a second-level cache,
-/// and all chunks' in memory that a launch may take.
+/// and all of a task in memory that a launch may take.
 constexpr uint64_t cached_copy_bytes = 512 * 1024, most_bytes_of_copies = 256 << 20;
 /// An update without others that do the same saves a multiple of what it takes: one pays for two values
 /// of copies, cleared and merged, in that cache, and for one beyond it. A chunk is to do so much more
@@ -250,6 +250,13 @@ class Run {
     return block_.buffers[buffer_number(binding)].elements / elements;
   }
 
+  uint64_t copied_fields(uint32_t task) const {
+    const auto is_one = [&](const Image::Buffer& b) {
+      return b.task == task && b.size == Image::Buffer::copies;
+    };
+    return uint64_t(std::ranges::count_if(loaded_.image->buffers, is_one));
+  }
+
   /// Elements that each chunk has, and for how many chunks that pays; 0: for none.
   struct Copied {
     uint64_t elements = 0, chunks = 0;
@@ -263,12 +270,13 @@ class Run {
     updates /= BufferSize::updating;
     if (updates < workers) return {};
     const uint64_t count = evaluated_count(buffer), bytes = loaded_.buffer_elements[number].bytes;
-    if (count == 0 || count > most_bytes_of_copies / bytes) return {};
+    const uint64_t most_bytes = most_bytes_of_copies / copied_fields(buffer.task);
+    if (count == 0 || count > most_bytes / bytes) return {};
     const uint64_t copies = abi::copies(count * buffer.components.size());
     const uint64_t elements = count * copies;
     if (workers == 1 && copies == 1) return {};
     if (elements * bytes > cached_copy_bytes) updates /= values_paid;
-    return {elements, std::min(updates / elements, most_bytes_of_copies / (elements * bytes))};
+    return {elements, std::min(updates / elements, most_bytes / (elements * bytes))};
   }
 
   /// As many chunks as the copies that pay for all workers allow; each has much more to do than to
@@ -315,8 +323,14 @@ class Run {
 
   void make_buffers(uint32_t task, uint64_t iterations, uint64_t chunks) {
     const std::vector<Image::Buffer>& buffers = loaded_.image->buffers;
-    for (size_t k = 0; k < buffers.size(); k++)
-      if (buffers[k].task == task) make_room(k, elements_of(k, iterations, chunks));
+    for (size_t k = 0; k < buffers.size(); k++) {
+      if (buffers[k].task != task) continue;
+      const uint64_t elements = elements_of(k, iterations, chunks);
+      if (buffers[k].size == Image::Buffer::copies)
+        make_copies(k, elements);
+      else
+        make_room(k, elements);
+    }
   }
 
   uint64_t elements_of(size_t number, uint64_t iterations, uint64_t chunks) {
@@ -334,6 +348,15 @@ class Run {
     int64_t count = 0;
     evaluate(buffer.count, {&count, 1});
     return uint64_t(std::max<int64_t>(0, count));
+  }
+
+  /// Without memory for them the task does without.
+  void make_copies(size_t number, uint64_t elements) {
+    try {
+      make_room(number, elements);
+    } catch (const Error&) {
+      make_room(number, 0);
+    }
   }
 
   void make_room(size_t number, uint64_t elements) {

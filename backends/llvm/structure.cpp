@@ -25,11 +25,13 @@ bool has_atomics(const ir::Kernel& kernel, const ir::Region* region) {
 }
 
 /// Does `region` combine partial results of a reduction? There are few of them: not worth the time
-/// to compile unrolled vector code.
-bool combines(const ir::Region* region) {
+/// to compile unrolled vector code. Of copies there may be many.
+bool combines(const ir::Kernel& kernel, const ir::Region* region) {
   bool found = false;
   ir::walk(const_cast<ir::Region*>(region), [&](const ir::Inst* inst) {
-    found |= inst->is(Op::read) && inst->imm >= ir::abi::first_buffer_class;
+    if (!inst->is(Op::read) || inst->imm < ir::abi::first_buffer_class) return;
+    const ir::Binding& buffer = kernel.bindings[inst->imm - ir::abi::first_buffer_class];
+    found |= buffer.size.rule != ir::BufferSize::copies;
   });
   return found;
 }
@@ -86,7 +88,7 @@ void Emitter::if_else(const ir::Inst& inst) {
 
 void Emitter::any_loop(const ir::Inst& inst) {
   bool outer = brief_;
-  brief_ |= combines(inst.region(inst.regions.size() - 1));
+  brief_ |= combines(kernel_, inst.region(inst.regions.size() - 1));
   if (inst.is(Op::loop))
     counted_loop(inst);
   else

@@ -66,7 +66,8 @@ void drop_unused_vector_functions(llvm::Module& module) {
   llvm::GlobalVariable* kept = module.getGlobalVariable("llvm.compiler.used", true);
   if (!kept) return;
   kept->eraseFromParent();
-  for (llvm::Function& f : llvm::make_early_inc_range(module)) {
+  // Those under a mask call others, and stand behind them.
+  for (llvm::Function& f : llvm::make_early_inc_range(llvm::reverse(module))) {
     f.removeDeadConstantUsers();
     if (f.hasLocalLinkage() && f.use_empty()) f.eraseFromParent();
   }

@@ -56,7 +56,10 @@ Prepared prepare(Recording& source, const Signature& signature, const Target& ta
   if (target.traits.walk == Task::unlowered && target.traits.stoppable) add_stop_sites(*copy);
   for (size_t k = 0; k < cells.size(); k++)
     if (copy->tasks[k].rank == 1) operations[k] *= cells[k];  // an iteration takes a cell
-  operations.resize(copy->tasks.size());                      // lowering adds tasks that combine
+  for (Binding& b : copy->bindings)
+    if (b.size.rule == BufferSize::copies && copy->tasks[b.size.task].rank == 1)
+      b.size.updates *= cells[b.size.task];
+  operations.resize(copy->tasks.size());  // lowering adds tasks that combine
   return {std::move(copy), std::move(operations)};
 }
 

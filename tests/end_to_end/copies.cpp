@@ -198,3 +198,23 @@ TEST_CASE("a loop's sum and updates of a field beside it") {
     CHECK(qn::to_vector(bins) == bins_wanted);
   });
 }
+
+TEST_CASE("iterations besides the one that fails a check update what they do") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<int> bins{device, {50}};
+    qn::Kernel update{[&] {
+                        for (auto i : range(100'000)) {
+                          check(i != 777, "iteration {}", i);
+                          bins[mixed(i) % 50] += 1;
+                        }
+                      },
+                      fast};
+    CHECK(error_of([&] {
+            update();
+            device.synchronize();
+          }).find("iteration 777") != std::string::npos);
+    std::vector<int> wanted(50);
+    for (int i = 0; i < 100'000; i++) wanted[size_t(mixed(i) % 50)]++;
+    CHECK(qn::to_vector(bins) == wanted);
+  });
+}

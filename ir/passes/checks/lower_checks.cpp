@@ -180,8 +180,16 @@ class Lowering {
   Value* may_start() {
     Value* now = record_.state();
     Value* clear = record_.is_clear(now);
-    if (task_.kind == Task::serial || !checks_) return clear;
-    return b_.binary(Op::bit_or, clear, b_.binary(Op::eq, now, record_.claim()));
+    Value* own = own_claim();
+    return own ? b_.binary(Op::bit_or, clear, b_.binary(Op::eq, now, own)) : clear;
+  }
+
+  /// What the record holds where a check of the task failed that this one goes on with: itself, or the
+  /// one whose copies it merges. Null: there is none.
+  Value* own_claim() {
+    if (task_.merges != no_binding)
+      return ErrorRecordCode(b_, kernel_.bindings[task_.merges].size.task).claim();
+    return task_.kind == Task::serial || !checks_ ? nullptr : record_.claim();
   }
 
   Value* may_start_if_asked() {

@@ -1,6 +1,6 @@
 #pragma once
 // Takes updates of elements out of a walk, so that a back end can vectorise the rest: atomics, and
-// the sums in arrays of the task's own that privatise_atomics makes of them, keep a loop scalar
+// the plain ones of copies that privatise_atomics makes of them, keep a loop scalar
 // however much arithmetic stands before them. Reverse sweeps end so, and particles that are spread
 // to a grid (loop distribution: Wolfe, High Performance Compilers, 1996, 9.4).
 //

@@ -83,7 +83,7 @@ struct Image {
     enum Size : uint8_t { rows, iterations, counted, copies } size = rows;
     HostExpression count;  ///< counted: of elements; copies: of the field's; one result
     uint64_t updates = 0;  ///< ir::BufferSize::updates
-    std::vector<ir::Component> components;  ///< of an element, 8 bytes each
+    std::vector<ir::Component> components;  ///< of an element: ir::abi::packed
     bool is_kept = false;                   ///< Outcome::kept
     std::string name;                       ///< for messages
     Loc loc;
