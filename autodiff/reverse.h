@@ -57,8 +57,8 @@ struct Reverse {
 /// `with_values`: the kernel yields the primal's results too, if that has no effects besides.
 /// `twice`: it and its log will run forward.
 /// Throws Error with the line of what it has no rule for: what `forward` refuses; an element that is
-/// read while other iterations add to it; a race that every launch has; what asks which elements of a tree are active, or reads
-/// elements of its fields, behind what may have changed that.
+/// read while other iterations add to it; a race that every launch has; what asks which elements of a
+/// tree are active, or reads elements of its fields, behind what may have changed that.
 Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises, std::vector<bool> inputs,
                 std::span<const runtime::LaunchKey::OnTree> trees = {}, bool with_values = false,
                 bool twice = false);
