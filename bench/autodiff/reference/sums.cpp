@@ -62,28 +62,69 @@ double llsq_gradient(const Llsq& in, const double* at, double* gradient) {
   return value;
 }
 
-double log_sum_exp(const LogSumExp& in, const double* at) {
+namespace {
+
+/// Numbers that stay in the first cache from when they are read until they are summed.
+constexpr int block = 1024;
+
+/// sum · exp(most)
+struct Scaled {
+  double most = std::numeric_limits<double>::lowest(), sum = 0;
+
+  void add(const Scaled& other) {
+    const double larger = std::max(most, other.most);
+    sum = sum * std::exp(most - larger) + other.sum * std::exp(other.most - larger);
+    most = larger;
+  }
+};
+#pragma omp declare reduction(merge:Scaled : omp_out.add(omp_in)) initializer(omp_priv = Scaled{})
+
+/// Σ exp(at_i) of one block; its terms go to `power`, without the scale. Each loop does one thing, as
+/// a call of the vector exp has all registers stored.
+Scaled sum_of_powers(int count, const double* at, double* power) {
   double most = at[0], sum = 0;
-#pragma omp parallel for simd reduction(max : most)
-  for (int i = 0; i < in.count; i++) most = std::max(most, at[i]);
-#pragma omp parallel for simd reduction(+ : sum)
-  for (int i = 0; i < in.count; i++) sum += std::exp(at[i] - most);
-  return most + std::log(sum);
+#pragma omp simd reduction(max : most)
+  for (int i = 0; i < count; i++) most = at[i] > most ? at[i] : most;
+#pragma omp simd
+  for (int i = 0; i < count; i++) power[i] = std::exp(at[i] - most);
+#pragma omp simd reduction(+ : sum)
+  for (int i = 0; i < count; i++) sum += power[i];
+  return {most, sum};
+}
+
+}  // namespace
+
+double log_sum_exp(const LogSumExp& in, const double* at) {
+  Scaled all;
+#pragma omp parallel for reduction(merge : all)
+  for (int first = 0; first < in.count; first += block) {
+    double power[block];
+    all.add(sum_of_powers(std::min(block, in.count - first), at + first, power));
+  }
+  return all.most + std::log(all.sum);
 }
 
 double log_sum_exp_gradient(const LogSumExp& in, const double* at, double* gradient) {
-  double most = at[0], sum = 0;
-#pragma omp parallel for simd reduction(max : most)
-  for (int i = 0; i < in.count; i++) most = std::max(most, at[i]);
-#pragma omp parallel for simd reduction(+ : sum)
-  for (int i = 0; i < in.count; i++) {
-    gradient[i] = std::exp(at[i] - most);
-    sum += gradient[i];
+  Scaled all;
+  std::vector<double> most(size_t((in.count + block - 1) / block));
+#pragma omp parallel
+  {
+#pragma omp for schedule(static) reduction(merge : all)
+    for (int first = 0; first < in.count; first += block) {
+      const Scaled part =
+          sum_of_powers(std::min(block, in.count - first), at + first, gradient + first);
+      most[size_t(first / block)] = part.most;
+      all.add(part);
+    }
+#pragma omp for schedule(static)
+    for (int first = 0; first < in.count; first += block) {
+      const double scale = std::exp(most[size_t(first / block)] - all.most) / all.sum;
+      const int end = std::min(first + block, in.count);
+#pragma omp simd
+      for (int i = first; i < end; i++) gradient[i] *= scale;
+    }
   }
-  const double scale = 1 / sum;
-#pragma omp parallel for simd
-  for (int i = 0; i < in.count; i++) gradient[i] *= scale;
-  return most + std::log(sum);
+  return all.most + std::log(all.sum);
 }
 
 namespace {
