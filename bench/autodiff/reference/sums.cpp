@@ -1,10 +1,13 @@
 // Least squares, log-sum-exp and k-means, with their gradients.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "bench/autodiff/reference.h"
+#include "bench/wide.h"
 
 namespace bench::reference {
 
@@ -129,48 +132,78 @@ double log_sum_exp_gradient(const LogSumExp& in, const double* at, double* gradi
 
 namespace {
 
-/// The squared distance to the nearest centroid, and which it is.
-double nearest(const KMeans& in, const double* at, const double* point, int& which) {
-  double least = std::numeric_limits<double>::max();
+/// Points side by side, in so many vectors.
+constexpr int vectors = 4, group = vectors * int(lanes_of<double>);
+
+/// Of the points from `first` on the squared distances to their nearest centroids, and which these
+/// are; the last point is repeated. `x` is scratch for their numbers by dimension.
+void nearest(const KMeans& in, const double* at, int first, double* x, double* least,
+             int64_t* which) {
+  const int d = in.dimensions;
+  for (int b = 0; b < group; b++) {
+    const double* point = in.point + std::min(first + b, in.points - 1) * d;
+    for (int j = 0; j < d; j++) x[j * group + b] = point[j];
+    least[b] = std::numeric_limits<double>::max();
+    which[b] = 0;
+  }
   for (int c = 0; c < in.centroids; c++) {
-    double square = 0;
-#pragma omp simd reduction(+ : square)
-    for (int j = 0; j < in.dimensions; j++) {
-      const double off = at[c * in.dimensions + j] - point[j];
-      square += off * off;
-    }
-    if (square < least) {
-      least = square;
-      which = c;
+    Wide<double> squares[vectors] = {};
+    for (int j = 0; j < d; j++)
+      for (int v = 0; v < vectors; v++) {
+        const Wide<double> off = at[c * d + j] - load(x + j * group + v * int(lanes_of<double>));
+        squares[v] += off * off;
+      }
+    double square[group];
+    std::memcpy(square, squares, sizeof square);
+#pragma omp simd
+    for (int b = 0; b < group; b++) {
+      const bool nearer = square[b] < least[b];
+      least[b] = nearer ? square[b] : least[b];
+      which[b] = nearer ? c : which[b];
     }
   }
-  return least;
 }
 
 }  // namespace
 
 double k_means(const KMeans& in, const double* at) {
   double value = 0;
-#pragma omp parallel for reduction(+ : value)
-  for (int i = 0; i < in.points; i++) {
-    int which = 0;
-    value += nearest(in, at, in.point + i * in.dimensions, which);
+#pragma omp parallel reduction(+ : value)
+  {
+    std::vector<double> x(size_t(in.dimensions * group));
+#pragma omp for
+    for (int first = 0; first < in.points; first += group) {
+      double least[group];
+      int64_t which[group];
+      nearest(in, at, first, x.data(), least, which);
+      const int count = std::min(group, in.points - first);
+      for (int b = 0; b < count; b++) value += least[b];
+    }
   }
   return value;
 }
 
 double k_means_gradient(const KMeans& in, const double* at, double* gradient) {
   double value = 0;
-  const int size = in.centroids * in.dimensions;
+  const int d = in.dimensions, size = in.centroids * d;
   std::fill(gradient, gradient + size, 0.0);
-#pragma omp parallel for reduction(+ : value, gradient[ : size])
-  for (int i = 0; i < in.points; i++) {
-    const double* point = in.point + i * in.dimensions;
-    int which = 0;
-    value += nearest(in, at, point, which);
-    const int first = which * in.dimensions;
+#pragma omp parallel reduction(+ : value, gradient[ : size])
+  {
+    std::vector<double> x(size_t(d * group));
+#pragma omp for
+    for (int first = 0; first < in.points; first += group) {
+      double least[group];
+      int64_t which[group];
+      nearest(in, at, first, x.data(), least, which);
+      const int count = std::min(group, in.points - first);
+      for (int b = 0; b < count; b++) {
+        const double *point = in.point + (first + b) * d, *centroid = at + which[b] * d;
+        double* of_centroid = gradient + which[b] * d;
+        value += least[b];
 #pragma omp simd
-    for (int j = 0; j < in.dimensions; j++) gradient[first + j] += 2 * (at[first + j] - point[j]);
+        for (int j = 0; j < d; j++) of_centroid[j] += 2 * (centroid[j] - point[j]);
+      }
+    }
   }
   return value;
 }
