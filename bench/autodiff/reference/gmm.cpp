@@ -1,66 +1,184 @@
 // The mixture of Gaussian distributions, with its gradient.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "bench/autodiff/reference.h"
+#include "bench/wide.h"
 
 namespace bench::reference {
 
 namespace {
 
+/// Points side by side, in so many vectors.
+constexpr int vectors = 4, width = int(lanes_of<double>), group = vectors * width;
+using Lanes = Wide<double>;
+
+/// Numbers in a triangle with so many rows, its diagonal among them.
+int triangle(int rows) { return rows * (rows + 1) / 2; }
+
 double log_sum_exp(int count, const double* x) {
-  double most = x[0], sum = 0;
-  for (int i = 1; i < count; i++) most = std::max(most, x[i]);
+  const double most = *std::max_element(x, x + count);
+  double sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int i = 0; i < count; i++) sum += std::exp(x[i] - most);
   return most + std::log(sum);
 }
 
-/// What does not depend on points.
+/// What does not depend on points. Q is by rows here.
 struct Prepared {
-  std::vector<double> diagonal, start;
+  std::vector<double> q, start;
   double prior = 0;
 
   Prepared(const Gmm& in, const double* at)
-      : diagonal(size_t(in.parts * in.dimensions)), start(size_t(in.parts)) {
+      : q(size_t(in.parts * triangle(in.dimensions))), start(size_t(in.parts)) {
     const int d = in.dimensions;
-    const double *q = at + in.logarithms(), *below = at + in.triangles();
+    std::vector<double> diagonal(size_t(in.parts * d));
+#pragma omp simd
+    for (int e = 0; e < in.parts * d; e++) diagonal[size_t(e)] = std::exp(at[in.logarithms() + e]);
     for (int c = 0; c < in.parts; c++) {
+      const double *logarithm = at + in.logarithms() + c * d,
+                   *below = at + in.triangles() + c * in.below();
       double sum = 0, squares = 0;
       for (int j = 0; j < d; j++) {
-        const double scale = std::exp(q[c * d + j]);
-        diagonal[size_t(c * d + j)] = scale;
-        sum += q[c * d + j];
+        const double scale = diagonal[size_t(c * d + j)];
+        double* column = &q[size_t(c * triangle(d))] + j;
+        column[triangle(j)] = scale;
+        sum += logarithm[j];
         squares += scale * scale;
+        for (int r = j + 1; r < d; r++) {
+          const double entry = *below++;
+          column[triangle(r)] = entry;
+          squares += entry * entry;
+        }
       }
-      for (int e = 0; e < in.below(); e++)
-        squares += below[c * in.below() + e] * below[c * in.below() + e];
       start[size_t(c)] = at[c] + sum;
       prior -= 0.5 * in.gamma * in.gamma * squares - in.freedom * sum;
     }
   }
 };
 
-/// off = point - μ and turned = Q off, of one part; the square of the latter.
-double turn(const Gmm& in, const double* at, const Prepared& known, const double* point, int part,
-            double* off, double* turned) {
+/// A thread's points, by dimension, and what it computes of them.
+struct Points {
+  std::vector<double> x, off;
+  std::vector<double> power;  ///< of each part exp(its logarithm - the largest)
+  double sum[group];          ///< of them
+
+  explicit Points(const Gmm& in)
+      : x(size_t(in.dimensions * group)),
+        off(size_t((in.dimensions + 1) * group)),
+        power(size_t(in.parts * group)) {}
+
+  /// off = (1, point - μ) of one part.
+  void shift(const double* mean, int d) {
+    for (int b = 0; b < group; b++) off[size_t(b)] = 1;
+    for (int j = 0; j < d; j++)
+#pragma omp simd
+      for (int b = 0; b < group; b++)
+        off[size_t((j + 1) * group + b)] = x[size_t(j * group + b)] - mean[j];
+  }
+
+  /// The sum of the points' logarithms from `first` on. The last point is repeated, but not added.
+  double measure(const Gmm& in, const double* at, const Prepared& known, int first) {
+    const int d = in.dimensions;
+    double most[group];
+    for (int b = 0; b < group; b++) {
+      const double* point = in.point + std::min(first + b, in.points - 1) * d;
+      for (int j = 0; j < d; j++) x[size_t(j * group + b)] = point[j];
+      most[b] = std::numeric_limits<double>::lowest();
+      sum[b] = 0;
+    }
+    for (int c = 0; c < in.parts; c++) {
+      double* term = &power[size_t(c * group)];
+      shift(at + in.means() + c * d, d);
+      square(&known.q[size_t(c * triangle(d))], d, term);
+#pragma omp simd
+      for (int b = 0; b < group; b++) {
+        term[b] = known.start[size_t(c)] - 0.5 * term[b];
+        most[b] = term[b] > most[b] ? term[b] : most[b];
+      }
+    }
+    for (int c = 0; c < in.parts; c++) {
+      double* term = &power[size_t(c * group)];
+#pragma omp simd
+      for (int b = 0; b < group; b++) term[b] = std::exp(term[b] - most[b]);
+#pragma omp simd
+      for (int b = 0; b < group; b++) sum[b] += term[b];
+    }
+#pragma omp simd
+    for (int b = 0; b < group; b++) most[b] += std::log(sum[b]);
+    double value = 0;
+    for (int b = 0; b < std::min(group, in.points - first); b++) value += most[b];
+    return value;
+  }
+
+  /// |Q off|² of each point.
+  void square(const double* q, int d, double* out) const {
+    Lanes squares[vectors] = {};
+    for (int r = 0; r < d; r++) {
+      Lanes turned[vectors] = {};
+      for (int j = 0; j <= r; j++)
+        for (int v = 0; v < vectors; v++)
+          turned[v] += q[triangle(r) + j] * load(&off[size_t((j + 1) * group + v * width)]);
+      for (int v = 0; v < vectors; v++) squares[v] += turned[v] * turned[v];
+    }
+    for (int v = 0; v < vectors; v++) store(out + v * width, squares[v]);
+  }
+
+  /// Adds share · off offᵀ, its lower triangle, of all parts to `moment`, which has lanes.
+  void add_moments(const Gmm& in, const double* at, int first, double* moment) {
+    const int d = in.dimensions;
+    double scale[group];
+    for (int b = 0; b < group; b++) scale[b] = first + b < in.points ? 1 / sum[b] : 0.0;
+    for (int c = 0; c < in.parts; c++) {
+      shift(at + in.means() + c * d, d);
+      const double* of_part = &power[size_t(c * group)];
+      for (int r = 0; r <= d; r++) {
+        Lanes row[vectors];
+        for (int v = 0; v < vectors; v++)
+          row[v] = load(of_part + v * width) * load(scale + v * width) *
+                   load(&off[size_t(r * group + v * width)]);
+        for (int j = 0; j <= r; j++) {
+          Lanes all = load(moment);
+          for (int v = 0; v < vectors; v++)
+            all += row[v] * load(&off[size_t(j * group + v * width)]);
+          store(moment, all);
+          moment += width;
+        }
+      }
+    }
+  }
+};
+
+/// One part's derivatives by what points gave to it. As a term is -|Q off|² / 2 and more that does not
+/// depend on points, these are linear in the moments: those by Q are -Q Σ share off offᵀ.
+void finish(const Gmm& in, const Prepared& known, int part, const double* moment,
+            double* gradient) {
   const int d = in.dimensions;
-  const double* mean = at + in.means() + part * d;
-  const double* diagonal = &known.diagonal[size_t(part * d)];
-  for (int j = 0; j < d; j++) {
-    off[j] = point[j] - mean[j];
-    turned[j] = diagonal[j] * off[j];
+  const double* q = &known.q[size_t(part * triangle(d))];
+  double *of_mean = gradient + in.means() + part * d,
+         *of_log = gradient + in.logarithms() + part * d,
+         *of_below = gradient + in.triangles() + part * in.below();
+  // Of coordinates k and j, of which -1 is the 1 before the others.
+  auto between = [&](int k, int j) {
+    return moment[triangle(std::max(k, j) + 1) + std::min(k, j) + 1];
+  };
+  const double gamma = in.gamma * in.gamma;
+  std::fill(of_mean, of_mean + d, 0.0);
+  for (int r = 0; r < d; r++) {
+    const double* row = q + triangle(r);
+    auto turned = [&](int j) {
+      double sum = 0;
+      for (int k = 0; k <= r; k++) sum += row[k] * between(k, j);
+      return sum;
+    };
+    const double of_row = turned(-1);
+    for (int j = 0; j <= r; j++) of_mean[j] += row[j] * of_row;
+    for (int j = 0; j < r; j++)
+      of_below[triangle(d - 1) - triangle(d - 1 - j) + r - j - 1] = -turned(j) - gamma * row[j];
+    of_log[r] = moment[0] - row[r] * turned(r) + in.freedom - gamma * row[r] * row[r];
   }
-  const double* column = at + in.triangles() + part * in.below();
-  for (int j = 0; j < d; j++) {
-    const double factor = off[j];
-    for (int r = j + 1; r < d; r++) turned[r] += column[r - j - 1] * factor;
-    column += d - j - 1;
-  }
-  double squares = 0;
-  for (int j = 0; j < d; j++) squares += turned[j] * turned[j];
-  return squares;
 }
 
 }  // namespace
@@ -70,68 +188,37 @@ double gmm(const Gmm& in, const double* at) {
   double value = known.prior - in.points * log_sum_exp(in.parts, at);
 #pragma omp parallel reduction(+ : value)
   {
-    std::vector<double> off(size_t(in.dimensions)), turned(off), term(size_t(in.parts));
+    Points points(in);
 #pragma omp for
-    for (int i = 0; i < in.points; i++) {
-      for (int c = 0; c < in.parts; c++)
-        term[size_t(c)] =
-            known.start[size_t(c)] -
-            0.5 * turn(in, at, known, in.point + i * in.dimensions, c, off.data(), turned.data());
-      value += log_sum_exp(in.parts, term.data());
-    }
+    for (int first = 0; first < in.points; first += group)
+      value += points.measure(in, at, known, first);
   }
   return value;
 }
 
 double gmm_gradient(const Gmm& in, const double* at, double* gradient) {
-  const int d = in.dimensions, size = in.size();
   const Prepared known(in, at);
   const double of_weights = log_sum_exp(in.parts, at);
   double value = known.prior - in.points * of_weights;
-  std::fill(gradient, gradient + size, 0.0);
-#pragma omp parallel reduction(+ : value, gradient[ : size])
+  const int of_part = triangle(in.dimensions + 1), all = in.parts * of_part;
+  std::vector<double> moments(size_t(all), 0.0);
+  double* moment = moments.data();
+#pragma omp parallel reduction(+ : value, moment[ : all])
   {
-    const size_t all = size_t(in.parts * d);
-    std::vector<double> off(all), turned(all), term(size_t(in.parts));
+    Points points(in);
+    std::vector<double> lanes(size_t(all * width), 0.0);
 #pragma omp for
-    for (int i = 0; i < in.points; i++) {
-      for (int c = 0; c < in.parts; c++)
-        term[size_t(c)] =
-            known.start[size_t(c)] - 0.5 * turn(in, at, known, in.point + i * d, c,
-                                                &off[size_t(c * d)], &turned[size_t(c * d)]);
-      const double whole = log_sum_exp(in.parts, term.data());
-      value += whole;
-      for (int c = 0; c < in.parts; c++) {
-        const double share = std::exp(term[size_t(c)] - whole);
-        const double *x = &off[size_t(c * d)], *y = &turned[size_t(c * d)];
-        const double* column = at + in.triangles() + c * in.below();
-        double* of_column = gradient + in.triangles() + c * in.below();
-        double *of_mean = gradient + in.means() + c * d, *of_q = gradient + in.logarithms() + c * d;
-        gradient[c] += share;
-        for (int j = 0; j < d; j++) {
-          const double scale = known.diagonal[size_t(c * d + j)];
-          double of_off = scale * y[j];
-          for (int r = j + 1; r < d; r++) {
-            of_off += column[r - j - 1] * y[r];
-            of_column[r - j - 1] -= share * y[r] * x[j];
-          }
-          of_mean[j] += share * of_off;
-          of_q[j] += share * (1 - y[j] * x[j] * scale);
-          column += d - j - 1;
-          of_column += d - j - 1;
-        }
-      }
+    for (int first = 0; first < in.points; first += group) {
+      value += points.measure(in, at, known, first);
+      points.add_moments(in, at, first, lanes.data());
     }
+    for (int k = 0; k < all; k++)
+      for (int l = 0; l < width; l++) moment[k] += lanes[size_t(k * width + l)];
   }
-  const double gamma = in.gamma * in.gamma;
   for (int c = 0; c < in.parts; c++) {
-    gradient[c] -= in.points * std::exp(at[c] - of_weights);
-    for (int j = 0; j < d; j++) {
-      const double scale = known.diagonal[size_t(c * d + j)];
-      gradient[in.logarithms() + c * d + j] += in.freedom - gamma * scale * scale;
-    }
-    for (int e = c * in.below(); e < (c + 1) * in.below(); e++)
-      gradient[in.triangles() + e] -= gamma * at[in.triangles() + e];
+    const double* of_this = moment + c * of_part;
+    gradient[c] = of_this[0] - in.points * std::exp(at[c] - of_weights);
+    finish(in, known, c, of_this, gradient);
   }
   return value;
 }
