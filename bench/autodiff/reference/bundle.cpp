@@ -142,8 +142,8 @@ struct Views {
     return 0.5 * (weight * weight * squares() + off * off);
   }
 
-  /// Adjoints of camera, point and weight. That of the rotation is y × the adjoint of y yet, and that
-  /// of the place the adjoint of y.
+  /// Adjoints of camera, point and weight. In place of that of the rotation there is still y × the
+  /// adjoint of y, and of that of the camera's place the adjoint of y.
   void back(Lanes* of_camera, Lanes* of_point, Lanes& of_weight) const {
     const Lanes of_u = weight * weight * off_u, of_v = weight * weight * off_v;
     const Lanes along = u * of_u + v * of_v, of_stretch = focal * along;
@@ -182,8 +182,8 @@ double bundle(const Bundle& in, const double* at) {
   return value;
 }
 
-// By points, so that each has one thread that adds to its adjoint. Cameras are few: threads have sums of
-// their own of these, which the reduction puts in place of `gradient`.
+// By points, so that each has one thread that adds to its adjoint. Cameras are few: threads have
+// sums of their own of these, which the reduction puts in place of `gradient`.
 double bundle_gradient(const Bundle& in, const double* at, double* gradient) {
   constexpr int points = 256;
   const std::vector<double> cameras = prepare(in, at);

@@ -151,8 +151,8 @@ struct Points {
   }
 };
 
-/// One part's derivatives by what points gave to it. As a term is -|Q off|² / 2 and more that does not
-/// depend on points, these are linear in the moments: those by Q are -Q Σ share off offᵀ.
+/// One part's derivatives by what points gave to it. As a term is -|Q off|² / 2 and more that does
+/// not depend on points, these are linear in the moments: those by Q are -Q Σ share off offᵀ.
 void finish(const Gmm& in, const Prepared& known, int part, const double* moment,
             double* gradient) {
   const int d = in.dimensions;

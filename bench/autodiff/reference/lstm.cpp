@@ -1,5 +1,5 @@
-// The recurrent network, with its gradient. Bits only meet in the likelihood: eight of them are side by
-// side in a vector, which one thread takes through all characters.
+// The recurrent network, with its gradient. Bits only meet in the likelihood: eight of them are
+// side by side in a vector, which one thread takes through all characters.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,8 +19,8 @@ double gate(double v) { return 1 / (1 + std::exp(-v)); }
 /// The hyperbolic tangent; libmvec's takes thrice as long as its exp.
 double bend(double v) { return 1 - 2 / (1 + std::exp(2 * v)); }
 
-/// What a layer computes of one character, each of the bits of a vector. What goes out, and is hidden
-/// until the next character, is let_out · bent.
+/// What a layer computes of one character, each of the bits of a vector. What goes out, and is
+/// hidden until the next character, is let_out · bent.
 enum Kind { forget, let_in, let_out, change, cell, bent, kinds };
 constexpr int of_round = kinds * lanes;
 
@@ -112,8 +112,8 @@ struct Network {
   }
   size_t of_round_at(int vector, int t) const { return size_t((vector * rounds + t) * lanes); }
 
-  /// A vector's bits through all layers and characters. `now` has the state before in all layers, and
-  /// after each character that behind it, `step` further on.
+  /// A vector's bits through all layers and characters. `now` gets the state of all layers
+  /// before them, and after each character that behind it, `step` further on.
   void read(int vector, double* now, int step) {
     for (int l = 0; l < in.layers; l++)
       for (int i = 0; i < lanes; i++) {

@@ -82,8 +82,8 @@ struct Scaled {
 };
 #pragma omp declare reduction(merge:Scaled : omp_out.add(omp_in)) initializer(omp_priv = Scaled{})
 
-/// Σ exp(at_i) of one block; its terms go to `power`, without the scale. Each loop does one thing, as
-/// a call of the vector exp has all registers stored.
+/// Σ exp(at_i) of one block; its terms go to `power`, without the scale. Each loop does one thing:
+/// what it had in registers would be stored around each call of the vector exp.
 Scaled sum_of_powers(int count, const double* at, double* power) {
   double most = at[0], sum = 0;
 #pragma omp simd reduction(max : most)
