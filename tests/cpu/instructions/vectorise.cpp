@@ -534,6 +534,32 @@ TEST_CASE("what stands before atomics is computed by vectors") {
   }
 }
 
+TEST_CASE("copies of a field are combined, and merged with it, by vectors") {
+  const std::string text = R"(quern 1
+  kernel @scatter level=structured modes=contract
+  binding field rank=1 f32 "x"
+  binding field rank=1 i32 "at"
+  binding field rank=1 f32 "y"
+  body {
+    %zero = constant<0> : i32
+    %n = extent<0.0> : i32
+    parallel %zero, %n {(%i: i32)
+      %x = load<0.0> %i : f32
+      %k = load<1.0> %i : i32
+      %old = atomic.add<2.0> %k, %x : f32
+      yield
+    }
+    yield
+  })";
+  // A copy's elements are added from memory; of the field's, what there is to add is asked first.
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vaddps\\s[^\n]*\\([^\n]*[yz]mm") >= 1);
+    CHECK(count_compiled(cpu, text, "vaddps\\s+%[yz]mm") >= 1);
+    CHECK(count_compiled(cpu, text, "vpcmpeqd\\s[^\n]*[yz]mm") >= 1);
+  }
+}
+
 TEST_CASE("quotients and remainders of integers are computed by vectors") {
   const std::string text = R"(quern 1
   kernel @wrap level=structured
