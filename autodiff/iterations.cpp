@@ -184,9 +184,12 @@ bool Comparison::are_other(const Value* a, const Value* b, int depth) {
     return inst && inst->regions.empty() && !has(inst->op, flag::slots);
   };
   if (!is_comparable(x) || !is_comparable(y)) return false;
-  if (x->op != y->op || a->type != b->type || x->imm != y->imm || x->part != y->part ||
-      a->index != b->index || x->operand_count() != y->operand_count())
+  if (x->op != y->op || a->type != b->type || x->imm != y->imm || a->index != b->index ||
+      x->operand_count() != y->operand_count())
     return true;
+  const bool are_elements = accesses_element(x->op);
+  if (are_elements ? places_.first(x->part) != places_.first(y->part) : x->part != y->part)
+    return !are_elements || !places_.may_overlap(x->part, y->part);
   const auto differ_at = [&](size_t k, size_t n) {
     return differ(x->operand(k), y->operand(n), depth + 1);
   };

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "autodiff/same_places.h"
 #include "ir/analysis/affine.h"
 #include "ir/analysis/uniformity.h"
 
@@ -63,7 +64,8 @@ std::vector<Meeting> meetings(const std::vector<Sum>& a, const std::vector<Sum>&
 /// What an iteration computes beside what another one does, a step behind it.
 class Comparison {
  public:
-  Comparison(Iterations& iterations, const Step& step) : iterations_(iterations), step_(step) {}
+  Comparison(Iterations& iterations, const SamePlaces& places, const Step& step)
+      : iterations_(iterations), places_(places), step_(step) {}
 
   /// Is `b` there computed otherwise than `a` here: by other operations, of other numbers of the
   /// iteration, of other elements? False: not known. Numbers that are not sums are not compared, as
@@ -76,6 +78,7 @@ class Comparison {
   bool varies(const ir::Value* v);
 
   Iterations& iterations_;
+  const SamePlaces& places_;
   const Step& step_;
   std::map<std::pair<const ir::Value*, const ir::Value*>, bool> known_;
 };

@@ -122,9 +122,10 @@ class Before {
 
 class Finder {
  public:
-  Finder(const Kernel& kernel, const std::vector<bool>& varies)
-      : kernel_(kernel), varies_(varies), active_(kernel, varies) {}
+  Finder(const Kernel& kernel, const std::vector<bool>& varies, const SamePlaces& places)
+      : kernel_(kernel), varies_(varies), same_(places), active_(kernel, varies) {}
 
+  /// Those that no launch has are left out.
   std::vector<Race> run() {
     walk(kernel_.body, [&](const Inst* inst) {
       if (inst->is(Op::parallel)) look_into(inst);
@@ -135,10 +136,9 @@ class Finder {
  private:
   struct Access {
     const Inst* inst = nullptr;
-    size_t order = 0;                  ///< in the program
     std::vector<Race::Rounds> around;  ///< loops of the iteration that it is in
   };
-  /// Accesses of one component with the same indices.
+  /// Accesses of one component's place with the same indices.
   struct Place {
     std::vector<Sum> indices;
     std::vector<Access> accesses;
@@ -153,9 +153,10 @@ class Finder {
     }
     Iterations iterations(kernel_, loop->region(0));
     places_.clear();
-    stored_.clear();
+    stores_.clear();
     walk(loop->region(0), [&](const Inst* inst) {
-      if (inst->is(Op::store)) stored_.insert(inst->part);
+      order_.emplace(inst, order_.size());
+      if (inst->is(Op::store)) stores_.push_back(inst);
     });
     collect(iterations, loop->region(0), {});
     const auto stores = [](const Access& access) { return access.inst->is(Op::store); };
@@ -179,7 +180,7 @@ class Finder {
       }
       const bool is_access = inst->is(Op::load) || inst->is(Op::store) || inst->is(Op::atomic);
       if (!is_access || !is_float(inst->elem) || !varies_[inst->binding()]) continue;
-      if (!stored_.contains(inst->part)) continue;
+      if (!is_stored(inst->part)) continue;
       std::vector<Sum> indices;
       for (size_t k = 0; k < Effects::indices(inst); k++) {
         std::optional<Sum> sum = iterations.sum(inst->operand(k));
@@ -187,38 +188,48 @@ class Finder {
         indices.push_back(std::move(*sum));
       }
       if (indices.size() < Effects::indices(inst)) continue;
-      std::vector<Place>& places = places_[inst->part];
+      std::vector<Place>& places = places_[same_.first(inst->part)];
       auto at = std::ranges::find(places, indices, &Place::indices);
       if (at == places.end()) at = places.insert(at, {std::move(indices), {}});
-      at->accesses.push_back({inst, order_++, around});
+      at->accesses.push_back({inst, around});
     }
+  }
+
+  bool is_stored(Part part) const {
+    return std::ranges::any_of(
+        stores_, [&](const Inst* store) { return same_.first(store->part) == same_.first(part); });
   }
 
   void compare(Iterations& iterations, const Place& a, const Place& b, const Meeting& meeting) {
     const bool is_anywhere = std::ranges::all_of(meeting.at, [](const auto& at) { return !at; });
     const bool is_of_both = std::ranges::all_of(
         a.indices, [&](const Sum& sum) { return sum.change(meeting.step) == 0; });
-    Comparison comparison(iterations, meeting.step);
+    Comparison comparison(iterations, same_, meeting.step);
     for (const Access& first : a.accesses) {
       if (!first.inst->is(Op::store)) continue;
       for (const Access& second : b.accesses) {
         const bool do_race = is_write(second.inst)
                                  ? is_anywhere && do_writes_race(first, second, comparison)
-                                 : has_part(second.inst) && !is_behind_any(b.accesses, second) &&
-                                       !(is_of_both && is_behind(first, second));
+                                 : has_part(second.inst) && !may_be_own(b.accesses, second.inst) &&
+                                       !(is_of_both && is_behind(first.inst, second.inst));
         if (do_race) add(first, second, meeting);
       }
     }
   }
 
-  /// Has the iteration stored there itself before it reads? Then the race, if there is one, is between
-  /// stores.
-  static bool is_behind(const Access& store, const Access& read) {
-    return store.inst->is(Op::store) && store.order < read.order &&
-           encloses(store.inst->parent, read.inst->parent);
+  /// Has the iteration stored there itself before it reads? Then the race, if there is one, is
+  /// between stores. `own`: its accesses by the same indices; by which others it comes there too
+  /// through another view is not known.
+  bool may_be_own(const std::vector<Access>& own, const Inst* read) const {
+    return std::ranges::any_of(own, [&](const Access& a) { return is_behind(a.inst, read); }) ||
+           std::ranges::any_of(stores_, [&](const Inst* store) {
+             return same_.first(store->part) != same_.first(read->part) &&
+                    same_.may_overlap(store->part, read->part) && is_behind(store, read);
+           });
   }
-  static bool is_behind_any(const std::vector<Access>& all, const Access& read) {
-    return std::ranges::any_of(all, [&](const Access& own) { return is_behind(own, read); });
+  bool is_behind(const Inst* store, const Inst* read) const {
+    return store->is(Op::store) && order_.at(store) < order_.at(read) &&
+           encloses(store->parent, read->parent);
   }
 
   static const Value* value_of(const Access& write) { return write.inst->operands.back().value; }
@@ -251,9 +262,7 @@ class Finder {
       race.loops.push_back({body->arg(k), std::abs(meeting.step[k]) + 1, meeting.at[k]});
     for (const Access* access : {&first, &second})
       race.loops.insert(race.loops.end(), access->around.begin(), access->around.end());
-    const std::optional<bool> is_certain = Before({}).has(race);
-    if (is_certain == true) throw Error(race.loc, race.text);
-    if (!is_certain) found_.push_back(std::move(race));
+    if (Before({}).has(race) != false) found_.push_back(std::move(race));
   }
 
   std::string text_of(const Inst* first, const Inst* second) const {
@@ -265,9 +274,13 @@ class Finder {
              " here, each a value of its own. Which of them stays is not defined, so it has no "
              "derivative: " +
              ways;
+    const std::string& other = kernel_.bindings[second->binding()].name;
     const std::string what = "an iteration of " + loop + (is_write(second) ? " writes" : " reads") +
-                             " an element of " + field + " here that another one writes at " +
-                             place(first->loc);
+                             " an element of " + other + " here that another one writes at " +
+                             place(first->loc) +
+                             (first->binding() == second->binding()
+                                  ? ""
+                                  : ", as one of " + field + ", which lies in the same place");
     if (is_write(second))
       return what + ". Which value stays is not defined, so it has no derivative: " + ways;
     return what +
@@ -277,27 +290,63 @@ class Finder {
 
   const Kernel& kernel_;
   const std::vector<bool>& varies_;
+  const SamePlaces& same_;
   const Activity active_;
   std::vector<Race> found_;
   const Inst* loop_ = nullptr;
-  std::vector<Race::Rounds> outside_;  ///< loops that the parallel one is in
-  std::set<Part> stored_;              ///< components that it stores to
-  std::map<Part, std::vector<Place>> places_;
-  size_t order_ = 0;
+  std::vector<Race::Rounds> outside_;    ///< loops that the parallel one is in
+  std::map<const Inst*, size_t> order_;  ///< of what is in it, in the program
+  std::vector<const Inst*> stores_;
+  std::map<Part, std::vector<Place>> places_;  ///< by SamePlaces::first
 };
+
+bool stores_in_parallel(const Kernel& kernel, const std::vector<bool>& varies) {
+  bool stores = false;
+  walk(kernel.body, [&](const Inst* loop) {
+    if (!loop->is(Op::parallel)) return;
+    walk(loop->region(0), [&](const Inst* inst) {
+      stores |= inst->is(Op::store) && is_float(inst->elem) && varies[inst->binding()];
+    });
+  });
+  return stores;
+}
+
+/// May two fields overlap that the kernel accesses?
+bool may_overlap(const Kernel& kernel) {
+  const Effects effects(kernel);
+  std::set<uint32_t> accessed;
+  walk(kernel.body, [&](const Inst* inst) {
+    if (accesses_element(inst->op)) accessed.insert(inst->binding());
+  });
+  return std::ranges::any_of(accessed, [&](uint32_t a) {
+    return std::ranges::any_of(accessed,
+                               [&](uint32_t b) { return a < b && effects.may_overlap(a, b); });
+  });
+}
 
 }  // namespace
 
+const std::vector<Race>& Races::where(SamePlaces places) const {
+  std::lock_guard lock(mutex_);
+  const auto [known, is_new] = known_.try_emplace(std::move(places));
+  if (is_new) known->second = Finder(*kernel_, varies_, known->first).run();
+  return known->second;
+}
+
 void Races::expect_none(std::span<const runtime::Argument> arguments) const {
-  for (const Race& race : races_)
+  for (const Race& race : where({*kernel_, arguments}))
     if (Before(arguments).has(race) == true) throw Error(race.loc, race.text);
 }
 
 std::shared_ptr<const Races> races_of(const Kernel& kernel, const std::vector<bool>& varies) {
-  if (Finder(kernel, varies).run().empty()) return nullptr;
-  std::unique_ptr<const Kernel> kept = clone(kernel);
-  std::vector<Race> races = Finder(*kept, varies).run();
-  return std::make_shared<Races>(std::move(kept), std::move(races));
+  if (!stores_in_parallel(kernel, varies)) return nullptr;
+  if (!may_overlap(kernel)) {
+    const std::vector<Race> races = Finder(kernel, varies, SamePlaces()).run();
+    if (races.empty()) return nullptr;
+    for (const Race& race : races)
+      if (Before({}).has(race) == true) throw Error(race.loc, race.text);
+  }
+  return std::make_shared<Races>(clone(kernel), varies);
 }
 
 }  // namespace quern::autodiff
