@@ -46,17 +46,22 @@ struct Storage::Memory {
     return std::accumulate(bytes().begin(), bytes().end(), uint64_t(0));
   }
 
-  std::shared_ptr<Device> device;
-  std::shared_ptr<const Declared> declared;  ///< copies and snapshots have that of their field
+  // What each launch looks at stands together: a tape keeps more snapshots than a cache holds.
   std::vector<Address> allocations;
-  std::shared_ptr<Uses> uses;   ///< of the allocations
-  bool foreign = false;         ///< wrapped
-  bool is_shown = false;        ///< other code knows the address, and may write there
-  std::function<void()> owner;  ///< told when foreign memory is used no more
   Loc released;
   std::atomic<uint64_t> version = next_version();
   uint64_t identity = next_version();  ///< Storage::identity
   bool is_snapshot = false;
+  bool foreign = false;   ///< wrapped
+  bool is_shown = false;  ///< other code knows the address, and may write there
+  // Of a snapshot:
+  bool shares = false;                ///< the allocations are another's
+  mutable std::shared_mutex holding;  ///< held by who reads the addresses
+
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const Declared> declared;  ///< copies and snapshots have that of their field
+  std::shared_ptr<Uses> uses;                ///< of the allocations
+  std::function<void()> owner;               ///< told when foreign memory is used no more
 
   std::mutex companions_mutex;                                 ///< guards companions
   std::map<std::string, std::shared_ptr<Storage>> companions;  ///< of the whole field
@@ -71,11 +76,6 @@ struct Storage::Memory {
   std::mutex mutex_;                      ///< guards sharing_
   std::weak_ptr<Memory> sharing_;         ///< the snapshot that names these allocations
   std::atomic<bool> has_shared_ = false;  ///< it was set since memory was last parted
-
- public:
-  // Of a snapshot:
-  mutable std::shared_mutex holding;  ///< held by who reads the addresses
-  bool shares = false;                ///< the allocations are another's
 };
 
 /// A C struct of the components.
