@@ -233,8 +233,8 @@ class Rewriter {
 
   // ---- products
 
-  /// By which a product varies with the contribution: the product of all others. `all`: that of those
-  /// that are not 0, `count`: how many are 0, `zero`: their sum, which varies, or null.
+  /// By which a product varies with the contribution: the product of all others. `all`: that of
+  /// those that are not 0, `count`: how many are 0, `zero`: their sum, which varies, or null.
   template <class F>
   void add_others(Value* all, Value* count, Value* zero, F&& add) {
     where(

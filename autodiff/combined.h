@@ -6,11 +6,11 @@
 // go on. Behind each parallel loop that combines floats so, by atomics or by a reduction, copies of
 // the loop are put that compute again what was combined and nothing else. They count who equals the
 // result, take what stood there before its part in it, and add to it a zero that varies with each
-// contribution that won, divided by their number (docs/semantics.md, section 3). Values stay as they
-// are, bit for bit. Products vary by the product of the other factors: that of all that are not 0,
-// divided by the own one, where no other is 0. Of elements, the value from before the loop is such a
-// factor, which is kept in front of it. Either direction then differentiates these copies; the atomic
-// itself has none.
+// contribution that won, divided by their number (docs/semantics.md, section 3). Values stay as
+// they are, bit for bit. Products vary by the product of the other factors: that of all that are
+// not 0, divided by the own one, where no other is 0. Of elements, the value from before the loop
+// is such a factor, which is kept in front of it. Either direction then differentiates these
+// copies; the atomic itself has none.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -20,8 +20,8 @@
 
 namespace quern::autodiff {
 
-/// A field that the copies need beside another: its companion of this name. What it holds before and
-/// behind a launch is nobody's.
+/// A field that the copies need beside another: its companion of this name. What it holds before
+/// and behind a launch is nobody's.
 struct Scratch {
   uint32_t of = ir::no_binding;
   std::string companion;
@@ -50,9 +50,9 @@ struct Combined {
 
 /// Of a kernel at level structured, optimised. `varies`: of each binding, whether its floats have
 /// derivatives. `knows_overlaps`: fields of one alias class may overlap, others do not; else
-/// Combined::distinct says which must not. Throws Error with the line where what is combined cannot be
-/// computed behind the loop: it reads what the loop writes, or old values of atomics; or where other
-/// accesses of the loop meet the same elements.
+/// Combined::distinct says which must not. Throws Error with the line where what is combined cannot
+/// be computed behind the loop: it reads what the loop writes, or old values of atomics; or where
+/// other accesses of the loop meet the same elements.
 Combined derive_combined(ir::Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps,
                          Second second);
 

@@ -18,8 +18,9 @@ inline constexpr const char* tangents = "dual";
 
 /// What a kernel is differentiated along.
 struct Directions {
-  /// Of each binding the one whose companion holds its tangents: itself, unless what is passed for it
-  /// has none, as a snapshot; of a scalar itself. no_binding: it has no tangents, and is constant.
+  /// Of each binding the one whose companion holds its tangents: itself, unless what is passed for
+  /// it has none, as a snapshot; of a scalar itself. no_binding: it has no tangents, and is
+  /// constant.
   std::vector<uint32_t> of;
   /// What iterations combine was taken apart before (combined.h).
   bool is_taken_apart = false;
@@ -40,8 +41,8 @@ struct Forward {
   size_t results = 0;
   /// Bindings, two and two, that a launch must pass fields for which do not overlap.
   std::vector<std::pair<uint32_t, uint32_t>> distinct;
-  /// Fields that a kernel changes in which iterations combine (combined.h): none may be on a tree, as
-  /// loops behind compute again what was combined, and would find other elements active.
+  /// Fields that a kernel changes in which iterations combine (combined.h): none may be on a tree,
+  /// as loops behind compute again what was combined, and would find other elements active.
   std::vector<uint32_t> not_on_trees;
   /// Which depend on what a launch passes; null: there are none.
   std::shared_ptr<const Races> races;

@@ -1,15 +1,15 @@
 #pragma once
 // What the end of a round tells of its beginning.
 //
-// A round that makes of an integer k one that k follows from (k + c, c - k, k ^ c, ~k, an odd multiple,
-// k ^ k << 13, one of these behind another) can be undone: integers wrap, so that is exact. What it is
-// changed by is then to be known where the round begins: values from outside of the loop, its index,
-// other carried values, and what integer operations make of these. Floats are rounded, so that none is
-// found again this way, nor is what is made of floats.
+// A round that makes of an integer k one that k follows from (k + c, c - k, k ^ c, ~k, an odd
+// multiple, k ^ k << 13, one of these behind another) can be undone: integers wrap, so that is
+// exact. What it is changed by is then to be known where the round begins: values from outside of
+// the loop, its index, other carried values, and what integer operations make of these. Floats are
+// rounded, so that none is found again this way, nor is what is made of floats.
 //
-// A While goes on behind each round but the last one. So its test has held there, and what that says of
-// flags is known: `k` of `If(found) { Break(); } k += 1` is one less in all rounds but perhaps the
-// last, of which nothing is told.
+// A While goes on behind each round but the last one. So its test has held there, and what that
+// says of flags is known: `k` of `If(found) { Break(); } k += 1` is one less in all rounds but
+// perhaps the last, of which nothing is told.
 #include <functional>
 #include <vector>
 
@@ -43,8 +43,8 @@ class Inverses {
 };
 
 /// Which of the carried values that are wanted where rounds begin need not be kept; with those that
-/// these are found by, and in an order in which they are found. `pays`: is what a region does to find
-/// one less than keeping it?
+/// these are found by, and in an order in which they are found. `pays`: is what a region does to
+/// find one less than keeping it?
 std::vector<size_t> found_by_inverses(const ir::Inst* loop, const std::vector<bool>& wanted,
                                       const std::function<bool(const ir::Region*)>& pays);
 

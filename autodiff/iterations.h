@@ -3,8 +3,8 @@
 // whether they compute the same.
 //
 // Numbers of an iteration are looked at as sums: of multiples of the loop's indices, of what all
-// iterations share, and a constant. Conversions between integers are looked through, as indices that
-// wrap are out of range. What is no such sum is not known.
+// iterations share, and a constant. Conversions between integers are looked through, as indices
+// that wrap are out of range. What is no such sum is not known.
 #include <map>
 #include <optional>
 #include <utility>
@@ -53,8 +53,8 @@ class Iterations {
 /// Two different iterations that come to one element: the second is a step behind the first.
 struct Meeting {
   Step step;
-  /// By index of the loop, where not every iteration meets another one so far away: the index of one
-  /// of the two. The other's is any other then.
+  /// By index of the loop, where not every iteration meets another one so far away: the index of
+  /// one of the two. The other's is any other then.
   std::vector<std::optional<int64_t>> at;
 };
 

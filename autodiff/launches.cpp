@@ -28,8 +28,8 @@ Directions directions_of(const Reverse& reverse) {
   return made;
 }
 
-/// The kernel that records the log keeps tangents too. Those of fields are passed to it, as it writes
-/// to copies of them, and of scratch that varies.
+/// The kernel that records the log keeps tangents too. Those of fields are passed to it, as it
+/// writes to copies of them, and of scratch that varies.
 void record_tangents(Reversed::Program& made) {
   ir::Kernel& record = *made.reverse.log.record;
   Directions directions = all_directions(record);
@@ -173,7 +173,8 @@ std::vector<ir::Storage> stored(std::span<const ir::Type> types) {
   return components;
 }
 
-/// Rows to allocate: rounds that were not counted stay in the last one until a check ends the launch.
+/// Rows to allocate: rounds that were not counted stay in the last one until a check ends the
+/// launch.
 int64_t at_least_one(uint64_t rows) { return std::max<int64_t>(int64_t(rows), 1); }
 
 std::shared_ptr<runtime::Outcome> run(runtime::Program& program,
@@ -371,8 +372,8 @@ void Recorded::add_log(Arguments& all, std::span<const uint64_t> along,
   rerun(*program_->log_record, program_->second);
 }
 
-/// For the kernel that records the log: of scalars, and of fields, copies where it writes them. What
-/// has none of its own, scratch and the log, has them from here on.
+/// For the kernel that records the log: of scalars, and of fields, copies where it writes them.
+/// What has none of its own, scratch and the log, has them from here on.
 void Recorded::add_tangents(Arguments& own, std::span<const uint64_t> along,
                             runtime::Storage::Copies& copies, Loc loc) const {
   const Reverse& reverse = program_->reverse;

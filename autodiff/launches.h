@@ -33,8 +33,8 @@ class Reversed {
     std::unique_ptr<runtime::Program> program, count;
     std::unique_ptr<runtime::Program> log_sizes, log_count, log_record;
     bool counts_by_data = false;  ///< Does how many rows there are depend on elements of fields?
-    /// Of a `program` that takes nothing but what is known when the launch is recorded: companions are
-    /// passed to it, by their fields' numbers among those of Reverse::fields that are some.
+    /// Of a `program` that takes nothing but what is known when the launch is recorded: companions
+    /// are passed to it, by their fields' numbers among those of Reverse::fields that are some.
     std::optional<PassedCompanions> passed;
   };
   /// Throws Error with the line of what has no adjoint.
@@ -54,7 +54,8 @@ class Reversed {
 };
 
 /// What goes back through one program's kernel, by its inputs: kept with the program
-/// (runtime::Attached), where who asks for the same finds it made. May be used from several threads.
+/// (runtime::Attached), where who asks for the same finds it made. May be used from several
+/// threads.
 class ReversedByInputs {
  public:
   static std::shared_ptr<ReversedByInputs> of(runtime::Attached& program);
@@ -62,7 +63,8 @@ class ReversedByInputs {
   std::shared_ptr<Reversed> by(const std::shared_ptr<const ir::Kernel>& kernel,
                                const std::vector<bool>& inputs,
                                Reversed::Kind kind = Reversed::adjoints);
-  /// For launches that pass the companions too that the kernel derives, by these arguments of theirs.
+  /// For launches that pass the companions too that the kernel derives, by these arguments of
+  /// theirs.
   std::shared_ptr<Reversed> by_passed(const std::shared_ptr<const ir::Kernel>& kernel,
                                       const std::vector<bool>& inputs);
 
@@ -80,9 +82,9 @@ class ReversedByInputs {
   std::shared_ptr<const ir::Kernel> passed_;  ///< takes companions as arguments
 };
 
-/// What launches that follow each other have in common: contents of fields that nobody has written in
-/// between, companions, and what a kernel that is launched with the same fields again passes to its
-/// reverse kernel.
+/// What launches that follow each other have in common: contents of fields that nobody has written
+/// in between, companions, and what a kernel that is launched with the same fields again passes to
+/// its reverse kernel.
 class SeenFields {
  public:
   struct Field {
@@ -161,9 +163,9 @@ class Recorded {
   std::span<const SeenFields::Passed::Snapshot> snapshots() const { return passed_->snapshots; }
   /// Of every field that is an input they become 0, and their tangents with them.
   void clear_adjoints(Loc loc) const;
-  /// Launches the reverse kernel, with the random numbers of the launch if there was one. `along`: tangents of scalars(), where it runs forward.
-  /// Null where no scalar has an adjoint. Throws Error where a field has been swapped or released
-  /// since.
+  /// Launches the reverse kernel, with the random numbers of the launch if there was one. `along`:
+  /// tangents of scalars(), where it runs forward. Null where no scalar has an adjoint. Throws
+  /// Error where a field has been swapped or released since.
   std::shared_ptr<runtime::Outcome> go_back(std::span<const uint64_t> seeds, Loc loc,
                                             std::span<const uint64_t> along = {}) const;
   struct Working {

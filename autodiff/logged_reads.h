@@ -3,10 +3,10 @@
 //
 // Values are computed again from fields as they were before the launch. What a launch reads behind
 // its own writes is not there: an element that it may have written before, an element of a local
-// array that is written again behind a read, a variable that changes later. Before a launch with such reads is gone back through it is
-// run once more, on copies of those fields, and logs what it reads (Tapenade's "to be recorded",
-// for whole launches: Hascoët and Pascual, ACM TOMS 39(3), 2013). No bound, no truncation: rows are
-// counted first.
+// array that is written again behind a read, a variable that changes later. Before a launch with
+// such reads is gone back through it is run once more, on copies of those fields, and logs what it
+// reads (Tapenade's "to be recorded", for whole launches: Hascoët and Pascual, ACM TOMS 39(3),
+// 2013). No bound, no truncation: rows are counted first.
 //
 // A read that stands directly in the kernel's body has one row; in an iteration of a parallel loop
 // the one of the iteration's number; in a serial loop one for each round, counted from the first

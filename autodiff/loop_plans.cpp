@@ -25,8 +25,8 @@ constexpr int64_t most_in_arrays = 64;
 constexpr uint64_t most_bytes_in_arrays = 4096;
 /// What is kept beside what loops carry, of an iteration.
 constexpr uint64_t most_bytes_beside = 16384;
-/// Additions that keeping a value takes as long as, in arrays and in rows of a field. What takes more
-/// to find by an inverse is kept too, but where nothing else is.
+/// Additions that keeping a value takes as long as, in arrays and in rows of a field. What takes
+/// more to find by an inverse is kept too, but where nothing else is.
 constexpr double to_keep = 8, to_keep_in_rows = 16;
 constexpr double without_others = std::numeric_limits<double>::infinity();
 /// Of a loop whose bounds are no constants.
@@ -208,8 +208,8 @@ bool writes_floats(const Region* region) {
 }
 }  // namespace
 
-/// May one go back through rounds in any order? Adding to adjoints has none; what takes and resets them
-/// has, unless each round has elements of its own.
+/// May one go back through rounds in any order? Adding to adjoints has none; what takes and resets
+/// them has, unless each round has elements of its own.
 bool LoopPlans::is_any_order(const Inst* loop) const {
   std::vector<Access> all;
   bool any_order = !loop->is(Op::while_) || !writes_floats(loop->region(0));  // of a test
@@ -263,7 +263,8 @@ double LoopPlans::cost(const Region* region) const {
   return sum;
 }
 
-/// Is it a loop that is run again for what going back through it wants, rounds of a While among that?
+/// Is it a loop that is run again for what going back through it wants, rounds of a While among
+/// that?
 bool LoopPlans::is_run_again(const Inst* inst) const {
   const auto known = plans_.find(inst);
   if (known == plans_.end() || known->second.way != LoopPlan::backwards) return false;

@@ -4,9 +4,9 @@
 // Going back through a region wants some of its values: those that derivatives are made of, the
 // indices of elements, conditions, and what these are computed from ("to be recorded", Hascoët,
 // Naumann and Pascual, Future Generation Computer Systems 21(8), 2005). Of a loop that is gone back
-// through from its last round on, each round keeps what it began with, as far as that is wanted, and
-// results that take more to compute again than to keep, by the costs below. All else is computed
-// again. A branch passes on what is worth keeping of its inside, likewise.
+// through from its last round on, each round keeps what it began with, as far as that is wanted,
+// and results that take more to compute again than to keep, by the costs below. All else is
+// computed again. A branch passes on what is worth keeping of its inside, likewise.
 //
 // What a round began with is not kept where it follows from what the next one began with, exactly
 // (inverses.h): integers that count, are added to, are multiplied by odd constants, and so on, but
@@ -51,8 +51,8 @@ class LoopPlans {
   const LoopPlan& of(const ir::Inst* loop) const { return plans_.at(loop); }
   /// What a region of a branch passes on.
   const std::vector<const ir::Value*>& kept_in(const ir::Region* branch) const;
-  /// Is it worth asking whether any of the loop's results has an adjoint, as each goes only to where
-  /// one of several values is chosen?
+  /// Is it worth asking whether any of the loop's results has an adjoint, as each goes only to
+  /// where one of several values is chosen?
   bool is_choice(const ir::Inst* loop) const;
   /// May it depend on how floats are rounded how many rows loops and the log take, or how many
   /// rounds a While that is gone back through?

@@ -17,8 +17,8 @@ struct PassedCompanions {
   std::vector<uint32_t> fields;       ///< the numbers of those that are passed still
 };
 
-/// Companions that the kernel, at level structured, derives become fields like others. `fields`: the
-/// bindings that they are derived of. Those that the code does not use besides are dropped.
+/// Companions that the kernel, at level structured, derives become fields like others. `fields`:
+/// the bindings that they are derived of. Those that the code does not use besides are dropped.
 PassedCompanions pass_companions(ir::Kernel& kernel, std::span<const uint32_t> fields);
 
 }  // namespace quern::autodiff

@@ -1,5 +1,6 @@
 #pragma once
-// The reverse kernel's body: the primal's values, computed again, and adjoints that are carried back.
+// The reverse kernel's body: the primal's values, computed again, and adjoints that are carried
+// back.
 #include "autodiff/activity.h"
 #include "autodiff/logged_reads.h"
 #include "autodiff/loop_plans.h"

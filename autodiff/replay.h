@@ -1,13 +1,14 @@
 #pragma once
-// A kernel's values, computed again inside another kernel, without its effects. What it reads behind
-// its own writes comes from the log (logged_reads.h).
+// A kernel's values, computed again inside another kernel, without its effects. What it reads
+// behind its own writes comes from the log (logged_reads.h).
 //
-// What is kept of a loop's rounds for who goes back through it is said by its plan (loop_plans.h). A
-// loop with few rounds between constants keeps that in arrays of the iteration's own. Of any other
-// the rounds are counted first, by replaying the iteration, and kept in rows of a field that has as
-// many as all iterations together take: each takes its rows by an atomic add to a cursor, so that
-// none are lost or shared, whatever the number. Where all iterations have as many rounds, and that
-// is known before the parallel loop, rows lie by round, then iteration: neighbours keep theirs side by side.
+// What is kept of a loop's rounds for who goes back through it is said by its plan (loop_plans.h).
+// A loop with few rounds between constants keeps that in arrays of the iteration's own. Of any
+// other the rounds are counted first, by replaying the iteration, and kept in rows of a field that
+// has as many as all iterations together take: each takes its rows by an atomic add to a cursor, so
+// that none are lost or shared, whatever the number. Where all iterations have as many rounds, and
+// that is known before the parallel loop, rows lie by round, then iteration: neighbours keep theirs
+// side by side.
 //
 // What is computed twice is the same twice, so that rounds are: where it may depend on floats how
 // many are counted, operations are neither contracted nor reassociated, and sums have one order.
@@ -113,10 +114,10 @@ class Replay {
   bool is_recorded(const ir::Inst* loop) const { return rounds_.contains(loop); }
   /// Of a loop that was recorded: how many rounds there were, i64.
   ir::Value* rounds(const ir::Inst* loop) const { return rounds_.at(loop); }
-  /// What the loop kept of round number `round`, i64: of what it carried, which becomes arguments of
-  /// its first region, and of what its body made, once that is replayed.
-  /// From the last round on, one by one: what is not kept is found from what the round behind it began
-  /// with (inverses.h).
+  /// What the loop kept of round number `round`, i64: of what it carried, which becomes arguments
+  /// of its first region, and of what its body made, once that is replayed.
+  /// From the last round on, one by one: what is not kept is found from what the round behind it
+  /// began with (inverses.h).
   void restore(const ir::Inst* loop, ir::Value* round);
   /// The same of what a While's last test was on.
   void restore_last_test(const ir::Inst* loop);
@@ -150,8 +151,8 @@ class Replay {
     bool restores = false;    ///< else it keeps
   };
   void make_arrays(const ir::Inst* loop);
-  /// The element, or the row: the last one where a launch has more rounds than were counted, which it
-  /// reports.
+  /// The element, or the row: the last one where a launch has more rounds than were counted, which
+  /// it reports.
   ir::Value* place_of(const ir::Inst* loop, ir::Value* round);
   void keep(const ir::Inst* loop, size_t number, ir::Value* at, ir::Value* v);
   ir::Value* kept(const ir::Inst* loop, size_t number, ir::Value* at, ir::Type type);
@@ -179,8 +180,8 @@ class Replay {
   /// hand, i64.
   std::unordered_map<const ir::Inst*, ir::Value*> iterations_, iteration_;
   std::unordered_map<const ir::Inst*, std::vector<ir::Value*>> arrays_;
-  /// Of carried values that are inverted, slots: what the round began with that was recorded or gone
-  /// back through last.
+  /// Of carried values that are inverted, slots: what the round began with that was recorded or
+  /// gone back through last.
   std::unordered_map<const ir::Inst*, std::vector<ir::Value*>> starts_;
   std::unordered_map<const ir::Region*, Open> open_;
   ir::ValueMap passed_on_;  ///< by branches

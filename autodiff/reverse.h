@@ -23,9 +23,9 @@ inline constexpr const char* adjoints = "adjoint";
 
 struct Reverse {
   /// At level structured. Bindings: those of the primal, whose fields are read as they were before
-  /// it, and of `scratch`; those of its log; `fields`; a scalar for the adjoint of each float result of the primal;
-  /// then companions, which launches look up. Results: the primal's, if `yields_values`; the adjoints
-  /// of the primal's `scalars`.
+  /// it, and of `scratch`; those of its log; `fields`; a scalar for the adjoint of each float
+  /// result of the primal; then companions, which launches look up. Results: the primal's, if
+  /// `yields_values`; the adjoints of the primal's `scalars`.
   std::unique_ptr<ir::Kernel> kernel;
   std::vector<Scratch> scratch;  ///< counts as the primal's in what follows
   /// Of each field of the primal that is an input the binding that its companion is
@@ -33,8 +33,8 @@ struct Reverse {
   std::vector<uint32_t> fields;
   std::vector<uint32_t> scalars;  ///< the primal's that are inputs
   std::vector<bool> reads;        ///< of each of the primal's bindings: are elements read?
-  /// The kernel does all that the primal does, so that nobody need launch that, and keeps nothing for
-  /// which something would have to run before.
+  /// The kernel does all that the primal does, so that nobody need launch that, and keeps nothing
+  /// for which something would have to run before.
   bool yields_values = false;
   size_t seeds = 0;
   /// What loops of any number of rounds carry is kept in fields of one axis, which stand behind the
@@ -46,19 +46,20 @@ struct Reverse {
   size_t logged = 0;  ///< bindings of the log
   /// Of the primal, which depend on what a launch passes; null: there are none.
   std::shared_ptr<const Races> races;
-  Log log;            ///< without kernels where nobody reads it
+  Log log;  ///< without kernels where nobody reads it
 };
 
 /// Of a kernel at level structured. It is optimised first, for launches with these premises.
 /// `inputs`: of each binding, whether derivatives are taken by its floats. Those of another have no
 /// adjoints, before the launch and behind it, but for a field's that the kernel writes and reads.
-/// `trees`: of each binding; empty: none is on one. Fields on trees are passed as they were before the launch, with which elements
-/// were active; adjoints are on the tree as it has become, and only elements that are active there have some.
+/// `trees`: of each binding; empty: none is on one. Fields on trees are passed as they were before
+/// the launch, with which elements were active; adjoints are on the tree as it has become, and only
+/// elements that are active there have some.
 /// `with_values`: the kernel yields the primal's results too, if that has no effects besides.
 /// `twice`: it and its log will run forward.
-/// Throws Error with the line of what it has no rule for: what `forward` refuses; an element that is
-/// read while other iterations add to it; a race that every launch has; what asks which elements of a
-/// tree are active, or reads elements of its fields, behind what may have changed that.
+/// Throws Error with the line of what it has no rule for: what `forward` refuses; an element that
+/// is read while other iterations add to it; a race that every launch has; what asks which elements
+/// of a tree are active, or reads elements of its fields, behind what may have changed that.
 Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises, std::vector<bool> inputs,
                 std::span<const runtime::LaunchKey::OnTree> trees = {}, bool with_values = false,
                 bool twice = false);

@@ -6,8 +6,9 @@
 
 namespace quern::autodiff {
 
-/// How often an instruction of a kernel runs: does that follow from integers alone, which nothing in
-/// the kernel writes? Then it is the same wherever it is computed, however floats are rounded there.
+/// How often an instruction of a kernel runs: does that follow from integers alone, which nothing
+/// in the kernel writes? Then it is the same wherever it is computed, however floats are rounded
+/// there.
 class RowCounts {
  public:
   explicit RowCounts(const ir::Kernel& kernel);

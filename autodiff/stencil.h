@@ -16,7 +16,8 @@ struct Mapping {
   bool operator==(const Mapping&) const = default;
 };
 
-/// What holds away from a border: a comparison of `a` with `b`, or 0 where that is null; or a b1 `a`.
+/// What holds away from a border: a comparison of `a` with `b`, or 0 where that is null; or a b1
+/// `a`.
 struct Question {
   ir::Op op = ir::Op::eq;
   ir::Value *a = nullptr, *b = nullptr;

@@ -28,8 +28,8 @@ int64_t reach(int64_t s, int64_t r, int64_t limit) {
   return v;
 }
 
-/// From a state that is kept, `left` steps before the end: how many steps on the next is kept, given
-/// that it and those behind it take `snapshots`, two or more. Both parts then have numbers of
+/// From a state that is kept, `left` steps before the end: how many steps on the next is kept,
+/// given that it and those behind it take `snapshots`, two or more. Both parts then have numbers of
 /// repetitions with which the sum is least.
 int64_t distance(int64_t left, int64_t snapshots) {
   const int64_t limit = left + 1;

@@ -22,8 +22,8 @@ class Pause {
 /// recorded last.
 void add_part(TapeObject* tape, std::function<void(Loc)> go_back);
 
-/// A tape of its own for a part of what another goes back through, by the same fields and all that has
-/// been computed of them.
+/// A tape of its own for a part of what another goes back through, by the same fields and all that
+/// has been computed of them.
 TapeObject* make_tape_within(TapeObject* tape, Loc loc);
 
 /// Throws Error unless the tape records.

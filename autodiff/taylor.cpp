@@ -27,8 +27,8 @@ struct Probes {
 };
 constexpr Probes of_doubles{1e-1, 0.1, 8, false, 1, 600, 1.8, 1e-9, 1e-5, 1e-6, 0x1p-52};
 // Noise is 1e-7 of f. A remainder h² |f''| / 2 goes under in it where a gradient that is off by 1 %
-// just begins to show; that of the odd part, h³ |f'''| / 6, leaves two more decades of steps at which
-// one that falls as h stands out.
+// just begins to show; that of the odd part, h³ |f'''| / 6, leaves two more decades of steps at
+// which one that falls as h stands out.
 constexpr Probes of_singles{0.125, 0.5, 11, true, 2, 64, 1.7, 4e-6, 0x1p-7, 1e-3, 0x1p-24};
 
 class Checker {
@@ -116,9 +116,9 @@ class Checker {
     return std::abs(probes_.is_central ? left / 2 : left);
   }
 
-  /// The standard deviation of rounding, by second differences of values so near that f is a straight
-  /// line (Moré and Wild, Estimating computational noise, 2011), less what the gradient says of the
-  /// ways between them, which rounding makes unequal.
+  /// The standard deviation of rounding, by second differences of values so near that f is a
+  /// straight line (Moré and Wild, Estimating computational noise, 2011), less what the gradient
+  /// says of the ways between them, which rounding makes unequal.
   double noise(const Value& f) const {
     constexpr int count = 10;
     double values[count] = {f.is};
@@ -132,8 +132,8 @@ class Checker {
     return std::max(probes_.rounding * std::abs(f.is), std::sqrt(squares / (count - 2) / 6));
   }
 
-  /// How fast remainders fall at the smallest steps that say something. One that falls below the noise
-  /// may be anything up to it, and has fallen by so much at least.
+  /// How fast remainders fall at the smallest steps that say something. One that falls below the
+  /// noise may be anything up to it, and has fallen by so much at least.
   double slope(const GradientReport::Input& out) const {
     double slope = none;
     const auto span = size_t(probes_.span);

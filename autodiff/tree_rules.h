@@ -1,9 +1,9 @@
 #pragma once
 // What going back asks of fields on trees.
 //
-// A reverse kernel sees a tree as it was before the launch. So what asks which elements are active may
-// not stand behind what changes that, in the same kernel; and as the launch is not run again on a copy
-// of a tree, fields on one are not read behind writes to them.
+// A reverse kernel sees a tree as it was before the launch. So what asks which elements are active
+// may not stand behind what changes that, in the same kernel; and as the launch is not run again on
+// a copy of a tree, fields on one are not read behind writes to them.
 #include <span>
 #include <vector>
 
@@ -25,8 +25,8 @@ class TreeRules {
   /// Throws Error with the line of what asks which elements are active behind what may have changed
   /// that; and for floats that belong to a level's cells, or are combined in place.
   void expect_known(const std::vector<bool>& inputs, std::span<const Scratch> scratch) const;
-  /// Throws Error where one of these bindings is on a tree: what the launch reads of its own writes to
-  /// them is wanted.
+  /// Throws Error where one of these bindings is on a tree: what the launch reads of its own writes
+  /// to them is wanted.
   void expect_not_copied(const std::vector<bool>& bindings) const;
 
  private:

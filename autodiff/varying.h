@@ -19,7 +19,8 @@ class Varying {
   using Fields = std::vector<std::shared_ptr<runtime::Storage>>;
   /// Of each argument of a launch: has it adjoints, as a float that varies when it is read, or is
   /// written by what may? None where nothing varies. What it writes varies from then on; what did
-  /// not before is added to `begun`: going back past the launch its adjoints are those of a constant.
+  /// not before is added to `begun`: going back past the launch its adjoints are those of a
+  /// constant.
   std::vector<bool> inputs(const runtime::LaunchEvent& event, Fields& begun);
   /// What it writes may vary, whatever it reads.
   void add_written(const runtime::LaunchEvent& event);

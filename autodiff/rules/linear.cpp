@@ -1,6 +1,6 @@
 // The derivatives of inverses and solutions of linear systems (Giles, An extended collection of
-// matrix derivative results for forward and reverse mode algorithmic differentiation, 2008, sections
-// 2.2.3 and 2.3.1).
+// matrix derivative results for forward and reverse mode algorithmic differentiation, 2008,
+// sections 2.2.3 and 2.3.1).
 #include "autodiff/rules/library.h"
 #include "autodiff/rules/parts.h"
 #include "quern/matrix.h"

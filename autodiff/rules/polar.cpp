@@ -1,10 +1,10 @@
 // The derivative of the polar decomposition a = r · s.
 //
 // ṙ = r·Ω with antisymmetric Ω, and with M = rᵀ ȧ the antisymmetric part of ȧ = ṙ·s + r·ṡ is
-// Sylvester's equation Ω·s + s·Ω = M - Mᵀ. With Ω = skew(ω) its left side is skew(K·ω), K = trace(s)
-// - s, whose eigenvalues are the sums of two singular values: it has a solution where none of these
-// is 0, whether they are equal or not. (In the plane K is trace(s).) It is solved in closed form,
-// which is smooth in s, so that second derivatives are right too.
+// Sylvester's equation Ω·s + s·Ω = M - Mᵀ. With Ω = skew(ω) its left side is skew(K·ω),
+// K = trace(s) - s, whose eigenvalues are the sums of two singular values: it has a solution where
+// none of these is 0, whether they are equal or not. (In the plane K is trace(s).) It is solved in
+// closed form, which is smooth in s, so that second derivatives are right too.
 #include "autodiff/rules/library.h"
 #include "autodiff/rules/parts.h"
 #include "quern/decompose.h"

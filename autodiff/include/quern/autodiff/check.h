@@ -10,25 +10,25 @@ namespace quern {
 
 /// What check_gradient() found.
 struct GradientReport {
-  /// Of one input, a field or a scalar argument: how what a gradient does not explain of f falls with
-  /// h, for a random direction v of this input alone. Where all is computed in doubles that is
+  /// Of one input, a field or a scalar argument: how what a gradient does not explain of f falls
+  /// with h, for a random direction v of this input alone. Where all is computed in doubles that is
   /// f(x + h v) - f(x) - h ⟨∇f, v⟩. Of floats, whose values have seven digits, it is
-  /// (f(x + h v) - f(x - h v)) / 2 - h ⟨∇f, v⟩, which falls below the noise sooner, at larger steps.
-  /// Of a few random v it is the one along which f changes most, by its gradient.
+  /// (f(x + h v) - f(x - h v)) / 2 - h ⟨∇f, v⟩, which falls below the noise sooner, at larger
+  /// steps. Of a few random v it is the one along which f changes most, by its gradient.
   struct Input {
     std::string name;
     std::vector<double> steps;  ///< h, the largest first: doubles 0.1, 0.01, …; floats 1/8, 1/16, …
     std::vector<double> remainders;  ///< magnitudes
     double noise = 0;  ///< in values of f: remainders up to some times this say nothing
-    /// The order of remainders at the smallest steps that say something, at least: 2 or more (floats:
-    /// up to 3) where the gradient is right, 1 where it is wrong or f has a kink; NaN: none says
-    /// anything, as of linear functions.
+    /// The order of remainders at the smallest steps that say something, at least: 2 or more
+    /// (floats: up to 3) where the gradient is right, 1 where it is wrong or f has a kink; NaN:
+    /// none says anything, as of linear functions.
     double slope = 0;
     /// |⟨∇f, v⟩ - central difference| in proportion to the larger; what noise makes uncertain of
     /// the difference is not counted.
     double error = 0;
-    /// Errors of ⟨∇f, v⟩ up to this, in proportion, would not have shown in the noise of f; 1: nothing
-    /// would.
+    /// Errors of ⟨∇f, v⟩ up to this, in proportion, would not have shown in the noise of f; 1:
+    /// nothing would.
     double unseen = 0;
     bool passed = false;
     /// Where it did not pass, the element that differs most: "x[17]: …"; found by bisection.
@@ -58,19 +58,20 @@ class GradientCheck;
 
 /// Checks what Quern makes of a kernel, at the arguments given: forward against reverse by the dot
 /// product test, and reverse by Taylor remainders of ⟨w, f⟩, f being all floats that the kernel
-/// yields and writes. Floats are f64 or f32. It fails where f has a kink at x, or nearby: where f is
-/// curved, of doubles within a millionth or so of the size of x, of floats within some hundredths.
+/// yields and writes. Floats are f64 or f32. It fails where f has a kink at x, or nearby: where f
+/// is curved, of doubles within a millionth or so of the size of x, of floats within some
+/// hundredths.
 ///
 /// Where any is an f32, f is known to 1e-7 or so, and as much is checked as that allows. Ways are
-/// those between the numbers that an input holds, so that its own rounding is no error. The noise of
-/// f is measured, by second differences (Moré and Wild, Estimating computational noise, SIAM J. Sci.
-/// Comput. 33(3), 2011), and remainders are compared only where they are well above it. By Taylor's
-/// formula those of a right gradient fall as h³, those of a wrong one as h; where none is above the
-/// noise, the gradient is to agree with a central difference to 1e-3. Forward and reverse agree to
-/// 1e-4 (doubles: 1e-10). What an error is too small for to be found says `unseen`.
+/// those between the numbers that an input holds, so that its own rounding is no error. The noise
+/// of f is measured, by second differences (Moré and Wild, Estimating computational noise, SIAM J.
+/// Sci. Comput. 33(3), 2011), and remainders are compared only where they are well above it. By
+/// Taylor's formula those of a right gradient fall as h³, those of a wrong one as h; where none is
+/// above the noise, the gradient is to agree with a central difference to 1e-3. Forward and reverse
+/// agree to 1e-4 (doubles: 1e-10). What an error is too small for to be found says `unseen`.
 ///
-/// Throws Error for halves, fields that share elements, kernels that Jvp and Vjp refuse, and kernels
-/// that take or make no floats. Fields keep their elements; grad() and dual() of them are
+/// Throws Error for halves, fields that share elements, kernels that Jvp and Vjp refuse, and
+/// kernels that take or make no floats. Fields keep their elements; grad() and dual() of them are
 /// overwritten.
 template <class R, class... A>
 class GradientCheck<R(A...)> {
@@ -94,13 +95,13 @@ GradientCheck<R(A...)> check_gradient(const Kernel<R(A...)>& kernel, uint32_t se
   return {kernel, seed};
 }
 
-/// Checks any code that computes a gradient, with custom derivatives or a tape for example, by Taylor
-/// remainders: `value()` yields f of the fields' elements, and `gradient()` leaves ∂f/∂x in x.grad(),
-/// which is 0 when it is called. Both are called with the elements that the fields have now; value() is
-/// called some 40 times an input with others near them, which the fields do not keep. What else it
-/// depends on it leaves as it was. Where a field holds f32 values of f are taken to be rounded to that;
-/// where all hold f64, value() is computed in doubles throughout. Throws Error for fields that hold
-/// halves, or share elements.
+/// Checks any code that computes a gradient, with custom derivatives or a tape for example, by
+/// Taylor remainders: `value()` yields f of the fields' elements, and `gradient()` leaves ∂f/∂x in
+/// x.grad(), which is 0 when it is called. Both are called with the elements that the fields have
+/// now; value() is called some 40 times an input with others near them, which the fields do not
+/// keep. What else it depends on it leaves as it was. Where a field holds f32 values of f are taken
+/// to be rounded to that; where all hold f64, value() is computed in doubles throughout. Throws
+/// Error for fields that hold halves, or share elements.
 template <int N>
 GradientReport check_gradient(const std::function<double()>& value,
                               const std::function<void()>& gradient, const Wrt<N>& fields,

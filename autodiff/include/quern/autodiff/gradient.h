@@ -21,8 +21,8 @@ struct Inputs {
 /// `second`: of the gradient the derivative along a direction, too.
 GradientObject* make_gradient(KernelObject* kernel, const Inputs& inputs, bool second, Loc loc);
 /// A launch of the kernel, and that of its derivatives by each float among the arguments that is an
-/// input; null where there is none. If `second`, derivatives of these along the direction stand behind
-/// them.
+/// input; null where there is none. If `second`, derivatives of these along the direction stand
+/// behind them.
 struct GradientLaunches {
   LaunchObject *value, *derivatives;
 };
@@ -119,8 +119,8 @@ auto derivative_by(LaunchObject* launch, bool second, Loc loc) {
 }
 }  // namespace detail
 
-/// The gradient of one launch: the derivatives by its scalar arguments, and by vectors and matrices;
-/// those by fields are in their grad(). A single one is what this converts to.
+/// The gradient of one launch: the derivatives by its scalar arguments, and by vectors and
+/// matrices; those by fields are in their grad(). A single one is what this converts to.
 template <class Choice, class... A>
 class Gradient {
   static constexpr detail::InputsOf<Choice, A...> chosen = {};
@@ -164,10 +164,11 @@ class ValueAndGradient : public Gradient<Choice, A...> {
 template <class Signature, class Choice>
 class ValueAndGrad;
 
-/// A kernel y = f(x) with one float for its result, which is run and gone back through from ȳ = 1. Of
-/// fields x that derivatives are taken by x.grad() is *set* to ∂y/∂x, as the fields were before the
-/// launch: what it held before is dropped. Fields that the kernel only writes have no part in y. Those
-/// that it both reads and writes count as chosen: what is chosen may act through them. Conventions at kinks are those of docs/semantics.md, "Derivatives".
+/// A kernel y = f(x) with one float for its result, which is run and gone back through from ȳ = 1.
+/// Of fields x that derivatives are taken by x.grad() is *set* to ∂y/∂x, as the fields were before
+/// the launch: what it held before is dropped. Fields that the kernel only writes have no part in
+/// y. Those that it both reads and writes count as chosen: what is chosen may act through them.
+/// Conventions at kinks are those of docs/semantics.md, "Derivatives".
 template <class R, class... A, class Choice>
 class ValueAndGrad<R(A...), Choice> {
   using Value = typename detail::OneFloat<typename detail::ResultOf<R>::types>::type;
@@ -210,13 +211,13 @@ class Grad<R(A...), Choice> {
   ValueAndGrad<R(A...), Choice> both_;
 };
 
-/// By every float that the kernel reads, of parameters and of fields that it captures; by parameters
-/// number K… alone, `value_and_grad<0, 2>(kernel)`, counted from 0, fields and scalars alike; by those
-/// and fields that it captures, `value_and_grad<0>(kernel, wrt(x, y))`; or by such alone,
-/// `value_and_grad(kernel, wrt(x))`. Parameters are known by number when the C++ is compiled, captured
-/// fields by their handles when it runs, so the former are template arguments and the latter values.
-/// A captured view of the memory of a field in wrt() counts as that field. By what is not chosen no
-/// derivative is computed.
+/// By every float that the kernel reads, of parameters and of fields that it captures; by
+/// parameters number K… alone, `value_and_grad<0, 2>(kernel)`, counted from 0, fields and scalars
+/// alike; by those and fields that it captures, `value_and_grad<0>(kernel, wrt(x, y))`; or by such
+/// alone, `value_and_grad(kernel, wrt(x))`. Parameters are known by number when the C++ is
+/// compiled, captured fields by their handles when it runs, so the former are template arguments
+/// and the latter values. A captured view of the memory of a field in wrt() counts as that field.
+/// By what is not chosen no derivative is computed.
 template <std::size_t... K, class Signature>
 ValueAndGrad<Signature, detail::By<sizeof...(K) == 0, K...>> value_and_grad(
     const Kernel<Signature>& kernel, Loc l = Loc::here()) {

@@ -24,10 +24,10 @@ class HessianVectorOf;
 
 /// A kernel y = f(x) with one float for its result, of which it computes value, gradient and the
 /// Hessian times a direction v: forward over reverse, of the cost of a few gradients, whatever the
-/// number of inputs. It takes the kernel's arguments. Of fields x that derivatives are taken by v is
-/// x.dual(), and x.grad() and x.grad().dual() are *set*; of a scalar argument v is 0 unless given
-/// (Dual). What else holds is said at ValueAndGrad. Where f has a kink its second derivative is that
-/// of the side taken.
+/// number of inputs. It takes the kernel's arguments. Of fields x that derivatives are taken by v
+/// is x.dual(), and x.grad() and x.grad().dual() are *set*; of a scalar argument v is 0 unless
+/// given (Dual). What else holds is said at ValueAndGrad. Where f has a kink its second derivative
+/// is that of the side taken.
 template <class R, class... A, class Choice>
 class HessianVectorOf<R(A...), Choice> {
   using Value = typename detail::OneFloat<typename detail::ResultOf<R>::types>::type;

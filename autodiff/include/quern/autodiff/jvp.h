@@ -103,8 +103,8 @@ class Jvp<R(A...)> {
  public:
   /// Throws Error at the line of what has no tangent: an atomic product, exchange or
   /// compare-and-swap of floats, the old value of any atomic, a minimum, maximum or product of what
-  /// the loop changes itself, the bits of a float, elements that iterations certainly race for. Where
-  /// that depends on how many there are a launch throws it.
+  /// the loop changes itself, the bits of a float, elements that iterations certainly race for.
+  /// Where that depends on how many there are, or on which fields are passed, a launch throws it.
   explicit Jvp(const Kernel<R(A...)>& kernel, Loc l = Loc::here())
       : object_(detail::make_forward(kernel.object(), true, l)) {}
 

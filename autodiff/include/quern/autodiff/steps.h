@@ -36,8 +36,8 @@ State<int(sizeof...(T))> state(const Field<T, N>&... fields) {
   return {{detail::shared(fields.object())...}};
 }
 
-/// Runs body(0), …, body(n - 1), which launch kernels, and has `tape`, which must live, go back through
-/// them, while it keeps `snapshots` states at most:
+/// Runs body(0), …, body(n - 1), which launch kernels, and has `tape`, which must live, go back
+/// through them, while it keeps `snapshots` states at most:
 ///
 ///     qn::Tape tape;
 ///     start(p, x);                                                     // x from p
@@ -50,10 +50,10 @@ State<int(sizeof...(T))> state(const Field<T, N>&... fields) {
 /// needs memory for `snapshots` states and what a tape of one step keeps; a snapshot shares the
 /// memory of a field until that is written. How often steps are run is the least that so many
 /// snapshots allow, by binomial checkpointing: r n - C(s + r, r - 1) times besides the n of the
-/// tapes, for s snapshots and the smallest r with C(s + r, s) >= n. So 10 snapshots do for 286 steps
-/// with no step run more than four times in all. (Griewank and Walther, Algorithm 799: revolve, ACM
-/// TOMS 26(1), 2000.) Gradients are those of a tape that records all steps, to the bit where
-/// kernels are deterministic.
+/// tapes, for s snapshots and the smallest r with C(s + r, s) >= n. So 10 snapshots do for 286
+/// steps with no step run more than four times in all. (Griewank and Walther, Algorithm 799:
+/// revolve, ACM TOMS 26(1), 2000.) Gradients are those of a tape that records all steps, to the bit
+/// where kernels are deterministic.
 ///
 /// The body depends on t, on the state and on what does not change meanwhile; it is kept, and runs
 /// in tape.backward() again, so what it refers to lives until then. Behind backward() the state is
@@ -61,13 +61,13 @@ State<int(sizeof...(T))> state(const Field<T, N>&... fields) {
 /// left. Steps write whole temporaries before they read them: where a step finds elements that an
 /// earlier one has written, the field is part of the state, one that steps only add to as well.
 ///
-/// Steps that are run again draw the random numbers of their first run, of which 8 bytes a launch that
-/// draws are kept on the host; launches behind backward() draw what they would without it.
+/// Steps that are run again draw the random numbers of their first run, of which 8 bytes a launch
+/// that draws are kept on the host; launches behind backward() draw what they would without it.
 ///
 /// Throws Error where a launch uses a field first that an earlier step has written and that the
-/// state does not name; in backward() where a step launches more kernels that draw random numbers than
-/// it did first; for views in the state, which restore() refuses; for n < 0 and snapshots < 1; and as
-/// the tape does.
+/// state does not name; in backward() where a step launches more kernels that draw random numbers
+/// than it did first; for views in the state, which restore() refuses; for n < 0 and snapshots < 1;
+/// and as the tape does.
 template <class F, int N>
 void steps(const Tape& tape, int n, F body, const State<N>& state, int snapshots,
            Loc l = Loc::here()) {

@@ -87,7 +87,8 @@ class Vjp<R(A...)> {
   explicit Vjp(const Kernel<R(A...)>& kernel, Loc l = Loc::here())
       : object_(detail::make_reverse(kernel.object(), l)) {}
 
-  /// Throws Error at the line of what has no adjoint: what jvp() refuses, an element that is read while other iterations of the same loop add to it.
+  /// Throws Error at the line of what has no adjoint: what jvp() refuses, an element that is read
+  /// while other iterations of the same loop add to it.
   auto operator()(typename detail::Parameter<detail::bare<A>>::host... a,
                   Loc l = Loc::here()) const {
     constexpr int count = (detail::Parameter<detail::bare<A>>::count + ... + 0);
