@@ -328,8 +328,11 @@ bool may_overlap(const Kernel& kernel) {
 
 const std::vector<Race>& Races::where(SamePlaces places) const {
   std::lock_guard lock(mutex_);
-  const auto [known, is_new] = known_.try_emplace(std::move(places));
-  if (is_new) known->second = Finder(*kernel_, varies_, known->first).run();
+  auto known = known_.find(places);
+  if (known == known_.end()) {
+    std::vector<Race> races = Finder(*kernel_, varies_, places).run();
+    known = known_.emplace(std::move(places), std::move(races)).first;
+  }
   return known->second;
 }
 

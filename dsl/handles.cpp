@@ -363,6 +363,8 @@ std::vector<runtime::Argument> launch_arguments(std::span<const Argument> passed
     all.push_back(std::move(argument));
   }
   for (const auto& field : captured) all.push_back({0, field.get()->storage});
+  for (const runtime::Argument& a : all)
+    if (a.storage) a.storage->expect_alive(loc);
   return all;
 }
 

@@ -64,7 +64,8 @@ struct FuncObject : Counted<FuncObject> {
 
 struct Argument;
 
-/// What a launch passes: what the host gave for the parameters, then the captured fields.
+/// What a launch passes: what the host gave for the parameters, then the captured fields. Throws Error
+/// where one of them was released: what is asked of them next reads their addresses.
 std::vector<runtime::Argument> launch_arguments(std::span<const Argument> passed,
                                                 const std::vector<Ref<FieldObject>>& captured,
                                                 Loc loc);

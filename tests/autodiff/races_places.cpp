@@ -155,3 +155,26 @@ TEST_CASE("of views that overlap otherwise nothing is certain") {
     accepted(covered, x, back);
   });
 }
+
+TEST_CASE("what lies in one place is not asked of fields that were released") {
+  const qn::Device device("cpu");
+  auto x = numbers(device, {1, 2, 3, 4}), z = numbers(device, {0, 0, 0, 0});
+  auto view = x.slice(0, 0, 4);
+  qn::Kernel read = [&](qn::Field<double> to, qn::Field<double> from) {
+    for (auto i : range(3)) {
+      to[i] = z[i];
+      z[i] = from[i + 1];
+    }
+  };
+  auto push = qn::jvp(read);
+  auto back = qn::vjp(read);
+  x.release();
+  const int line = __LINE__;
+  for (const std::string& text :
+       {message_of([&] { push(x, x); }), message_of([&] { push(x, view); }),
+        message_of([&] { back(x, x); })}) {
+    INFO(text);
+    CHECK(text.find("this field was released at ") != std::string::npos);
+    CHECK(text.find(at(line - 1)) != std::string::npos);
+  }
+}
