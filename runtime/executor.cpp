@@ -47,8 +47,14 @@ class Run {
         block_(block),
         stream_(stream),
         record_(record),
-        driver_(loaded.device->driver()) {
-    commands_.reserve(loaded.image->schedule.size());
+        driver_(loaded.device->driver()),
+        commands_(block.commands) {}
+
+  /// Those of the launch before with this block.
+  void repeat() { submit(); }
+  void begin() {
+    commands_.clear();
+    if (loaded_.image->takes_value) clear_frame();
   }
 
   /// The frame starts as zeros.
@@ -59,10 +65,13 @@ class Run {
 
   /// Throws Ended.
   void flush() {
-    std::optional<Ticket> ticket = stream_.submit(record_, commands_);
-    if (!ticket) throw Ended();
-    block_.last = *ticket;
+    submit();
     commands_.clear();
+  }
+  /// Behind the schedule.
+  void finish() {
+    submit();
+    block_.repeats = loaded_.repeats && !changed_memory_;
   }
 
   std::vector<std::shared_ptr<Storage>> kept() {
@@ -155,6 +164,12 @@ class Run {
   }
 
  private:
+  void submit() {
+    std::optional<Ticket> ticket = stream_.submit(record_, commands_);
+    if (!ticket) throw Ended();
+    block_.last = *ticket;
+  }
+
   Address cell(uint32_t k) const { return loaded_.frame(block_) + 8 * k; }
 
   bool read_condition(Address at) {
@@ -222,7 +237,9 @@ class Run {
     const uint64_t operations =
         task.merges == no_binding ? task.operations : copies_to_merge(task.merges, total);
     if (__builtin_mul_overflow(total, operations, &work.operations)) work.operations = UINT64_MAX;
-    if (work.grain == 0) {
+    if (work.grain == 0 && work.operations <= chunk_cost) {
+      work.grain = total;  // the way below leads there too, by some divisions
+    } else if (work.grain == 0) {
       const uint64_t workers = driver_.target().workers;
       const uint64_t most = workers > 1 ? workers * most_chunks_per_worker : 1;
       const uint64_t wanted =
@@ -369,6 +386,7 @@ class Run {
       bytes = 1ull << 62;
     if (buffer.is_kept) return keep(number, bytes);
     if (bytes <= held.bytes) return;
+    changed_memory_ = true;
     flush();  // what uses the buffer so far comes before its release
     if (held.address)
       loaded_.device->release({&held.address, 1}, {&held.bytes, 1}, stream_.queue());
@@ -424,6 +442,7 @@ class Run {
 
   /// For the tasks launched from now on, while those before may still run.
   void set_argument(uint32_t offset, uint64_t value) {
+    changed_memory_ = true;
     if (!block_.host) put(block_.args(), offset, value);
     if (loaded_.image->takes_value) return;  // which is read when a task is submitted
     commands_.push_back(Fill{block_.memory + offset, 4, uint32_t(value)});
@@ -436,9 +455,10 @@ class Run {
   Stream& stream_;
   LaunchRecord& record_;
   Driver& driver_;
-  std::vector<Command> commands_;
+  std::vector<Command>& commands_;
   std::map<size_t, std::shared_ptr<Storage>> kept_;  ///< by the buffer's number
   Address guard_ = 0;                                ///< of the launches made now
+  bool changed_memory_ = false;  ///< of buffers, and so what the next launch finds
   // Of the task with reductions launched last:
   uint64_t reduced_ = 0;  ///< chunks, or rows of partial values where it has lanes
   uint64_t reduced_iterations_ = 0;
@@ -476,10 +496,14 @@ std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& bloc
   if (!kernel.image->takes_value && !block.host)
     kernel.device->driver().upload(block.memory, block.staging, stream.queue());
   Run run(kernel, block, stream, launch, trees);
-  if (kernel.image->takes_value) run.clear_frame();
   try {
+    if (block.repeats) {
+      run.repeat();
+      return {};
+    }
+    run.begin();
     run_schedule(kernel.image->schedule, run);
-    run.flush();
+    run.finish();
   } catch (const Ended&) {  // a launch does not wait for others, so it throws nothing of theirs
   }
   return run.kept();

@@ -140,7 +140,9 @@ AllArguments::AllArguments(const std::string& kernel, std::span<const Image::Par
 }
 
 namespace {
-/// All snapshots that a launch uses, each once. All launches take them in one order: each of two might
+bool moves(const Storage& s) { return s.is_snapshot() && !s.is_in_block(); }
+
+/// All snapshots that a launch uses and that may move, each once. All launches take them in one order: each of two might
 /// else have what the other waits for behind somebody who writes.
 std::vector<std::shared_lock<std::shared_mutex>> hold_all(std::vector<const Storage*> snapshots) {
   std::ranges::sort(snapshots, {}, &Storage::identity);
@@ -160,7 +162,7 @@ TreeArguments::TreeArguments(const Image& image, std::span<const Argument> argum
   look_up();
   std::vector<const Storage*> snapshots;
   for (const Part& p : parts_)
-    if (p.storage->is_snapshot()) snapshots.push_back(p.storage.get());
+    if (moves(*p.storage)) snapshots.push_back(p.storage.get());
   held_ = hold_all(std::move(snapshots));
 }
 
@@ -215,18 +217,32 @@ void check_arguments(const std::string& kernel, std::span<const Image::Parameter
   }
 }
 
-void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, std::byte* args) {
-  abi::Writer writer(kernel.image->layout, args);
+namespace {
+void fill_components(abi::Writer& writer, size_t k, const Storage& s) {
+  for (uint32_t c = 0; c < s.components().size(); c++)
+    writer.component(k, c, s.base(c), s.strides(c));
+}
+}  // namespace
+
+void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, SameArguments same,
+                    LaunchMemory& block) {
+  abi::Writer writer(kernel.image->layout, block.args());
+  const bool is_same = same != other_arguments && block.arguments == same;
+  block.arguments = same;
+  block.repeats = block.repeats && is_same;
   for (size_t k = 0; k < arguments.size(); k++) {
     const Storage* s = arguments[k].storage.get();
     if (!s) {
       writer.scalar(k, arguments[k].bits);
       continue;
     }
+    if (is_same) {
+      if (s->is_in_block()) fill_components(writer, k, *s);
+      continue;
+    }
     const size_t rank = s->shape().size();
     std::array<int64_t, Placement::max_axes> firsts, origins;
-    for (uint32_t c = 0; c < s->components().size(); c++)
-      writer.component(k, c, s->base(c), s->strides(c));
+    fill_components(writer, k, *s);
     for (uint32_t axis = 0; axis < rank; axis++) {
       firsts[axis] = s->first(axis);
       origins[axis] = s->origin(axis);
@@ -324,23 +340,22 @@ void tell_writer(Stream& stream, std::span<const std::shared_ptr<Storage>> made)
 }  // namespace
 
 std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
-                                std::span<const Argument> arguments, Loc loc) {
+                                std::span<const Argument> arguments, Loc loc, SameArguments same) {
   const std::shared_ptr<Device>& device = kernel->device;
   Stream& stream = Stream::current(*device);
-  for (size_t k = 0; k < arguments.size(); k++)
-    if (kernel->image->parameters[k].writes) arguments[k].storage->begin_write(loc);
+  for (uint32_t k : kernel->written) arguments[k].storage->begin_write(loc);
   std::vector<const Storage*> snapshots;
   for (const Argument& a : arguments)
-    if (a.storage && a.storage->is_snapshot()) snapshots.push_back(a.storage.get());
+    if (a.storage && moves(*a.storage)) snapshots.push_back(a.storage.get());
   const auto held = hold_all(std::move(snapshots));  // until all is submitted
-  std::shared_ptr<LaunchMemory> block = Loaded::take_memory(kernel, stream.queue());
-  fill_arguments(*kernel, arguments, block->args());
+  Loaded::Taken block = Loaded::take_memory(kernel, stream.queue());
+  fill_arguments(*kernel, arguments, same, *block);
   TreeArguments trees(*kernel->image, arguments, loc);
   const Touched touched(*kernel->image, arguments, trees);
   struct Launched {
     Stream& stream;
     std::shared_ptr<LaunchRecord> record;
-    ~Launched() { stream.end_launch(*record); }
+    ~Launched() { stream.end_launch(std::move(record)); }
   } launched{stream, stream.begin_launch(kernel->reporter)};
   launched.record->touches = &touched;
   std::vector<std::shared_ptr<Storage>> kept =

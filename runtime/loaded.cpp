@@ -17,6 +17,38 @@ std::vector<ir::abi::Packed> elements_of(std::span<const Image::Buffer> buffers)
 }
 }  // namespace
 
+namespace {
+std::vector<uint32_t> written_of(std::span<const Image::Parameter> parameters) {
+  std::vector<uint32_t> all;
+  for (uint32_t k = 0; k < parameters.size(); k++)
+    if (parameters[k].writes) all.push_back(k);
+  return all;
+}
+
+bool follows_from_fields(const HostExpression& e, const Image& image) {
+  const auto is_scalar = [&](uint64_t offset) {
+    for (size_t k = 0; k < image.parameters.size(); k++)
+      if (!image.parameters[k].is_field && image.layout.places[k].value() == offset) return true;
+    return false;
+  };
+  return !e.reads_frame && std::ranges::none_of(e.steps, [&](const HostExpression::Step& s) {
+    return s.source == HostExpression::argument && is_scalar(s.imm);
+  });
+}
+
+bool commands_follow_from_fields(const Image& image) {
+  const auto follows = [&](const auto& e) { return !e || follows_from_fields(*e, image); };
+  return image.tree_parts.empty() &&
+         std::ranges::all_of(image.schedule,
+                             [](const ir::Step& s) { return s.kind == ir::Step::launch; }) &&
+         std::ranges::all_of(
+             image.tasks, [&](const auto& t) { return follows(t.domain) && follows(t.bound); }) &&
+         std::ranges::all_of(image.buffers, [&](const Image::Buffer& b) {
+           return !b.is_kept && follows_from_fields(b.count, image);
+         });
+}
+}  // namespace
+
 Loaded::Loaded(std::shared_ptr<Device> on, std::shared_ptr<const Image> of, WideImage wide)
     : device(std::move(on)),
       image(std::move(of)),
@@ -24,6 +56,8 @@ Loaded::Loaded(std::shared_ptr<Device> on, std::shared_ptr<const Image> of, Wide
       frame_offset(aligned(image->layout.bytes)),
       block_bytes(frame_offset + aligned(image->frame_bytes)),
       buffer_elements(elements_of(image->buffers)),
+      written(written_of(image->parameters)),
+      repeats(commands_follow_from_fields(*image)),
       executable(device->driver().load(*image)),
       make_wide_(std::move(wide)) {}
 
@@ -47,12 +81,10 @@ Loaded::~Loaded() {
   }
 }
 
-std::shared_ptr<LaunchMemory> Loaded::take_memory(const std::shared_ptr<Loaded>& self,
-                                                  uint32_t queue) {
+Loaded::Taken Loaded::take_memory(const std::shared_ptr<Loaded>& self, uint32_t queue) {
   std::unique_ptr<LaunchMemory> block = self->take_free(queue);
   if (!block) block = self->make_memory(queue);
-  return {block.release(),
-          [self](LaunchMemory* b) { self->give_back(std::unique_ptr<LaunchMemory>(b)); }};
+  return Taken(block.release(), GiveBack{self});
 }
 
 /// Null where a new one is to be made. What the host does not write itself follows the launch

@@ -21,6 +21,9 @@ struct LaunchMemory {
   std::vector<Buffer> buffers;  ///< in the order of Image::buffers
   uint32_t queue = 0;           ///< of the launches that use it
   Ticket last;
+  uint64_t arguments = 0;  ///< that it was filled in for last, by SameArguments; 0: none known
+  std::vector<Command> commands;  ///< of the last launch
+  bool repeats = false;  ///< with those arguments, whatever scalars are, they are the same again
 
   std::byte* args() { return host ? host : staging.data(); }
 };
@@ -34,8 +37,14 @@ struct Loaded {
   /// A block for a launch in the queue that the host may fill in: no launch is being submitted with
   /// it, no result of it is still to be read, no launch of another queue uses it, and where the host
   /// writes to the device's memory no launch runs on it. It comes back when the last reference goes.
-  static std::shared_ptr<LaunchMemory> take_memory(const std::shared_ptr<Loaded>& self,
-                                                   uint32_t queue);
+  struct GiveBack {
+    std::shared_ptr<Loaded> to;
+    void operator()(LaunchMemory* block) const {
+      to->give_back(std::unique_ptr<LaunchMemory>(block));
+    }
+  };
+  using Taken = std::unique_ptr<LaunchMemory, GiveBack>;
+  static Taken take_memory(const std::shared_ptr<Loaded>& self, uint32_t queue);
   /// The code of the kernel's element tasks for 2^31 iterations and more, made and loaded at the
   /// first such launch. Throws Error where there is none.
   const Executable& wide();
@@ -54,6 +63,8 @@ struct Loaded {
   const std::shared_ptr<const Reporter> reporter;
   const uint32_t frame_offset, block_bytes;  ///< of argument block and frame on the host
   const std::vector<ir::abi::Packed> buffer_elements;
+  const std::vector<uint32_t> written;  ///< parameters
+  const bool repeats;  ///< Do commands follow from fields, and from how much memory buffers have?
   const std::unique_ptr<Executable> executable;
 
  private:
@@ -67,8 +78,12 @@ struct Loaded {
   std::deque<std::unique_ptr<LaunchMemory>> free_;  ///< as they came back
 };
 
-/// Puts them into a launch's block of arguments.
-void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, std::byte* args);
+/// The fields of a launch: each the same storage in the same memory as in others with this number.
+using SameArguments = uint64_t;
+constexpr SameArguments other_arguments = 0;  ///< of which nothing is known
+/// Puts them into a launch's block, which keeps those that it has.
+void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, SameArguments same,
+                    LaunchMemory& block);
 /// The signature of a launch with these arguments. Fields that may share elements get the class of
 /// the first of them.
 ir::Signature signature_of(std::span<const Argument> arguments, ir::Modes modes);
@@ -121,7 +136,8 @@ std::string describe(const Image::Parameter& parameter, size_t index);
 /// Runs the kernel; the arguments fit its image. Null where it has no results. Throws Error with
 /// `loc` where a snapshot of what it writes finds no memory.
 std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
-                                std::span<const Argument> arguments, Loc loc);
+                                std::span<const Argument> arguments, Loc loc,
+                                SameArguments same = other_arguments);
 /// Runs a launch of a kernel, and tells those who observe it.
 template <class F>
 std::shared_ptr<Outcome> observed(const LaunchEvent& event, F&& run) {

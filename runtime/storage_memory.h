@@ -25,7 +25,7 @@ struct Storage::Declared {
 struct Storage::Memory {
   Memory(std::shared_ptr<Device> on, std::shared_ptr<const Declared> as,
          std::shared_ptr<Uses> of = std::make_shared<Uses>())
-      : device(std::move(on)), declared(std::move(as)), uses(std::move(of)) {}
+      : uses(std::move(of)), device(std::move(on)), declared(std::move(as)) {}
   ~Memory() { free(); }
   Memory(const Memory&) = delete;
 
@@ -34,12 +34,14 @@ struct Storage::Memory {
   /// Gives the snapshot that shares the allocations its own. Throws Error where there is no memory.
   void part_from_snapshot(Loc loc);
   std::shared_ptr<Memory> snapshot(Loc loc);
-  /// Has nobody written since this snapshot was taken?
-  bool shares_with(const Memory& snapshot) const;
   /// The same contents, in memory of its own.
   std::shared_ptr<Memory> copy(Loc loc) const;
   /// Commands that copy each allocation of `from`, of the same sizes.
   void copy_from(const Memory& from);
+  /// The same, to one allocation, from the first-th byte on.
+  void copy_side_by_side(const Memory& from, uint64_t first);
+  /// Takes the name of what was copied so.
+  void name(const std::shared_ptr<Memory>& block, uint64_t first, uint64_t version_there);
 
   const std::vector<uint64_t>& bytes() const { return declared->bytes; }
   uint64_t all_bytes() const {
@@ -49,6 +51,7 @@ struct Storage::Memory {
   // What each launch looks at stands together: a tape keeps more snapshots than a cache holds.
   std::vector<Address> allocations;
   Loc released;
+  std::shared_ptr<Uses> uses;  ///< of the allocations
   std::atomic<uint64_t> version = next_version();
   uint64_t identity = next_version();  ///< Storage::identity
   bool is_snapshot = false;
@@ -56,11 +59,11 @@ struct Storage::Memory {
   bool is_shown = false;  ///< other code knows the address, and may write there
   // Of a snapshot:
   bool shares = false;                ///< the allocations are another's
+  bool is_in_block = false;           ///< and stay, as they are of Versions
   mutable std::shared_mutex holding;  ///< held by who reads the addresses
 
   std::shared_ptr<Device> device;
   std::shared_ptr<const Declared> declared;  ///< copies and snapshots have that of their field
-  std::shared_ptr<Uses> uses;                ///< of the allocations
   std::function<void()> owner;               ///< told when foreign memory is used no more
 
   std::mutex companions_mutex;                                 ///< guards companions
@@ -68,6 +71,13 @@ struct Storage::Memory {
   void release_companions(Loc loc);
 
   static uint64_t next_version();
+  /// Bytes of what lies side by side: no piece is aligned less than Storage::alignment() may say.
+  static uint64_t aligned(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
+  uint64_t bytes_side_by_side() const {
+    uint64_t all = 0;
+    for (uint64_t n : bytes()) all += aligned(n);
+    return all;
+  }
 
  private:
   /// Allocations of the same sizes for another, and their uses.

@@ -75,6 +75,8 @@ void Storage::exchange(Storage& other) {
   std::swap(axes_, other.axes_);
   std::swap(shape_, other.shape_);
   std::swap(size_, other.size_);
+  number_.value = Number::next();
+  other.number_.value = Number::next();
 }
 
 void Storage::copy_from(const Storage& other, Loc loc) {
@@ -90,6 +92,7 @@ std::shared_ptr<Storage> Storage::tree_part(const std::string& name, Loc loc) co
     if (e.shape_ != memory_->declared->shape) {
       e.shape_ = memory_->declared->shape;
       e.axes_[0].extent = e.size_ = e.shape_[0];
+      e.number_.value = Number::next();
     }
     return elements_;
   }

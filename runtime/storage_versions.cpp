@@ -4,6 +4,11 @@
 
 namespace quern::runtime {
 
+uint64_t Storage::Number::next() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 uint64_t Storage::Memory::next_version() {
   static std::atomic<uint64_t> last{0};
   return ++last;
@@ -67,6 +72,30 @@ void Storage::Memory::copy_from(const Memory& from) {
   Stream::current(*device).submit(commands, touched);
 }
 
+void Storage::Memory::copy_side_by_side(const Memory& from, uint64_t first) {
+  thread_local std::vector<Command> commands;  // kept, as nearly all of these copies are small
+  commands.clear();
+  for (size_t k = 0; k < from.allocations.size(); k++) {
+    const uint64_t n = from.bytes()[k];
+    if (n > 0) commands.push_back(Copy{allocations[0] + first, from.allocations[k], n});
+    first += aligned(n);
+  }
+  const Touch touched[] = {{from.uses.get(), false}, {uses.get(), true}};
+  Stream::current(*device).submit(commands, touched);
+}
+
+void Storage::Memory::name(const std::shared_ptr<Memory>& block, uint64_t first,
+                           uint64_t version_there) {
+  allocations.resize(bytes().size());
+  for (size_t k = 0; k < bytes().size(); k++) {
+    allocations[k] = block->allocations[0] + first;
+    first += aligned(bytes()[k]);
+  }
+  if (uses != block->uses) uses = block->uses;
+  version = version_there;
+  shares = is_in_block = true;
+}
+
 void Storage::Memory::part_from_snapshot(Loc loc) {
   if (!has_shared_) return;
   std::lock_guard lock(mutex_);
@@ -99,10 +128,6 @@ std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
   return made;
 }
 
-bool Storage::Memory::shares_with(const Memory& snapshot) const {
-  return has_shared_ && version == snapshot.version;
-}
-
 std::shared_ptr<Storage::Memory> Storage::Memory::copy(Loc loc) const {
   auto made = std::make_shared<Memory>(device, declared, nullptr);
   const std::shared_lock held(holding);
@@ -123,13 +148,24 @@ bool Storage::is_snapshot() const { return memory_->is_snapshot; }
 
 Storage::Contents Storage::contents(Loc loc) const {
   expect_alive(loc);
-  if (is_snapshot()) return {memory_, tree_, tree_};
-  std::shared_ptr<Tree> tree = tree_ ? tree_->snapshot(loc) : nullptr;
-  return {memory_->snapshot(loc), std::move(tree), tree_};
+  std::shared_ptr<const Contents::OnTree> on_tree;
+  if (tree_)
+    on_tree = std::make_shared<const Contents::OnTree>(
+        Contents::OnTree{is_snapshot() ? tree_ : tree_->snapshot(loc), tree_});
+  std::shared_ptr<Memory> memory = is_snapshot() ? memory_ : memory_->snapshot(loc);
+  const uint64_t version = memory->version;
+  Contents made(std::move(memory), version);
+  made.on_tree_ = std::move(on_tree);
+  return made;
+}
+
+const void* Storage::Contents::number() const {
+  if (place_.bytes == 0) return memory_.get();
+  return reinterpret_cast<const void*>(memory_->allocations[0] + place_.first);
 }
 
 uint64_t Storage::Contents::bytes() const {
-  if (!memory_) return 0;
+  if (!memory_ || place_.bytes > 0) return place_.bytes;
   const std::shared_lock held(memory_->holding);
   if (memory_->shares || memory_->allocations.empty()) return 0;
   return memory_->all_bytes();
@@ -137,8 +173,9 @@ uint64_t Storage::Contents::bytes() const {
 
 bool Storage::has(const Contents& contents) const {
   const bool has_elements =
-      contents && (memory_ == contents.memory_ || memory_->shares_with(*contents.memory_));
-  return has_elements && (tree_ == contents.tree_ || (tree_ && tree_->has(contents.tree_.get())));
+      contents && (memory_ == contents.memory_ ||
+                   (version() == contents.version_ && !memory_->foreign && !memory_->is_shown));
+  return has_elements && (tree_.get() == contents.tree() || (tree_ && tree_->has(contents.tree())));
 }
 
 std::shared_ptr<Storage> Storage::empty_snapshot(Loc loc) const {
@@ -152,12 +189,48 @@ std::shared_ptr<Storage> Storage::empty_snapshot(Loc loc) const {
 
 void Storage::show(const Contents& contents) {
   if (!is_snapshot()) throw InternalError("a field shows what a snapshot holds");
+  if (contents.place_.bytes > 0)
+    return memory_->name(contents.memory_, contents.place_.first, contents.version_);
   memory_ = contents.memory_;
   if (!tree_) return;
   // As long as the tree itself is the same, code that uses both finds its cells once.
-  const bool is_unchanged = contents.of_ && contents.of_->has(contents.tree_.get());
-  tree_ = is_unchanged ? contents.of_ : contents.tree_;
+  const auto& [tree, of] = *contents.on_tree_;
+  tree_ = of->has(tree.get()) ? of : tree;
   elements_->memory_ = contents.memory_;
+}
+
+bool Storage::Versions::suit(const Storage& storage) {
+  // What SmallBlocks keep costs about as much as a copy of so many bytes.
+  constexpr uint64_t most = 2048;
+  return !storage.tree_ && !storage.is_snapshot() && storage.size_ > 0 &&
+         storage.memory_->bytes_side_by_side() <= most;
+}
+
+const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) {
+  if (storage.has(last_)) return last_;
+  storage.expect_alive(loc);
+  const Memory& from = *storage.memory_;
+  const uint64_t bytes = from.bytes_side_by_side();
+  if (!block_ || block_->all_bytes() - used_ < bytes) begin_block(storage, bytes, loc);
+  block_->copy_side_by_side(from, used_);
+  last_ = Contents(block_, from.version);
+  last_.place_ = {used_, uint32_t(bytes)};
+  used_ += uint32_t(bytes);
+  return last_;
+}
+
+/// One has as many versions as all before together, up to what is small beside a tape's other memory.
+void Storage::Versions::begin_block(const Storage& storage, uint64_t bytes, Loc loc) {
+  constexpr uint64_t first_versions = 4, most_bytes = 64 << 10;
+  const uint64_t twice = block_ ? 2 * block_->all_bytes() : first_versions * bytes;
+  const uint64_t all = std::max(bytes, std::min(twice, most_bytes));
+  auto declared = std::make_shared<Declared>();
+  declared->bytes = {all};
+  auto made = std::make_shared<Memory>(storage.device_, std::move(declared));
+  made->allocations = {storage.device_->allocate(all, "versions of a field", loc,
+                                                 Device::Contents::any, made->uses.get())};
+  block_ = std::move(made);
+  used_ = 0;
 }
 
 void Storage::begin_write(Loc loc) {
@@ -205,8 +278,10 @@ std::shared_ptr<Storage> Storage::Copies::of(const Storage& storage, Loc loc) {
   return copy;
 }
 
+bool Storage::is_in_block() const { return memory_->is_in_block; }
+
 std::shared_lock<std::shared_mutex> Storage::hold() const {
-  if (!is_snapshot()) return {};
+  if (!is_snapshot() || is_in_block()) return {};
   return std::shared_lock(memory_->holding);
 }
 

@@ -152,12 +152,17 @@ std::shared_ptr<LaunchRecord> Stream::begin_launch(
   return launch;
 }
 
-void Stream::end_launch(LaunchRecord& launch) {
+void Stream::end_launch(std::shared_ptr<LaunchRecord> launch) {
   std::lock_guard lock(mutex_);
-  launch.touches = nullptr;
-  launch.submitted = ++now_;
+  launch->touches = nullptr;
+  launch->submitted = ++now_;
   // Where nothing was launched that can fail, nothing has kept this launch from running.
-  if (!unread_) std::erase_if(launched_, [&](const auto& l) { return l.get() == &launch; });
+  if (unread_ && !has_ended_well(*launch)) return;
+  std::erase(launched_, launch);
+  forget(std::move(launch));
+  if (!launched_.empty() || kept_) return;
+  unread_ = false;
+  if (state_ && std::atomic_ref(*state_) != 0) unread_ = true;  // who asks to stop does not wait
 }
 
 void Stream::expect_success(const LaunchRecord& launch) {
@@ -186,6 +191,7 @@ std::optional<Ticket> Stream::submit(LaunchRecord& launch, std::span<Command> co
     if (auto* l = std::get_if<Launch>(&command)) l->asks = unread_;
   const Ticket ticket = put(commands, {}, &launch);
   if (launch.first == 0) launch.first = ticket.number;
+  launch.last = ticket.number;
   return ticket;
 }
 

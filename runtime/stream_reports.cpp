@@ -135,16 +135,25 @@ void Stream::keep(const Error& error) {
   unread_ = true;
 }
 
+/// It ran, and neither it nor any before it had anything to report. Asked where the host sees that
+/// without a wait.
+bool Stream::has_ended_well(const LaunchRecord& launch) const {
+  return state_ && !launch.reporter->prints && launch.last != 0 &&
+         driver_.done({queue_, launch.last}) && std::atomic_ref(*state_).load() == 0;
+}
+
+void Stream::forget(std::shared_ptr<LaunchRecord> launch) {
+  if (launch.use_count() > 1) return;  // its results ask what became of it
+  *launch = {};
+  spare_.push_back(std::move(launch));
+}
+
 /// Of launches whose end is known.
 void Stream::forget_submitted() {
   size_t left = 0;
   for (auto& launch : launched_)
     if (launch->submitted == 0) std::swap(launched_[left++], launch);
-  for (auto& launch : std::span(launched_).subspan(left))
-    if (launch.use_count() == 1) {
-      *launch = {};
-      spare_.push_back(std::move(launch));
-    }
+  for (auto& launch : std::span(launched_).subspan(left)) forget(std::move(launch));
   launched_.resize(left);
 }
 

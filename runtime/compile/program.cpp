@@ -1,5 +1,6 @@
 #include "quern/runtime/program.h"
 
+#include <atomic>
 #include <unordered_map>
 
 #include "runtime/compile/compile.h"
@@ -58,6 +59,65 @@ std::shared_ptr<Device> Program::device_of(std::span<const Argument> arguments, 
   return fallback ? fallback : Device::standard(loc);
 }
 
+/// A launch of the same storages, in memory that lies alike, is the same again: that its arguments
+/// fit, its key and its code. It keeps none of them.
+struct Program::Known {
+  Known(std::span<const Argument> arguments, LaunchKey of, std::shared_ptr<Device> on,
+        std::shared_ptr<Loaded> code)
+      : key(std::move(of)), device(std::move(on)), loaded(std::move(code)) {
+    parts.reserve(arguments.size());
+    for (const Argument& a : arguments) parts.push_back(part(a.storage.get()));
+  }
+  /// What trees and wrapped memory lead to may be another thing each time.
+  static bool suits(std::span<const Argument> arguments) {
+    bool any = false;
+    for (const Argument& a : arguments) {
+      if (!a.storage) continue;
+      if (a.storage->tree() || a.storage->is_wrapped()) return false;
+      any = true;
+    }
+    return any;
+  }
+  bool is(std::span<const Argument> arguments, Modes modes) const {
+    if (!key.has(modes)) return false;
+    for (size_t k = 0; k < parts.size(); k++) {
+      const Storage* s = arguments[k].storage.get();
+      if (part(s) != parts[k] || (s && s->released())) return false;
+    }
+    return true;
+  }
+
+  const LaunchKey key;
+  const std::shared_ptr<Device> device;
+  const std::shared_ptr<Loaded> loaded;
+  const SameArguments number = next();
+
+ private:
+  struct Part {
+    uint64_t number = 0;  ///< of the storage; 0: a scalar
+    const void* owner = nullptr;
+    uint64_t memory = 0;  ///< its number; 0: any, which lies alike
+    bool operator==(const Part&) const = default;
+  };
+  static Part part(const Storage* s) {
+    if (!s) return {};
+    return {s->number(), s->owner(), s->is_in_block() ? 0 : s->memory_number()};
+  }
+  static SameArguments next() {
+    static std::atomic<SameArguments> last{other_arguments};
+    return ++last;
+  }
+  std::vector<Part> parts;
+};
+
+std::shared_ptr<const Program::Known> Program::find(std::span<const Argument> arguments,
+                                                    Modes modes) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& known : known_)
+    if (known->is(arguments, modes)) return known;
+  return nullptr;
+}
+
 /// Of joined devices of one name the last one's code is kept.
 Program::OnDevice& Program::on(const std::shared_ptr<Device>& device) {
   for (const auto& on : devices_)
@@ -65,6 +125,7 @@ Program::OnDevice& Program::on(const std::shared_ptr<Device>& device) {
   std::erase_if(devices_, [&](const auto& on) {
     return on->device->name() == device->name() && on->device->is_joined() == device->is_joined();
   });
+  known_.clear();
   const Compiler& compiler = compiler_of(device->target().backend);
   devices_.push_back(std::make_unique<OnDevice>(
       OnDevice{device, std::make_shared<const Target>(compiler.target_on(device->driver())), {}}));
@@ -93,20 +154,38 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
                                          const std::shared_ptr<Device>& fallback) {
   const AllArguments all(kernel().name, parameters_, passed, loc);
   const std::span<const Argument> arguments = all;
+  const auto event = [&](const LaunchKey& key, const std::shared_ptr<Device>& device) {
+    return LaunchEvent{.name = kernel().name,
+                       .recording = {recording_, &kernel()},
+                       .attached = &attached_,
+                       .parameters = parameters_,
+                       .arguments = arguments,
+                       .modes = modes,
+                       .key = &key,
+                       .device = device,
+                       .loc = loc};
+  };
+  if (const auto known = find(arguments, modes))
+    return observed(event(known->key, known->device),
+                    [&] { return runtime::launch(known->loaded, arguments, loc, known->number); });
   check_arguments(kernel().name, parameters_, arguments, loc);
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
-  const LaunchKey key(arguments, modes);
-  return observed(
-      {.name = kernel().name,
-       .recording = {recording_, &kernel()},
-       .attached = &attached_,
-       .parameters = parameters_,
-       .arguments = arguments,
-       .modes = modes,
-       .key = &key,
-       .device = device,
-       .loc = loc},
-      [&] { return runtime::launch(variant(device, key, arguments, modes), arguments, loc); });
+  LaunchKey key(arguments, modes);
+  std::shared_ptr<Loaded> loaded;
+  auto outcome = observed(event(key, device), [&] {
+    loaded = variant(device, key, arguments, modes);
+    return runtime::launch(loaded, arguments, loc);
+  });
+  if (Known::suits(arguments))
+    remember(std::make_shared<Known>(arguments, std::move(key), device, std::move(loaded)));
+  return outcome;
+}
+
+void Program::remember(std::shared_ptr<const Known> launch) {
+  constexpr size_t most = 4;  // fields that take turns are two or three
+  std::lock_guard lock(mutex_);
+  if (known_.size() == most) known_.pop_back();
+  known_.insert(known_.begin(), std::move(launch));
 }
 
 std::shared_ptr<const Image> Program::image(std::span<const Argument> passed, Modes modes, Loc loc,

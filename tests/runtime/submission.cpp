@@ -82,10 +82,10 @@ TEST_CASE("all launches of a submission are told alike whether one has failed") 
   stream.synchronize();  // it has not been submitted: a wait does not answer for it
   CHECK(submitted(*first) == std::vector{true, true});
   CHECK(submitted(*failing) == std::vector{true, true});
-  stream.end_launch(*failing);
+  stream.end_launch(std::move(failing));
   stream.synchronize();
   CHECK(submitted(*first) == std::vector{false, false});
-  stream.end_launch(*first);
+  stream.end_launch(std::move(first));
 }
 
 namespace {

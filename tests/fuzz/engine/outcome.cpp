@@ -200,8 +200,8 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   const runtime::Target target = runtime::compiler_of(device->target().backend).target_on(driver);
   auto loaded = std::make_shared<runtime::Loaded>(device, runtime::compile(source, given, target),
                                                   runtime::WideImage());
-  std::shared_ptr<runtime::LaunchMemory> block = runtime::Loaded::take_memory(loaded, 0);
-  runtime::fill_arguments(*loaded, arguments, block->args());
+  const runtime::Loaded::Taken block = runtime::Loaded::take_memory(loaded, 0);
+  runtime::fill_arguments(*loaded, arguments, runtime::other_arguments, *block);
   runtime::LaunchRecord launch;
   launch.number = launch.key.launch = launch_number;
   launch.key.seed = seed;

@@ -22,6 +22,7 @@ class LaunchKey {
   LaunchKey(std::span<const Argument> arguments, ir::Modes modes);
   ir::Premises premises() const;
   bool has(const ir::Premises& premises) const;  ///< premises() == premises
+  bool has(ir::Modes modes) const { return modes_ == modes; }
   /// Of an argument that is on a tree.
   struct OnTree {
     uint32_t tree = ir::no_binding;  ///< the first argument that is on it; on none: no_binding

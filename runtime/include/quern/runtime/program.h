@@ -35,6 +35,10 @@ class Program {
 
  private:
   struct OnDevice;
+  /// A launch that was there before, and what its arguments led to.
+  struct Known;
+  std::shared_ptr<const Known> find(std::span<const Argument> arguments, ir::Modes modes) const;
+  void remember(std::shared_ptr<const Known> launch);
   std::shared_ptr<Device> device_of(std::span<const Argument> arguments, Loc loc,
                                     const std::shared_ptr<Device>& fallback) const;
   OnDevice& on(const std::shared_ptr<Device>& device);
@@ -47,6 +51,7 @@ class Program {
   std::vector<Image::Parameter> parameters_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<OnDevice>> devices_;
+  std::vector<std::shared_ptr<const Known>> known_;             ///< the last few, the newest first
   std::map<std::string, std::shared_ptr<const Image>> images_;  ///< by Image::signature
 };
 

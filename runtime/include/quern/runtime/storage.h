@@ -108,6 +108,7 @@ class Storage {
   class Contents;
   /// What snapshot() holds now. It costs less than a storage.
   Contents contents(Loc loc) const;
+  class Versions;
   /// Are those what contents() would yield, without taking anything?
   bool has(const Contents& contents) const;
   /// A snapshot that holds nothing, not even memory, until show() is called.
@@ -121,6 +122,8 @@ class Storage {
   void restore(const Storage& snapshot, Loc loc);
   /// While it lives, addresses stay as they are: a snapshot keeps those that it shares.
   std::shared_lock<std::shared_mutex> hold() const;
+  /// Does it show what lies in a block of Versions, where addresses stay without that?
+  bool is_in_block() const;
 
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
@@ -134,6 +137,8 @@ class Storage {
   Loc loc() const { return loc_; }
 
   // ---- what a launch needs
+  /// No other storage of the process has it, nor this one with another shape.
+  uint64_t number() const { return number_.value; }
   /// What code is specialised for: contiguous, zero_based, layout, encodings.
   const ir::Signature::Field& facts() const { return facts_; }
   /// The same number, the same facts(), of any storages of the process; from 1 on.
@@ -190,6 +195,12 @@ class Storage {
  private:
   struct Declared;
   struct Memory;
+  struct Number {
+    uint64_t value = next();
+    Number() = default;
+    Number(const Number&) {}  // a view is another storage
+    static uint64_t next();
+  };
   /// Throws Error that says why a field on a tree cannot be used so.
   void expect_no_tree(std::string_view why, Loc loc) const;
   std::shared_ptr<Storage> companion_of_whole(const std::string& name, Loc loc) const;
@@ -258,6 +269,11 @@ class Storage {
                  std::byte* host, int64_t host_step, int64_t first, int64_t count) const;
   void fill_allocation(uint32_t allocation, std::span<const std::byte> unit);
 
+  // What each launch looks at first.
+  Number number_;
+  std::shared_ptr<Memory> memory_;
+  std::shared_ptr<Tree> tree_;
+  uint32_t facts_number_ = 0;
   std::shared_ptr<Device> device_;
   std::vector<ir::Storage> stored_;
   std::vector<ir::Component> components_;
@@ -270,11 +286,8 @@ class Storage {
   int64_t start_ = 0;             ///< elements from its first (as Placement::bytes takes them)
   uint32_t first_component_ = 0;  ///< of its elements
   std::vector<Component> places_;
-  std::shared_ptr<Memory> memory_;
-  std::shared_ptr<Tree> tree_;
   std::shared_ptr<Storage> elements_;  ///< of a field on a tree: the same memory
   ir::Signature::Field facts_;
-  uint32_t facts_number_ = 0;
   uint64_t steps_ = 0;  ///< components side by side: offset and strides, joined by bitwise or
   Loc loc_;
 };
@@ -285,19 +298,46 @@ class Storage::Contents {
   Contents() = default;
   explicit operator bool() const { return memory_ != nullptr; }
   /// The same of all that hold this version.
-  const void* number() const { return memory_.get(); }
+  const void* number() const;
   /// That the memory takes which is held for this alone; 0 while it is still the field's.
   uint64_t bytes() const;
   /// Of a field on a tree: the tree's snapshot; else null.
-  const Tree* tree() const { return tree_.get(); }
+  const Tree* tree() const { return on_tree_ ? on_tree_->tree.get() : nullptr; }
 
  private:
   friend class Storage;
-  Contents(std::shared_ptr<Memory> memory, std::shared_ptr<Tree> tree, std::shared_ptr<Tree> of)
-      : memory_(std::move(memory)), tree_(std::move(tree)), of_(std::move(of)) {}
+  Contents(std::shared_ptr<Memory> memory, uint64_t version)
+      : memory_(std::move(memory)), version_(version) {}
+  /// Of Versions: where in the memory it lies.
+  struct Place {
+    uint32_t first = 0, bytes = 0;
+  };
+  /// Of a field on a tree.
+  struct OnTree {
+    std::shared_ptr<Tree> tree;  ///< which elements are active
+    std::shared_ptr<Tree> of;    ///< the tree that this is a snapshot of
+  };
   std::shared_ptr<Memory> memory_;
-  std::shared_ptr<Tree> tree_;  ///< which elements are active; null where there is no tree
-  std::shared_ptr<Tree> of_;    ///< the tree that this is a snapshot of
+  uint64_t version_ = 0;  ///< of the memory that it is of
+  Place place_;           ///< of no bytes: the memory is this version's
+  std::shared_ptr<const OnTree> on_tree_;
+};
+
+/// Versions of the contents of one small memory, side by side in few allocations: each costs a copy,
+/// at once, and neither an allocation nor what a snapshot takes on the host. An allocation goes with
+/// the last version in it.
+class Storage::Versions {
+ public:
+  /// Does a copy cost less than sharing the memory until it is written?
+  static bool suit(const Storage& storage);
+  /// What contents() would hold, of a storage with that memory. Throws Error where there is no memory.
+  const Contents& of(const Storage& storage, Loc loc);
+
+ private:
+  void begin_block(const Storage& storage, uint64_t bytes, Loc loc);
+  std::shared_ptr<Memory> block_;
+  uint32_t used_ = 0;  ///< bytes of the block
+  Contents last_;
 };
 
 /// Copies of storages, to be written while those stay as they are: storages with the same memory get

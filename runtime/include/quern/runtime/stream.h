@@ -66,8 +66,8 @@ struct LaunchRecord {
 
  private:
   friend class Stream;
-  uint64_t begun = 0, submitted = 0;          ///< when, counted by the stream; 0: not yet
-  uint64_t first = 0;                         ///< ticket of its first commands; 0: none has run
+  uint64_t begun = 0, submitted = 0;  ///< when, counted by the stream; 0: not yet
+  uint64_t first = 0, last = 0;       ///< tickets of its first and last commands; 0: none has run
   std::chrono::steady_clock::duration ran{};  ///< where a limit is set
   std::optional<Error> error;
 };
@@ -125,8 +125,9 @@ class Stream {
   Address print_ring();
   /// A new launch; remembers whom to ask about what it reports.
   std::shared_ptr<LaunchRecord> begin_launch(const std::shared_ptr<const Reporter>& reporter);
-  /// All commands of the launch were submitted: once they ran, it may be forgotten.
-  void end_launch(LaunchRecord& launch);
+  /// All commands of the launch were submitted: once they ran, it may be forgotten. Who had it from
+  /// begin_launch gives it back.
+  void end_launch(std::shared_ptr<LaunchRecord> launch);
   /// Throws the error that ended the launch, or kept it from running, as often as it is asked. To
   /// be called after a wait and collect.
   void expect_success(const LaunchRecord& launch);
@@ -162,6 +163,8 @@ class Stream {
   // ---- what launches report (stream_reports.cpp)
   void collect_own();
   void forget_submitted();
+  bool has_ended_well(const LaunchRecord& launch) const;
+  void forget(std::shared_ptr<LaunchRecord> launch);
   const LaunchRecord* known(uint32_t launch) const;
   bool expects_reports() const;
   bool some_launch_runs() const;
