@@ -184,9 +184,17 @@ std::shared_ptr<runtime::Outcome> run(runtime::Program& program,
 
 }  // namespace
 
-const runtime::Storage::Contents& SeenFields::Field::now(Loc loc) {
-  if (!storage->has(contents)) contents = storage->contents(loc);
-  return contents;
+const runtime::Storage::Contents& SeenFields::now(Field& field, Loc loc) {
+  const runtime::Storage& storage = *field.storage;
+  const uint64_t memory = storage.memory_number();
+  if (field.versions_of == memory) return field.versions->of(storage, loc);
+  if (kept_ == by_tape && runtime::Storage::Versions::suit(storage)) {
+    field.versions = &small_[memory];
+    field.versions_of = memory;
+    return field.versions->of(storage, loc);
+  }
+  if (!storage.has(field.contents)) field.contents = storage.contents(loc);
+  return field.contents;
 }
 
 bool SeenFields::Field::is_of_now() const {
@@ -202,7 +210,11 @@ bool SeenFields::Passed::is_for(const Reversed::Program& of,
          std::ranges::all_of(
              snapshots,
              [](const Snapshot& s) { return s.storage == s.of->before && s.of->is_of_now(); }) &&
-         std::ranges::all_of(adjoints,
+         has_same_adjoints();
+}
+
+bool SeenFields::Passed::has_same_adjoints() const {
+  return std::ranges::all_of(adjoints,
                              [](const Adjoints& a) { return memory_of(*a.storage) == a.memory; });
 }
 
@@ -218,7 +230,10 @@ const std::shared_ptr<SeenFields::Field>& SeenFields::of(
     const std::shared_ptr<runtime::Storage>& field, Loc loc) {
   field->expect_alive(loc);
   std::shared_ptr<Field>& known = all_[field.get()];
-  if (!known) known = std::make_shared<Field>(Field{field, nullptr, {}, {}, {}});
+  if (!known) {
+    known = std::make_shared<Field>();
+    known->storage = field;
+  }
   return known;
 }
 
@@ -279,12 +294,13 @@ std::shared_ptr<SeenFields::Passed> SeenFields::pass(
   return made;
 }
 
-Recorded::Recorded(std::shared_ptr<Reversed::Program> program,
-                   std::span<const runtime::Argument> arguments, SeenFields& seen, Loc loc)
-    : program_(std::move(program)), passed_(seen.passed(program_, arguments, loc)), loc_(loc) {
-  if (program_->reverse.races) program_->reverse.races->expect_none(arguments);
+Recorded::Recorded(std::shared_ptr<SeenFields::Passed> passed,
+                   std::span<const runtime::Argument> arguments, SeenFields& seen, Loc loc,
+                   std::pmr::memory_resource* memory)
+    : passed_(std::move(passed)), contents_(memory), scalars_(memory), loc_(loc) {
+  if (program().reverse.races) program().reverse.races->expect_none(arguments);
   contents_.reserve(passed_->snapshots.size());
-  for (const auto& snapshot : passed_->snapshots) contents_.push_back(snapshot.of->now(loc));
+  for (const auto& snapshot : passed_->snapshots) contents_.push_back(seen.now(*snapshot.of, loc));
   scalars_.reserve(passed_->scalars.size());
   for (uint32_t k : passed_->scalars) scalars_.push_back(arguments[k].bits);
   for (const runtime::Argument& a : arguments)
@@ -328,22 +344,22 @@ void Recorded::clear_adjoints(Loc loc) const {
   for (const runtime::Argument& field : fields()) {
     const auto companion = field.storage->companion(adjoints, loc);
     clear(*companion, loc);
-    if (program_->second) clear(*companion->companion(tangents, loc), loc);
+    if (program().second) clear(*companion->companion(tangents, loc), loc);
   }
 }
 
 /// Runs the launch again, on copies of what it reads behind its writes, and keeps what it reads.
 void Recorded::add_log(Arguments& all, std::span<const uint64_t> along,
                        const std::shared_ptr<runtime::Device>& device, Loc loc) const {
-  const Log& log = program_->reverse.log;
+  const Log& log = program().reverse.log;
   const size_t count = all.size();
   const auto field = [&](const LogField& f, int64_t rows) {
     return runtime::Argument{0, std::make_shared<runtime::Storage>(device, stored({&f.type, 1}),
                                                                    std::vector{rows}, loc)};
   };
-  if (!program_->log_record) {  // nobody reads it
+  if (!program().log_record) {  // nobody reads it
     const LogField none{ir::Type::u8};
-    for (size_t k = 0; k < program_->reverse.logged; k++) all.push_back(field(none, 0));
+    for (size_t k = 0; k < program().reverse.logged; k++) all.push_back(field(none, 0));
     return;
   }
   const auto rerun = [&](runtime::Program& program, bool forward = false) {
@@ -356,31 +372,31 @@ void Recorded::add_log(Arguments& all, std::span<const uint64_t> along,
   };
   for (const LogField& f : log.fields)
     all.push_back(field(f, f.rule == LogField::constant ? int64_t(f.number) : 0));
-  auto sizes = rerun(*program_->log_sizes);
+  auto sizes = rerun(*program().log_sizes);
   const auto size_all = [&](LogField::Rule rule, auto&& rows) {
     for (size_t k = 0; k < log.fields.size(); k++)
       if (log.fields[k].rule == rule)
         all[count + k] = field(log.fields[k], at_least_one(rows(log.fields[k].number)));
   };
   size_all(LogField::sized, [&](uint64_t k) { return sizes->result(k); });
-  if (program_->log_count) {
-    rerun(*program_->log_count);
+  if (program().log_count) {
+    rerun(*program().log_count);
     std::vector<int64_t> taken(size_t(all[log.cursors].storage->size()));
     all[log.cursors].storage->read(taken.data(), 0, int64_t(taken.size()));
     size_all(LogField::counted, [&](uint64_t k) { return uint64_t(taken[k]); });
   }
-  rerun(*program_->log_record, program_->second);
+  rerun(*program().log_record, program().second);
 }
 
 /// For the kernel that records the log: of scalars, and of fields, copies where it writes them.
 /// What has none of its own, scratch and the log, has them from here on.
 void Recorded::add_tangents(Arguments& own, std::span<const uint64_t> along,
                             runtime::Storage::Copies& copies, Loc loc) const {
-  const Reverse& reverse = program_->reverse;
+  const Reverse& reverse = program().reverse;
   const size_t primal = reverse.fields.size();
   Arguments made;
   for (uint64_t bits : along) made.push_back({bits, nullptr});
-  for (uint32_t k : program_->log_tangents) {
+  for (uint32_t k : program().log_tangents) {
     const bool is_input = k < primal && reverse.fields[k] != ir::no_binding;
     const runtime::Storage& of =
         is_input ? *fields()[reverse.fields[k] - primal - reverse.logged].storage : *own[k].storage;
@@ -395,8 +411,8 @@ void Recorded::add_tangents(Arguments& own, std::span<const uint64_t> along,
 /// its log.
 void Recorded::add_rows(Arguments& all, const Arguments& read,
                         const std::shared_ptr<runtime::Device>& device, Loc loc) const {
-  const Reverse& reverse = program_->reverse;
-  auto counted = run(*program_->count, read, loc);
+  const Reverse& reverse = program().reverse;
+  auto counted = run(*program().count, read, loc);
   for (size_t k = 0; k < reverse.rows.size(); k++)
     all.push_back({0, runtime::Storage::unset(device, stored(reverse.rows[k]),
                                               {at_least_one(counted->result(k))},
@@ -428,30 +444,30 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
   const Shown shown(*this);
   std::optional<runtime::SameRandomNumbers> same;
   if (was_launched_) same.emplace(key_);
-  if (program_->passed) {
-    if (seeds.empty()) return run(*program_->program, passed_->arguments, loc);
+  if (program().passed) {
+    if (seeds.empty()) return run(*program().program, passed_->arguments, loc);
     Arguments all = passed_->arguments;
-    for (size_t k = 0; k < std::min(seeds.size(), program_->reverse.seeds); k++)
+    for (size_t k = 0; k < std::min(seeds.size(), program().reverse.seeds); k++)
       all[passed_->first_seed() + k].bits = seeds[k];
-    return run(*program_->program, all, loc);
+    return run(*program().program, all, loc);
   }
   const auto device = device_of(primal(), loc);
   Arguments read(primal().begin(), primal().end());
-  if (program_->reverse.logged > 0) add_log(read, along, device, loc);
+  if (program().reverse.logged > 0) add_log(read, along, device, loc);
   Arguments all = read;
   all.insert(all.end(), fields().begin(), fields().end());
-  for (size_t k = 0; k < program_->reverse.seeds; k++)
+  for (size_t k = 0; k < program().reverse.seeds; k++)
     all.push_back({k < seeds.size() ? seeds[k] : 0, nullptr});
-  if (program_->count) add_rows(all, read, device, loc);
+  if (program().count) add_rows(all, read, device, loc);
   for (uint64_t bits : along) all.push_back({bits, nullptr});
-  return run(*program_->program, all, loc);
+  return run(*program().program, all, loc);
 }
 
 /// Of fields that the launch writes and reads, which it is run again on.
 uint64_t Recorded::copied_bytes() const {
-  const std::vector<bool>& copied = program_->reverse.log.copied;
+  const std::vector<bool>& copied = program().reverse.log.copied;
   std::unordered_map<uint64_t, uint64_t> by_memory;
-  for (size_t k = 0; program_->log_record && k < copied.size(); k++)
+  for (size_t k = 0; program().log_record && k < copied.size(); k++)
     if (copied[k]) by_memory[primal()[k].storage->memory_number()] = primal()[k].storage->bytes();
   uint64_t bytes = 0;
   for (const auto& [memory, of] : by_memory) bytes += of;
@@ -459,7 +475,7 @@ uint64_t Recorded::copied_bytes() const {
 }
 
 Recorded::Working Recorded::working(Loc loc) const {
-  if (program_->passed) return {};
+  if (program().passed) return {};
   expect_unchanged(loc);
   const Shown shown(*this);
   std::optional<runtime::SameRandomNumbers> same;
@@ -471,11 +487,11 @@ Recorded::Working Recorded::working(Loc loc) const {
     return bytes;
   };
   Arguments read(primal().begin(), primal().end()), rows;
-  if (program_->reverse.logged > 0) add_log(read, {}, device, loc);
-  if (program_->count) add_rows(rows, read, device, loc);
+  if (program().reverse.logged > 0) add_log(read, {}, device, loc);
+  if (program().count) add_rows(rows, read, device, loc);
   const uint64_t log = bytes_of(std::span(read).subspan(primal().size()));
   return {log + std::max(copied_bytes(), bytes_of(rows)),
-          program_->counts_by_data || !on_trees_.empty()};
+          program().counts_by_data || !on_trees_.empty()};
 }
 
 }  // namespace quern::autodiff

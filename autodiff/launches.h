@@ -1,5 +1,6 @@
 #pragma once
 // Launches that are recorded, and gone back through.
+#include <memory_resource>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -93,9 +94,11 @@ class SeenFields {
     std::shared_ptr<runtime::Storage> before;
     runtime::Storage::Contents nothing;   ///< what it shows else
     runtime::Storage::Contents contents;  ///< when it was asked for last
+    /// Of a small field, those of its memory with that number.
+    runtime::Storage::Versions* versions = nullptr;
+    uint64_t versions_of = 0;
     std::vector<std::pair<std::string, std::shared_ptr<runtime::Storage>>> companions;
 
-    const runtime::Storage::Contents& now(Loc loc);
     /// Does the snapshot lie as the field does? One that has grown since is taken anew.
     bool is_of_now() const;
   };
@@ -121,12 +124,22 @@ class SeenFields {
     std::vector<Adjoints> adjoints;  ///< of each of `fields`
 
     bool is_for(const Reversed::Program& program, std::span<const runtime::Argument> given) const;
+    /// The rest of what that asks, where fields are the same and on no tree.
+    bool has_same_adjoints() const;
     std::span<const runtime::Argument> primal() const;
     size_t first_seed() const;  ///< among the arguments, where all are known before
   };
 
+  enum Kept {
+    once,     ///< contents share their fields' memory
+    by_tape,  ///< of small fields they are copied, which many versions of them make cheaper
+  };
+  explicit SeenFields(Kept kept = once) : kept_(kept) {}
+
   std::shared_ptr<Passed> passed(const std::shared_ptr<Reversed::Program>& program,
                                  std::span<const runtime::Argument> arguments, Loc loc);
+  /// Of a field that was passed.
+  const runtime::Storage::Contents& now(Field& field, Loc loc);
 
  private:
   const std::shared_ptr<Field>& of(const std::shared_ptr<runtime::Storage>& field, Loc loc);
@@ -134,7 +147,9 @@ class SeenFields {
                                                      const std::string& name, Loc loc);
   std::shared_ptr<Passed> pass(const std::shared_ptr<Reversed::Program>& program,
                                std::span<const runtime::Argument> arguments, Loc loc);
+  Kept kept_;
   std::unordered_map<const runtime::Storage*, std::shared_ptr<Field>> all_;
+  std::unordered_map<uint64_t, runtime::Storage::Versions> small_;  ///< by the memory's number
   /// The last few of each kernel, the newest first.
   std::unordered_map<const Reversed::Program*, std::vector<std::shared_ptr<Passed>>> passed_;
 };
@@ -145,19 +160,25 @@ void clear_adjoints_of(runtime::Storage& field, Loc loc);
 /// One launch, as it was before it ran: fields whose values going back wants are snapshots.
 class Recorded {
  public:
-  Recorded(std::shared_ptr<Reversed::Program> program, std::span<const runtime::Argument> arguments,
-           SeenFields& seen, Loc loc);
+  Recorded(const std::shared_ptr<Reversed::Program>& program,
+           std::span<const runtime::Argument> arguments, SeenFields& seen, Loc loc)
+      : Recorded(seen.passed(program, arguments, loc), arguments, seen, loc) {}
+  /// `passed`: by `seen`, for launches with these fields. `memory`: what many launches that are gone
+  /// back through in turn keep theirs in side by side.
+  Recorded(std::shared_ptr<SeenFields::Passed> passed, std::span<const runtime::Argument> arguments,
+           SeenFields& seen, Loc loc,
+           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   /// To be called on the thread that has launched, right behind it: going back draws its random
   /// numbers.
   void was_launched() {
     key_ = runtime::RandomKey::last();
     was_launched_ = true;
   }
-  size_t seeds() const { return program_->reverse.seeds; }
+  size_t seeds() const { return program().reverse.seeds; }
   /// Does going back yield what the launch would? Then there need not be one.
-  bool yields_values() const { return program_->reverse.yields_values; }
+  bool yields_values() const { return program().reverse.yields_values; }
   /// The primal's scalars that are inputs.
-  std::span<const uint32_t> scalars() const { return program_->reverse.scalars; }
+  std::span<const uint32_t> scalars() const { return program().reverse.scalars; }
   /// What fields held before it, and of each the field.
   std::span<const runtime::Storage::Contents> contents() const { return contents_; }
   std::span<const SeenFields::Passed::Snapshot> snapshots() const { return passed_->snapshots; }
@@ -177,6 +198,7 @@ class Recorded {
 
  private:
   using Arguments = std::vector<runtime::Argument>;
+  const Reversed::Program& program() const { return *passed_->program; }
   void expect_unchanged(Loc loc) const;
   class Shown;
   std::span<const runtime::Argument> primal() const { return passed_->primal(); }
@@ -189,10 +211,9 @@ class Recorded {
   void add_rows(Arguments& all, const Arguments& read,
                 const std::shared_ptr<runtime::Device>& device, Loc loc) const;
 
-  std::shared_ptr<Reversed::Program> program_;
-  std::shared_ptr<SeenFields::Passed> passed_;        ///< also of other launches
-  std::vector<runtime::Storage::Contents> contents_;  ///< of each of its snapshots
-  std::vector<uint64_t> scalars_;                     ///< the bits of each of its scalars
+  std::shared_ptr<SeenFields::Passed> passed_;             ///< also of other launches
+  std::pmr::vector<runtime::Storage::Contents> contents_;  ///< of each of its snapshots
+  std::pmr::vector<uint64_t> scalars_;                     ///< the bits of each of its scalars
   struct OnTree {
     std::shared_ptr<runtime::Storage> field;
     uint64_t moves = 0;  ///< of its tree

@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <memory_resource>
 #include <optional>
 #include <thread>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "autodiff/known_launches.h"
 #include "autodiff/launches.h"
+#include "autodiff/memories.h"
 #include "autodiff/tape.h"
-#include "autodiff/turnover.h"
-#include "autodiff/varying.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
 #include "quern/runtime/observer.h"
@@ -41,39 +41,31 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   struct Entry {
     std::thread::id by;
     bool is_submitted = false;  ///< else its call threw, and nothing ran
-    std::optional<autodiff::Recorded> launch;
-    std::function<void(Loc)> part;
-    autodiff::Varying::Fields begun = {};  ///< that are constants before it
+    std::optional<autodiff::Recorded> launch = {};
+    std::shared_ptr<autodiff::KnownLaunch> known = nullptr;  ///< until it is submitted
+    /// What most have none of.
+    struct Aside {
+      std::function<void(Loc)> part;
+      autodiff::Memories::Fields begun;  ///< that are constants before it
+    };
+    std::unique_ptr<Aside> aside = nullptr;
     void go_back(Loc loc) const {
-      if (launch)
-        launch->go_back({}, loc);
-      else
-        part(loc);
-      for (const auto& field : begun) autodiff::clear_adjoints_of(*field, loc);
+      if (launch) launch->go_back({}, loc);
+      if (!aside) return;
+      if (aside->part) aside->part(loc);
+      for (const auto& field : aside->begun) autodiff::clear_adjoints_of(*field, loc);
     }
   };
+  std::pmr::monotonic_buffer_resource side_by_side;  ///< what entries keep
   std::vector<Entry> entries;
-  autodiff::Varying varying;
-  autodiff::Varying::Fields begun;  ///< in a part that is recorded as a whole
-  autodiff::SeenFields seen;
-  autodiff::Turnover turnover;
+  autodiff::Memories memories;
+  autodiff::Memories::Fields begun;  ///< in a part that is recorded as a whole
+  autodiff::SeenFields seen{autodiff::SeenFields::by_tape};
+  autodiff::KnownLaunches known_launches;
   std::atomic<std::thread::id> paused;  ///< whose launches are not recorded
   Loc gone_back;
   const std::thread::id made_by = std::this_thread::get_id();
   int made_in = given_runs;  ///< runs with a pullback, of which it knows nothing
-  std::unordered_map<uint64_t, uint64_t> versions;  ///< of memory, behind the last launch
-
-  /// What nobody recorded cannot be gone back through.
-  void expect_known(const runtime::LaunchEvent& event, size_t k) const {
-    const auto& storage = event.arguments[k].storage;
-    if (!storage || storage->is_snapshot()) return;
-    const auto known = versions.find(storage->memory_number());
-    if (known != versions.end() && known->second != storage->version())
-      throw Error(event.loc, event.parameters[k].name +
-                                 " was written between launches that a tape records, by the host "
-                                 "or an algorithm that moves elements: write it before the tape "
-                                 "begins, or in a kernel");
-  }
 
   /// What goes back is not gone back through.
   static void expect_forward(const runtime::LaunchEvent& event) {
@@ -111,58 +103,68 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
 
   bool is_paused() const { return paused.load() == std::this_thread::get_id(); }
 
-  void after(const runtime::LaunchEvent& event) noexcept override {
-    std::lock_guard lock(mutex);
-    const auto last =
-        std::ranges::find(entries.rbegin(), entries.rend(), std::this_thread::get_id(), &Entry::by);
-    if (last != entries.rend() && last->launch && runs() == 0 && !is_paused()) {
-      last->is_submitted = true;
-      last->launch->was_launched();
+  void record(const std::shared_ptr<autodiff::KnownLaunch>& known,
+              const runtime::LaunchEvent& event, autodiff::Memories::Fields since = {}) {
+    Entry& entry = entries.emplace_back(Entry{std::this_thread::get_id()});
+    entry.known = known;
+    if (!since.empty()) entry.aside.reset(new Entry::Aside{nullptr, std::move(since)});
+    if (!known->program) return;
+    try {
+      known->pass(event, seen, memories);
+      entry.launch.emplace(known->passed, event.arguments, seen, event.loc, &side_by_side);
+    } catch (...) {
+      entries.pop_back();
+      throw;
     }
-    for (size_t k = 0; k < event.arguments.size(); k++) {
-      const auto& storage = event.arguments[k].storage;
-      if (!storage || storage->is_snapshot()) continue;
-      versions[storage->memory_number()] = storage->version();
-      if (event.parameters[k].writes) turnover.writes(storage->memory_number());
-    }
-  }
-
-  void note_wanted(const autodiff::Recorded& launch) {
-    for (size_t k = 0; k < launch.contents().size(); k++) {
-      const runtime::Storage& field = *launch.snapshots()[k].of->storage;
-      if (const uint64_t copied = launch.contents()[k].bytes())
-        turnover.copies(copied);
-      else
-        turnover.wants(field.memory_number(), field.bytes());
-    }
+    known->note_wanted(entry.launch->contents());
   }
 
   void before(const runtime::LaunchEvent& event) override {
     if (runs() > 0) {
       std::lock_guard lock(mutex);
-      return varying.add_written(event);
+      return memories.add_written(event);
     }
     if (!event.recording)
       throw Error(event.loc, "kernel '" + std::string(event.name) +
                                  "' was loaded without its recording, so a tape cannot go back "
                                  "through it");
-    expect_forward(event);
     std::lock_guard lock(mutex);
-    for (size_t k = 0; k < event.arguments.size(); k++) expect_known(event, k);
-    autodiff::Varying::Fields own;
-    autodiff::Varying::Fields& fields = is_paused() ? begun : own;
-    const std::vector<bool> inputs = varying.inputs(event, fields);
+    if (!is_paused())
+      if (const auto known = known_launches.find(event)) {
+        known->expect_known(event);
+        return record(known, event);
+      }
+    expect_forward(event);
+    memories.expect_known(event);
+    auto launch = autodiff::KnownLaunches::make(event, memories);
+    const bool is_same_again = launch != nullptr;
+    if (!launch) launch = std::make_shared<autodiff::KnownLaunch>();
+    autodiff::Memories::Fields own;
+    autodiff::Memories::Fields& fields = is_paused() ? begun : own;
+    const std::vector<bool> inputs = memories.inputs(event, fields);
     if (is_paused()) return;
-    if (std::ranges::find(inputs, true) == inputs.end()) {  // going back has nothing to do
-      entries.push_back({std::this_thread::get_id(), false, std::nullopt, nullptr});
-      return;
-    }
-    const auto reversed =
-        autodiff::ReversedByInputs::of(*event.attached)->by_passed(event.recording, inputs);
-    autodiff::Recorded launch(reversed->program(*event.key), event.arguments, seen, event.loc);
-    note_wanted(launch);
-    entries.push_back(
-        {std::this_thread::get_id(), false, std::move(launch), nullptr, std::move(own)});
+    if (std::ranges::find(inputs, true) != inputs.end())
+      launch->program = autodiff::ReversedByInputs::of(*event.attached)
+                            ->by_passed(event.recording, inputs)
+                            ->program(*event.key);
+    if (is_same_again && own.empty()) known_launches.add(launch);
+    record(launch, event, std::move(own));
+  }
+
+  void after(const runtime::LaunchEvent& event) noexcept override {
+    std::lock_guard lock(mutex);
+    if (runs() > 0 || is_paused()) return memories.note_written(event);
+    const auto last =
+        std::ranges::find(entries.rbegin(), entries.rend(), std::this_thread::get_id(), &Entry::by);
+    // One that another thread began before the tape was made is in no entry.
+    if (last == entries.rend() || !last->known) return memories.note_written(event);
+    last->is_submitted = true;
+    if (last->launch) last->launch->was_launched();
+    const auto known = std::exchange(last->known, nullptr);
+    if (known->arguments.empty())
+      memories.note_written(event);
+    else
+      known->note_written();
   }
 };
 
@@ -180,8 +182,10 @@ Pause::~Pause() {
 
 void add_part(TapeObject* tape, std::function<void(Loc)> go_back) {
   std::lock_guard lock(tape->mutex);
-  tape->entries.push_back({std::this_thread::get_id(), true, std::nullopt, std::move(go_back),
-                           std::exchange(tape->begun, {})});
+  TapeObject::Entry& entry =
+      tape->entries.emplace_back(TapeObject::Entry{std::this_thread::get_id(), true});
+  entry.aside.reset(
+      new TapeObject::Entry::Aside{std::move(go_back), std::exchange(tape->begun, {})});
 }
 
 TapeObject* make_tape(const Ref<FieldObject>* by, int count, Loc loc) {
@@ -195,14 +199,14 @@ TapeObject* make_tape(const Ref<FieldObject>* by, int count, Loc loc) {
     fields.push_back(by[k].get()->storage);
   }
   auto object = std::make_unique<TapeObject>();
-  if (count > 0) object->varying = autodiff::Varying(fields);
+  if (count > 0) object->memories.vary_by(fields);
   object->start();
   return object.release();
 }
 
 TapeObject* make_tape_within(TapeObject* tape, Loc loc) {
   const Ref<TapeObject> made(make_tape(nullptr, 0, loc));
-  made.get()->varying = tape->varying;
+  made.get()->memories.vary_as(tape->memories);
   retain(made.get());
   return made.get();
 }
@@ -218,7 +222,8 @@ void go_back(TapeObject* tape, Loc loc) {
   expect_recording(tape, loc);
   tape->gone_back = loc;
   tape->stop();
-  tape->seen = {};
+  tape->seen = autodiff::SeenFields(autodiff::SeenFields::by_tape);
+  tape->known_launches = {};
   for (; !tape->entries.empty(); tape->entries.pop_back())
     if (tape->entries.back().is_submitted) tape->entries.back().go_back(loc);
 }
@@ -248,9 +253,9 @@ TapeMemory predicted_bytes(TapeObject* tape, int64_t n, Loc loc) {
   std::vector<autodiff::Recorded> launches;
   {
     std::lock_guard lock(tape->mutex);
-    memory.kept = tape->turnover.kept(uint64_t(n));
+    memory.kept = tape->memories.kept(uint64_t(n));
     for (const TapeObject::Entry& entry : tape->entries) {
-      memory.unknown += entry.part != nullptr;
+      memory.unknown += entry.aside && entry.aside->part;
       if (entry.launch && entry.is_submitted) launches.push_back(*entry.launch);
     }
   }

@@ -10,6 +10,7 @@
 #include "tests/end_to_end/devices.h"
 #include "tests/message_of.h"
 
+using Catch::Matchers::WithinRel;
 using namespace qn::lang;
 
 namespace {
@@ -223,4 +224,56 @@ TEST_CASE("a tape by the field parameter of a kernel that is recorded already is
   CHECK(message.find("launches.cpp:" + std::to_string(line) +
                      ": field number 0 of wrt() is a field parameter: a tape takes derivatives by "
                      "fields that are there") != std::string::npos);
+}
+
+TEST_CASE("a tape goes back through the same launches of small fields again and again") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 40;
+    qn::Field<double> x{device, {3}}, y{device, {3}}, scale{device, {3}}, loss{device, {1}};
+    qn::Kernel grow = [](qn::Field<double> from, qn::Field<double> by, qn::Field<double> to) {
+      for (auto i : from) to[i] = by[i] * from[i] * (1 - from[i]);
+    };
+    qn::Kernel look = [&] {
+      for (auto i : x) atomic_add(loss[0], x[i]);
+    };
+    // x becomes s x (1 - x), again and again: what goes back takes a factor of s (1 - 2 x) each time, and
+    // adds a term with x (1 - x) to the derivative by s.
+    const std::vector<double> first = {0.3, 0.75, 0.9}, s = {2.5, 2.75, 3.0};
+    for (const char* way : {"in place", "in turns", "by views"}) {
+      INFO(way);
+      const bool is_in_turns = way == std::string("in turns");
+      const bool is_by_views = way == std::string("by views");
+      x.copy_from(first);
+      scale.copy_from(s);
+      for (auto f : {x, y, scale, loss}) f.grad().fill(0);
+      loss.grad().fill(1);
+      {
+        qn::Tape tape;
+        for (int t = 0; t < n; t++) {
+          if (is_in_turns)
+            t % 2 == 0 ? grow(x, scale, y) : grow(y, scale, x);
+          else if (is_by_views)
+            for (int k = 0; k < 3; k++)
+              grow(x.slice(0, k, k + 1), scale.slice(0, k, k + 1), x.slice(0, k, k + 1));
+          else
+            grow(x, scale, x);
+        }
+        look();
+        tape.backward();
+      }
+      const std::vector<double> by_x = qn::to_vector(x.grad()),
+                                by_scale = qn::to_vector(scale.grad());
+      for (size_t k = 0; k < 3; k++) {
+        std::vector<double> values = {first[k]};
+        for (int t = 1; t < n; t++) values.push_back(s[k] * values.back() * (1 - values.back()));
+        double adjoint = 1, of_scale = 0;
+        for (int t = n; t-- > 0;) {
+          of_scale += adjoint * values[size_t(t)] * (1 - values[size_t(t)]);
+          adjoint *= s[k] * (1 - 2 * values[size_t(t)]);
+        }
+        CHECK_THAT(by_x[k], WithinRel(adjoint, 1e-9));
+        CHECK_THAT(by_scale[k], WithinRel(of_scale, 1e-9));
+      }
+    }
+  });
 }

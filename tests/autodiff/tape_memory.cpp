@@ -186,6 +186,35 @@ TEST_CASE("what a tape will keep follows from one time") {
   });
 }
 
+TEST_CASE("what a tape will keep of small fields, which it copies at once") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int64_t size = 20;
+    constexpr uint64_t bytes = 8 * size;
+    qn::Field<double> x{device, {size}}, y{device, {size}}, z{device, {size}};
+    qn::Field<double, 0> loss{device};
+    for (const auto& f : {x, y, z}) f.fill(0.5);
+    qn::Kernel square = [&](qn::Field<double> from, qn::Field<double> to) {
+      for (auto i : from) to[i] = from[i] * from[i];
+    };
+    qn::Kernel shift = [&](qn::Field<double> from, qn::Field<double> to) {
+      for (auto i : from) to[i] = from[i] + 1.0;
+    };
+    qn::Kernel measure = [&](qn::Field<double> of) {
+      for (auto i : of) atomic_add(loss(), of[i] * of[i]);
+    };
+    expect_predicted("in place", [&] { square(x, x); }, bytes, bytes);
+    expect_predicted("in turns", [&] { square(x, y), square(y, x); }, 2 * bytes, 2 * bytes);
+    expect_predicted("read alone", [&] { square(x, y), measure(x); }, bytes, 0);
+    expect_predicted("not wanted", [&] { shift(x, x); }, 0, 0);
+    expect_predicted("wanted behind a write", [&] { shift(x, y), measure(y); }, bytes, bytes);
+    expect_predicted(
+        "wanted twice", [&] { square(x, z), measure(x), shift(z, x), measure(x); }, 2 * bytes,
+        bytes);
+    expect_predicted(
+        "a view", [&] { square(x.slice(0, 0, 10), y.slice(0, 0, 10)), square(x, y); }, bytes, 0);
+  });
+}
+
 TEST_CASE("what a tape will keep of memory that others may write") {
   for (const char* name : {"cpu", "interpreter"}) {
     const qn::Device device(name);

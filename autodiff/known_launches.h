@@ -1,0 +1,49 @@
+#pragma once
+// Launches that a tape knows, by kernel and fields.
+#include "autodiff/launches.h"
+#include "autodiff/memories.h"
+
+namespace quern::autodiff {
+
+/// A launch that was recorded, and all that holds of another of the same kernel with the same fields
+/// in the same memory.
+struct KnownLaunch {
+  std::shared_ptr<const ir::Kernel> recording;
+  ir::Modes modes;
+  struct Argument {
+    std::shared_ptr<runtime::Storage> storage;  ///< null: a scalar
+    uint64_t number = 0;                        ///< of the memory
+    KnownMemory* memory = nullptr;
+    bool writes = false;
+    bool varied = false;  ///< before the launch
+  };
+  std::vector<Argument> arguments;
+  std::shared_ptr<Reversed::Program> program;  ///< null: going back has nothing to do
+  std::shared_ptr<SeenFields::Passed> passed;  ///< to it
+  std::vector<KnownMemory*> wanted;            ///< of each of its snapshots
+
+  bool is(const runtime::LaunchEvent& event) const;
+  void expect_known(const runtime::LaunchEvent& event) const;
+  /// `passed` and `wanted` become those of a launch now.
+  void pass(const runtime::LaunchEvent& event, SeenFields& seen, Memories& memories);
+  /// That going back wants what fields hold.
+  void note_wanted(std::span<const runtime::Storage::Contents> contents) const;
+  /// What such a launch has left.
+  void note_written() const;
+};
+
+class KnownLaunches {
+ public:
+  /// Null where none is known.
+  std::shared_ptr<KnownLaunch> find(const runtime::LaunchEvent& event) const;
+  /// A new one, before what the launch writes varies with what it reads. Null for a launch of which
+  /// more is to be asked each time: with fields on trees, and snapshots.
+  static std::shared_ptr<KnownLaunch> make(const runtime::LaunchEvent& event, Memories& memories);
+  void add(std::shared_ptr<KnownLaunch> launch);
+
+ private:
+  /// The last few of each kernel, the newest first.
+  std::unordered_map<const ir::Kernel*, std::vector<std::shared_ptr<KnownLaunch>>> all_;
+};
+
+}  // namespace quern::autodiff

@@ -1,0 +1,88 @@
+#include "autodiff/memories.h"
+
+#include <algorithm>
+
+namespace quern::autodiff {
+
+namespace {
+bool has_floats(const runtime::Image::Parameter& parameter) {
+  return std::ranges::any_of(parameter.components,
+                             [](const ir::Component& c) { return ir::is_float(c.type); });
+}
+}  // namespace
+
+void Memories::vary_by(const Fields& fields) {
+  all_vary_ = false;
+  for (const auto& field : fields) add(*field);
+}
+
+void Memories::vary_as(const Memories& other) {
+  all_vary_ = other.all_vary_;
+  for (const auto& [number, memory] : other.all_) all_[number].varies = memory.varies;
+}
+
+void Memories::add(const runtime::Storage& field) {
+  if (!all_vary_ && !field.tree() && !field.is_snapshot()) of(field).varies = true;
+}
+
+/// Memory of trees changes as they grow. A snapshot is refused where it would have adjoints.
+bool Memories::varies(const runtime::Storage& field) {
+  return all_vary_ || field.tree() || field.is_snapshot() || of(field).varies;
+}
+
+std::vector<bool> Memories::inputs(const runtime::LaunchEvent& event, Fields& begun) {
+  std::vector<bool> inputs(event.arguments.size(), false);
+  bool any = false;
+  for (size_t k = 0; k < inputs.size(); k++) {
+    const auto& field = event.arguments[k].storage;
+    inputs[k] = field && has_floats(event.parameters[k]) && varies(*field);
+    any = any || inputs[k];
+  }
+  for (size_t k = 0; any && k < inputs.size(); k++) {
+    const auto& field = event.arguments[k].storage;
+    if (!field || !event.parameters[k].writes || !has_floats(event.parameters[k])) continue;
+    inputs[k] = true;
+    if (!varies(*field)) begun.push_back(field);
+  }
+  if (any) add_written(event);
+  return inputs;
+}
+
+void Memories::add_written(const runtime::LaunchEvent& event) {
+  for (size_t k = 0; k < event.arguments.size(); k++)
+    if (event.arguments[k].storage && event.parameters[k].writes) add(*event.arguments[k].storage);
+}
+
+void Memories::expect_known(const KnownMemory& memory, const runtime::LaunchEvent& event,
+                            size_t k) {
+  if (memory.version != 0 && memory.version != event.arguments[k].storage->version())
+    throw Error(event.loc, event.parameters[k].name +
+                               " was written between launches that a tape records, by the host "
+                               "or an algorithm that moves elements: write it before the tape "
+                               "begins, or in a kernel");
+}
+
+void Memories::expect_known(const runtime::LaunchEvent& event) {
+  for (size_t k = 0; k < event.arguments.size(); k++) {
+    const auto& field = event.arguments[k].storage;
+    if (field && !field->is_snapshot()) expect_known(of(*field), event, k);
+  }
+}
+
+void Memories::note_written(const runtime::LaunchEvent& event) {
+  for (size_t k = 0; k < event.arguments.size(); k++) {
+    const auto& field = event.arguments[k].storage;
+    if (!field || field->is_snapshot()) continue;
+    KnownMemory& memory = of(*field);
+    memory.version = field->version();
+    if (event.parameters[k].writes) memory.turnover.writes();
+  }
+}
+
+uint64_t Memories::kept(uint64_t n) const {
+  uint64_t bytes = 0;
+  for (const auto& [number, memory] : all_) bytes += memory.turnover.kept(n);
+  return bytes;
+}
+
+}  // namespace quern::autodiff
