@@ -1,5 +1,6 @@
 // Gradients of launches, behind their handles.
 #include "autodiff/activity.h"
+#include "autodiff/differentiable.h"
 #include "autodiff/launches.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
@@ -66,14 +67,12 @@ LaunchObject* object_of(std::shared_ptr<runtime::Outcome> outcome, size_t first 
 }  // namespace
 
 GradientObject* make_gradient(KernelObject* kernel, const Inputs& inputs, bool second, Loc loc) {
-  expect_no_recording("differentiating a kernel", loc);
-  if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
+  const ir::Kernel& primal = expect_differentiable(kernel, loc);
   auto object = std::make_unique<GradientObject>();
   // The handle keeps the kernel, and that its recording.
   object->reversed =
       autodiff::ReversedByInputs::of(kernel->program->attached())
-          ->by(std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(),
-                                                 &kernel->program->kernel()),
+          ->by(std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(), &primal),
                inputs_among(*kernel, inputs, loc),
                second ? autodiff::Reversed::second : autodiff::Reversed::with_values);
   retain(kernel);

@@ -1,4 +1,5 @@
 // Kernels run forward, behind their handle.
+#include "autodiff/differentiable.h"
 #include "autodiff/forward.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
@@ -19,9 +20,7 @@ void retain(ForwardObject* o) noexcept { add_reference(o); }
 void release(ForwardObject* o) noexcept { drop_reference(o); }
 
 ForwardObject* make_forward(KernelObject* kernel, bool fields, Loc loc) {
-  expect_no_recording("differentiating a kernel", loc);
-  if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
-  const ir::Kernel& primal = kernel->program->kernel();
+  const ir::Kernel& primal = expect_differentiable(kernel, loc);
   autodiff::Directions directions = autodiff::all_directions(primal);
   for (size_t k = 0; k < directions.of.size(); k++)
     if (!fields && primal.bindings[k].kind == ir::Binding::field) directions.of[k] = ir::no_binding;

@@ -72,8 +72,8 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     for (size_t k = 0; k < event.parameters.size(); k++)
       if (event.parameters[k].companion == autodiff::adjoints)
         throw Error(event.loc, "a launch of '" + std::string(event.name) +
-                                   "', which goes back, cannot be recorded by a tape: end the "
-                                   "tape before it");
+                                   "', which goes back, or takes the grad() of a parameter, cannot "
+                                   "be recorded by a tape: end the tape before it");
   }
 
   ~TapeObject() override { stop(); }

@@ -1,5 +1,6 @@
 // Launches that are gone back through one by one, behind their handles.
 #include "autodiff/activity.h"
+#include "autodiff/differentiable.h"
 #include "autodiff/launches.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
@@ -22,16 +23,14 @@ void retain(PullbackObject* o) noexcept { add_reference(o); }
 void release(PullbackObject* o) noexcept { drop_reference(o); }
 
 ReverseObject* make_reverse(KernelObject* kernel, Loc loc) {
-  expect_no_recording("differentiating a kernel", loc);
-  if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
+  const ir::Kernel& primal = expect_differentiable(kernel, loc);
   auto object = std::make_unique<ReverseObject>();
   retain(kernel);
   object->kernel = Ref<KernelObject>(kernel);
   // The handle keeps the kernel, and that its recording.
   object->reversed = autodiff::ReversedByInputs::of(kernel->program->attached())
-                         ->by(std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(),
-                                                                &kernel->program->kernel()),
-                              autodiff::inputs_of(kernel->program->kernel()));
+                         ->by(std::shared_ptr<const ir::Kernel>(std::shared_ptr<void>(), &primal),
+                              autodiff::inputs_of(primal));
   return object.release();
 }
 

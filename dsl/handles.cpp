@@ -266,7 +266,8 @@ FieldObject* companion_of_field(FieldObject* field, const char* name, ElementTyp
                                 Loc loc) {
   FieldType type = field->type;
   type.element = element;
-  return field_of(type, storage_of(field, loc).companion(name, loc), loc);
+  if (!field->storage) return recording(loc).companion(field, name, type, loc);
+  return field_of(type, field->storage->companion(name, loc), loc);
 }
 
 FieldObject* snapshot_of_field(FieldObject* field, Loc loc) {

@@ -1,5 +1,6 @@
 // Beginning and end of a recording, parameters, results and calls.
 #include "dsl/recording.h"
+#include "quern/ir/bindings.h"
 #include "quern/kernels/func.h"
 #include "quern/kernels/signature.h"
 
@@ -68,6 +69,7 @@ Recording* Recorder::finish() {
     throw InternalError("a recording ended inside a block begun at " + place(r->frames.back().loc));
   r->at(r->loc);
   r->close_region();
+  ir::put_companions_last(*r->kernel);
   return r.release();
 }
 

@@ -231,6 +231,31 @@ std::optional<uint32_t> Recording::binding(FieldObject* field, Loc use) {
   return index;
 }
 
+FieldObject* Recording::companion(FieldObject* parameter, const char* name, FieldType type,
+                                  Loc use) {
+  auto field = std::make_unique<FieldObject>();
+  field->type = type;
+  field->loc = use;
+  field->recording = parameter->recording;
+  const std::optional<uint32_t> of = binding(parameter, use);
+  if (!of) return field.release();
+  std::vector<ir::Binding>& all = kernel->bindings;
+  const auto known = std::ranges::find_if(
+      all, [&](const ir::Binding& at) { return at.of == *of && at.companion == name; });
+  field->binding = uint32_t(known - all.begin());
+  if (known != all.end()) return field.release();
+  ir::Binding made;
+  made.kind = ir::Binding::field;
+  made.rank = all[*of].rank;
+  for (int k = 0; k < type.element.count; k++) made.components.push_back({scalar_of(type, k)});
+  made.name = "the " + std::string(name) + " of " + all[*of].name;
+  made.loc = use;
+  made.of = *of;
+  made.companion = name;
+  all.push_back(std::move(made));
+  return field.release();
+}
+
 uint32_t Recording::add_site(ir::Site site) {
   kernel->sites.push_back(std::move(site));
   return uint32_t(kernel->sites.size() - 1);

@@ -101,6 +101,9 @@ struct Recording {
   // ---- bindings, sites, callees
   /// Binding of a field: a parameter's, or that of a capture (numbered at first use).
   std::optional<uint32_t> binding(FieldObject* field, Loc loc);
+  /// A field that goes with that of a parameter under a name: each launch looks it up
+  /// (ir::Binding::of).
+  FieldObject* companion(FieldObject* parameter, const char* name, FieldType type, Loc loc);
   uint32_t add_site(ir::Site site);
   uint32_t import(FuncObject* function, Loc loc);
   uint32_t add_function(ir::Function f, bool has_effect, FuncObject* from = nullptr);

@@ -252,8 +252,8 @@ class Field {
   }
   /// The tangents of the elements, a field like this one, of zeros when it is first asked for. What
   /// runs forward (quern/autodiff.h) reads and writes it with this one. A view's is the same view of
-  /// the field's; swap and release take it along. Throws Error for a snapshot, and where there is no
-  /// memory.
+  /// the field's; swap and release take it along. That of a kernel's parameter is that of the field
+  /// which a launch is passed. Throws Error for a snapshot, and where there is no memory.
   Field<derivative_t<T>, N> dual(Loc l = Loc::here()) const {
     return view<derivative_t<T>, N>(detail::companion_of_field(
         object_.get(), "dual", detail::element_type<derivative_t<T>>(), l));
