@@ -55,34 +55,36 @@ void KnownLaunch::note_written() const {
   }
 }
 
-std::shared_ptr<KnownLaunch> KnownLaunches::find(const runtime::LaunchEvent& event) const {
+KnownLaunch* KnownLaunches::find(const runtime::LaunchEvent& event) const {
   const auto of_kernel = all_.find(event.recording.get());
   if (of_kernel == all_.end()) return nullptr;
-  for (const auto& launch : of_kernel->second)
+  for (KnownLaunch* launch : of_kernel->second)
     if (launch->is(event)) return launch;
   return nullptr;
 }
 
-std::shared_ptr<KnownLaunch> KnownLaunches::make(const runtime::LaunchEvent& event,
-                                                 Memories& memories) {
-  auto made = std::make_shared<KnownLaunch>();
-  made->recording = event.recording;
-  made->modes = event.modes;
+KnownLaunch& KnownLaunches::make(const runtime::LaunchEvent& event, Memories& memories) {
+  KnownLaunch& made = *made_.emplace_back(std::make_unique<KnownLaunch>());
+  made.recording = event.recording;
+  made.modes = event.modes;
+  for (const runtime::Argument& a : event.arguments)
+    if (a.storage && (a.storage->tree() || a.storage->is_snapshot())) return made;
   for (size_t k = 0; k < event.arguments.size(); k++) {
-    const auto& storage = event.arguments[k].storage;
-    KnownLaunch::Argument& a = made->arguments.emplace_back();
-    if (!storage) continue;
-    if (storage->tree() || storage->is_snapshot()) return nullptr;
-    KnownMemory& memory = memories.of(*storage);
-    a = {storage, storage->memory_number(), &memory, event.parameters[k].writes, memory.varies};
+    KnownLaunch::Argument& a = made.arguments.emplace_back();
+    a.storage = event.arguments[k].storage;
+    if (!a.storage) continue;
+    a.number = a.storage->memory_number();
+    a.memory = &memories.of(*a.storage);
+    a.writes = event.parameters[k].writes;
+    a.varied = a.memory->varies;
   }
   return made;
 }
 
-void KnownLaunches::add(std::shared_ptr<KnownLaunch> launch) {
-  auto& of_kernel = all_[launch->recording.get()];
+void KnownLaunches::add(KnownLaunch& launch) {
+  auto& of_kernel = all_[launch.recording.get()];
   if (of_kernel.size() == most_of_kernel) of_kernel.pop_back();
-  of_kernel.insert(of_kernel.begin(), std::move(launch));
+  of_kernel.insert(of_kernel.begin(), &launch);
 }
 
 }  // namespace quern::autodiff

@@ -35,15 +35,17 @@ struct KnownLaunch {
 class KnownLaunches {
  public:
   /// Null where none is known.
-  std::shared_ptr<KnownLaunch> find(const runtime::LaunchEvent& event) const;
-  /// A new one, before what the launch writes varies with what it reads. Null for a launch of which
-  /// more is to be asked each time: with fields on trees, and snapshots.
-  static std::shared_ptr<KnownLaunch> make(const runtime::LaunchEvent& event, Memories& memories);
-  void add(std::shared_ptr<KnownLaunch> launch);
+  KnownLaunch* find(const runtime::LaunchEvent& event) const;
+  /// A new one, before what the launch writes varies with what it reads. Without arguments for a launch
+  /// of which more is to be asked each time: with fields on trees, and snapshots. It is not found
+  /// before it is added.
+  KnownLaunch& make(const runtime::LaunchEvent& event, Memories& memories);
+  void add(KnownLaunch& launch);
 
  private:
   /// The last few of each kernel, the newest first.
-  std::unordered_map<const ir::Kernel*, std::vector<std::shared_ptr<KnownLaunch>>> all_;
+  std::unordered_map<const ir::Kernel*, std::vector<KnownLaunch*>> all_;
+  std::vector<std::unique_ptr<KnownLaunch>> made_;
 };
 
 }  // namespace quern::autodiff

@@ -42,7 +42,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     std::thread::id by;
     bool is_submitted = false;  ///< else its call threw, and nothing ran
     std::optional<autodiff::Recorded> launch = {};
-    std::shared_ptr<autodiff::KnownLaunch> known = nullptr;  ///< until it is submitted
+    autodiff::KnownLaunch* known = nullptr;  ///< until it is submitted
     /// What most have none of.
     struct Aside {
       std::function<void(Loc)> part;
@@ -103,20 +103,20 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
 
   bool is_paused() const { return paused.load() == std::this_thread::get_id(); }
 
-  void record(const std::shared_ptr<autodiff::KnownLaunch>& known,
-              const runtime::LaunchEvent& event, autodiff::Memories::Fields since = {}) {
+  void record(autodiff::KnownLaunch& known, const runtime::LaunchEvent& event,
+              autodiff::Memories::Fields since = {}) {
     Entry& entry = entries.emplace_back(Entry{std::this_thread::get_id()});
-    entry.known = known;
+    entry.known = &known;
     if (!since.empty()) entry.aside.reset(new Entry::Aside{nullptr, std::move(since)});
-    if (!known->program) return;
+    if (!known.program) return;
     try {
-      known->pass(event, seen, memories);
-      entry.launch.emplace(known->passed, event.arguments, seen, event.loc, &side_by_side);
+      known.pass(event, seen, memories);
+      entry.launch.emplace(known.passed, event.arguments, seen, event.loc, &side_by_side);
     } catch (...) {
       entries.pop_back();
       throw;
     }
-    known->note_wanted(entry.launch->contents());
+    known.note_wanted(entry.launch->contents());
   }
 
   void before(const runtime::LaunchEvent& event) override {
@@ -130,24 +130,24 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
                                  "through it");
     std::lock_guard lock(mutex);
     if (!is_paused())
-      if (const auto known = known_launches.find(event)) {
+      if (autodiff::KnownLaunch* known = known_launches.find(event)) {
         known->expect_known(event);
-        return record(known, event);
+        return record(*known, event);
       }
     expect_forward(event);
     memories.expect_known(event);
-    auto launch = autodiff::KnownLaunches::make(event, memories);
-    const bool is_same_again = launch != nullptr;
-    if (!launch) launch = std::make_shared<autodiff::KnownLaunch>();
+    if (is_paused()) {
+      memories.inputs(event, begun);
+      return;
+    }
+    autodiff::KnownLaunch& launch = known_launches.make(event, memories);
     autodiff::Memories::Fields own;
-    autodiff::Memories::Fields& fields = is_paused() ? begun : own;
-    const std::vector<bool> inputs = memories.inputs(event, fields);
-    if (is_paused()) return;
+    const std::vector<bool> inputs = memories.inputs(event, own);
     if (std::ranges::find(inputs, true) != inputs.end())
-      launch->program = autodiff::ReversedByInputs::of(*event.attached)
-                            ->by_passed(event.recording, inputs)
-                            ->program(*event.key);
-    if (is_same_again && own.empty()) known_launches.add(launch);
+      launch.program = autodiff::ReversedByInputs::of(*event.attached)
+                           ->by_passed(event.recording, inputs)
+                           ->program(*event.key);
+    if (!launch.arguments.empty() && own.empty()) known_launches.add(launch);
     record(launch, event, std::move(own));
   }
 
@@ -160,7 +160,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     if (last == entries.rend() || !last->known) return memories.note_written(event);
     last->is_submitted = true;
     if (last->launch) last->launch->was_launched();
-    const auto known = std::exchange(last->known, nullptr);
+    autodiff::KnownLaunch* known = std::exchange(last->known, nullptr);
     if (known->arguments.empty())
       memories.note_written(event);
     else

@@ -145,6 +145,7 @@ bool moves(const Storage& s) { return s.is_snapshot() && !s.is_in_block(); }
 /// All snapshots that a launch uses and that may move, each once. All launches take them in one order: each of two might
 /// else have what the other waits for behind somebody who writes.
 std::vector<std::shared_lock<std::shared_mutex>> hold_all(std::vector<const Storage*> snapshots) {
+  if (snapshots.empty()) return {};
   std::ranges::sort(snapshots, {}, &Storage::identity);
   const auto again = std::ranges::unique(snapshots, {}, &Storage::identity);
   snapshots.erase(again.begin(), again.end());

@@ -213,7 +213,8 @@ const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) 
   const uint64_t bytes = from.bytes_side_by_side();
   if (!block_ || block_->all_bytes() - used_ < bytes) begin_block(storage, bytes, loc);
   block_->copy_side_by_side(from, used_);
-  last_ = Contents(block_, from.version);
+  if (last_.memory_ != block_) last_ = Contents(block_, from.version);  // counts who has it
+  last_.version_ = from.version;
   last_.place_ = {used_, uint32_t(bytes)};
   used_ += uint32_t(bytes);
   return last_;

@@ -76,22 +76,17 @@ BundleAdjustment<Real>::BundleAdjustment(const qn::Device& device, const Scene& 
       residual_{device, {start.sights.size()}},
       change_{device, {2 * start.turns.size() + start.points.size()}},
       rest_{device, {2 * start.turns.size() + start.points.size()}},
-      project_{[&] {
-        const int cameras = int(start.turns.size());
-        for (auto s : residual_) {
-          I32 camera = which_[s].x, point = which_[s].y;
-          Val<Vector> at = placed<Val<Vector>>(parameters[camera], parameters[cameras + camera],
-                                               parameters[2 * cameras + point]);
-          residual_[s] = at.xy() / at.z - seen_[s];
-        }
-      }},
-      measure_{[this] {
+      measure_{[&] {
         Var<double> sum = 0.0;
-        for (auto s : residual_) sum += 0.5 * cast<double>(dot(residual_[s], residual_[s]));
+        for (auto s : which_) {
+          Val<qn::Vec<Real, 2>> off = residual(int(start.turns.size()), s);
+          sum += 0.5 * cast<double>(dot(off, off));
+        }
         return sum;
       }},
-      seed_{[this] {  // of the loss, half the squares of the residuals
-        for (auto s : residual_) residual_.grad()[s] = residual_[s];
+      differentiate_(qn::value_and_grad(measure_, qn::wrt(parameters))),
+      project_{[&] {
+        for (auto s : residual_) residual_[s] = residual(int(start.turns.size()), s);
       }},
       begin_{[this] {
         Var<double> squared = 0.0;
@@ -146,19 +141,23 @@ BundleAdjustment<Real>::BundleAdjustment(const qn::Device& device, const Scene& 
   seen_.copy_from(seen);
 }
 
+/// Of sight number `s`: how far what is seen is from what should be.
+template <class Real>
+Val<qn::Vec<Real, 2>> BundleAdjustment<Real>::residual(int cameras, const I32& s) const {
+  I32 camera = which_[s].x, point = which_[s].y;
+  Val<Vector> at = placed<Val<Vector>>(parameters[camera], parameters[cameras + camera],
+                                       parameters[2 * cameras + point]);
+  return at.xy() / at.z - seen_[s];
+}
+
 template <class Real>
 double BundleAdjustment<Real>::loss() {
-  project_();
   return double(measure_());
 }
 
 template <class Real>
 double BundleAdjustment<Real>::loss_and_gradient() {
-  const auto back = pull_();
-  parameters.grad().fill({});
-  seed_();
-  back();
-  return double(measure_());
+  return differentiate_().value();
 }
 
 template <class Real>

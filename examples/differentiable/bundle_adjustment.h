@@ -52,6 +52,7 @@ class BundleAdjustment {
  private:
   using Vectors = quern::Field<Vector>;
   using Residuals = quern::Field<quern::Vec<Real, 2>>;
+  quern::Val<quern::Vec<Real, 2>> residual(int cameras, const quern::lang::I32& sight) const;
   /// Of (JᵀJ + damping) x = -gradient, which is in parameters.grad(): x goes to change_.
   void solve();
 
@@ -59,9 +60,9 @@ class BundleAdjustment {
   quern::Field<quern::Vec<int, 2>> which_;  ///< camera and point of a sight
   Residuals seen_, residual_;
   Vectors change_, rest_;
-  quern::Kernel<void()> project_;
   quern::Kernel<double()> measure_;
-  quern::Kernel<void()> seed_;
+  decltype(quern::value_and_grad(measure_, quern::wrt(parameters))) differentiate_;
+  quern::Kernel<void()> project_;
   quern::Kernel<double()> begin_;
   quern::Kernel<void(quern::Val<Real>)> prepare_;
   quern::Kernel<double()> curvature_;

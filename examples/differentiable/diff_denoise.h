@@ -30,12 +30,10 @@ class DiffDenoise {
   Picture picture;
 
  private:
-  void forward();
-
   Setup setup_;
   Picture seen_;
-  quern::Field<Real, 0> loss_;
-  quern::Kernel<void()> begin_, measure_;
+  quern::Kernel<Real()> measure_;
+  decltype(quern::value_and_grad(measure_, quern::wrt(picture))) differentiate_;
   GradientDescent<Real, 2> descent_;
 };
 
