@@ -138,8 +138,13 @@ class SeenFields {
 
   std::shared_ptr<Passed> passed(const std::shared_ptr<Reversed::Program>& program,
                                  std::span<const runtime::Argument> arguments, Loc loc);
-  /// Of a field that was passed.
+  /// Of a field that was passed. Those of small fields are there as long as this is.
   const runtime::Storage::Contents& now(Field& field, Loc loc);
+  /// Nothing is recorded any more.
+  void end() {
+    all_.clear();
+    passed_.clear();
+  }
 
  private:
   const std::shared_ptr<Field>& of(const std::shared_ptr<runtime::Storage>& field, Loc loc);

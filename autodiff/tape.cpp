@@ -222,10 +222,11 @@ void go_back(TapeObject* tape, Loc loc) {
   expect_recording(tape, loc);
   tape->gone_back = loc;
   tape->stop();
-  tape->seen = autodiff::SeenFields(autodiff::SeenFields::by_tape);
+  tape->seen.end();
   tape->known_launches = {};
   for (; !tape->entries.empty(); tape->entries.pop_back())
     if (tape->entries.back().is_submitted) tape->entries.back().go_back(loc);
+  tape->seen = autodiff::SeenFields(autodiff::SeenFields::by_tape);
 }
 
 uint64_t kept_bytes(TapeObject* tape, Loc loc) {

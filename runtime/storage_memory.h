@@ -41,7 +41,7 @@ struct Storage::Memory {
   /// The same, to one allocation, from the first-th byte on.
   void copy_side_by_side(const Memory& from, uint64_t first);
   /// Takes the name of what was copied so.
-  void name(const std::shared_ptr<Memory>& block, uint64_t first, uint64_t version_there);
+  void name(const Memory& block, uint64_t first, uint64_t version_there);
 
   const std::vector<uint64_t>& bytes() const { return declared->bytes; }
   uint64_t all_bytes() const {

@@ -84,14 +84,13 @@ void Storage::Memory::copy_side_by_side(const Memory& from, uint64_t first) {
   Stream::current(*device).submit(commands, touched);
 }
 
-void Storage::Memory::name(const std::shared_ptr<Memory>& block, uint64_t first,
-                           uint64_t version_there) {
+void Storage::Memory::name(const Memory& block, uint64_t first, uint64_t version_there) {
   allocations.resize(bytes().size());
   for (size_t k = 0; k < bytes().size(); k++) {
-    allocations[k] = block->allocations[0] + first;
+    allocations[k] = block.allocations[0] + first;
     first += aligned(bytes()[k]);
   }
-  if (uses != block->uses) uses = block->uses;
+  if (uses != block.uses) uses = block.uses;
   version = version_there;
   shares = is_in_block = true;
 }
@@ -190,7 +189,7 @@ std::shared_ptr<Storage> Storage::empty_snapshot(Loc loc) const {
 void Storage::show(const Contents& contents) {
   if (!is_snapshot()) throw InternalError("a field shows what a snapshot holds");
   if (contents.place_.bytes > 0)
-    return memory_->name(contents.memory_, contents.place_.first, contents.version_);
+    return memory_->name(*contents.memory_, contents.place_.first, contents.version_);
   memory_ = contents.memory_;
   if (!tree_) return;
   // As long as the tree itself is the same, code that uses both finds its cells once.
@@ -211,9 +210,11 @@ const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) 
   storage.expect_alive(loc);
   const Memory& from = *storage.memory_;
   const uint64_t bytes = from.bytes_side_by_side();
-  if (!block_ || block_->all_bytes() - used_ < bytes) begin_block(storage, bytes, loc);
-  block_->copy_side_by_side(from, used_);
-  if (last_.memory_ != block_) last_ = Contents(block_, from.version);  // counts who has it
+  if (blocks_.empty() || blocks_.back()->all_bytes() - used_ < bytes)
+    begin_block(storage, bytes, loc);
+  Memory& block = *blocks_.back();
+  block.copy_side_by_side(from, used_);
+  last_.memory_ = {std::shared_ptr<void>(), &block};
   last_.version_ = from.version;
   last_.place_ = {used_, uint32_t(bytes)};
   used_ += uint32_t(bytes);
@@ -223,14 +224,14 @@ const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) 
 /// One has as many versions as all before together, up to what is small beside a tape's other memory.
 void Storage::Versions::begin_block(const Storage& storage, uint64_t bytes, Loc loc) {
   constexpr uint64_t first_versions = 4, most_bytes = 64 << 10;
-  const uint64_t twice = block_ ? 2 * block_->all_bytes() : first_versions * bytes;
+  const uint64_t twice = blocks_.empty() ? first_versions * bytes : 2 * blocks_.back()->all_bytes();
   const uint64_t all = std::max(bytes, std::min(twice, most_bytes));
   auto declared = std::make_shared<Declared>();
   declared->bytes = {all};
   auto made = std::make_shared<Memory>(storage.device_, std::move(declared));
   made->allocations = {storage.device_->allocate(all, "versions of a field", loc,
                                                  Device::Contents::any, made->uses.get())};
-  block_ = std::move(made);
+  blocks_.push_back(std::move(made));
   used_ = 0;
 }
 

@@ -324,8 +324,8 @@ class Storage::Contents {
 };
 
 /// Versions of the contents of one small memory, side by side in few allocations: each costs a copy,
-/// at once, and neither an allocation nor what a snapshot takes on the host. An allocation goes with
-/// the last version in it.
+/// at once, and neither an allocation nor what a snapshot takes on the host, nor a reference that is
+/// counted: it is there as long as this is.
 class Storage::Versions {
  public:
   /// Does a copy cost less than sharing the memory until it is written?
@@ -335,8 +335,8 @@ class Storage::Versions {
 
  private:
   void begin_block(const Storage& storage, uint64_t bytes, Loc loc);
-  std::shared_ptr<Memory> block_;
-  uint32_t used_ = 0;  ///< bytes of the block
+  std::vector<std::shared_ptr<Memory>> blocks_;
+  uint32_t used_ = 0;  ///< bytes of the last one
   Contents last_;
 };
 
