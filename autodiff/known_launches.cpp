@@ -1,22 +1,12 @@
 #include "autodiff/known_launches.h"
 
-#include <algorithm>
-
 namespace quern::autodiff {
 
-namespace {
-/// Of one kernel's, that are looked for: fields that take turns are two or three.
-constexpr size_t most_of_kernel = 4;
-}  // namespace
-
-bool KnownLaunch::is(const runtime::LaunchEvent& event) const {
-  if (modes != event.modes || arguments.size() != event.arguments.size()) return false;
-  for (size_t k = 0; k < arguments.size(); k++) {
-    const Argument& a = arguments[k];
-    if (a.storage != event.arguments[k].storage) return false;
-    if (!a.storage) continue;
-    if (a.storage->memory_number() != a.number || a.memory->varies != a.varied) return false;
-  }
+bool KnownLaunch::varies_alike(const Memories& memories) {
+  if (variation == memories.variation()) return true;
+  for (const Argument& a : arguments)
+    if (a.storage && a.memory->varies != a.varied) return false;
+  variation = memories.variation();
   return true;
 }
 
@@ -55,25 +45,21 @@ void KnownLaunch::note_written() const {
   }
 }
 
-KnownLaunch* KnownLaunches::find(const runtime::LaunchEvent& event) const {
-  const auto of_kernel = all_.find(event.recording.get());
-  if (of_kernel == all_.end()) return nullptr;
-  for (KnownLaunch* launch : of_kernel->second)
-    if (launch->is(event)) return launch;
-  return nullptr;
+KnownLaunch* KnownLaunches::find(const runtime::LaunchEvent& event,
+                                 const Memories& memories) const {
+  if (event.same == runtime::other_arguments) return nullptr;
+  const auto known = all_.find(event.same);
+  return known != all_.end() && known->second->varies_alike(memories) ? known->second : nullptr;
 }
 
 KnownLaunch& KnownLaunches::make(const runtime::LaunchEvent& event, Memories& memories) {
   KnownLaunch& made = *made_.emplace_back(std::make_unique<KnownLaunch>());
-  made.recording = event.recording;
-  made.modes = event.modes;
   for (const runtime::Argument& a : event.arguments)
     if (a.storage && (a.storage->tree() || a.storage->is_snapshot())) return made;
   for (size_t k = 0; k < event.arguments.size(); k++) {
     KnownLaunch::Argument& a = made.arguments.emplace_back();
     a.storage = event.arguments[k].storage;
     if (!a.storage) continue;
-    a.number = a.storage->memory_number();
     a.memory = &memories.of(*a.storage);
     a.writes = event.parameters[k].writes;
     a.varied = a.memory->varies;
@@ -81,10 +67,8 @@ KnownLaunch& KnownLaunches::make(const runtime::LaunchEvent& event, Memories& me
   return made;
 }
 
-void KnownLaunches::add(KnownLaunch& launch) {
-  auto& of_kernel = all_[launch.recording.get()];
-  if (of_kernel.size() == most_of_kernel) of_kernel.pop_back();
-  of_kernel.insert(of_kernel.begin(), &launch);
+void KnownLaunches::add(KnownLaunch& launch, const runtime::LaunchEvent& event) {
+  if (event.same != runtime::other_arguments) all_[event.same] = &launch;
 }
 
 }  // namespace quern::autodiff

@@ -8,11 +8,9 @@ namespace quern::autodiff {
 /// A launch that was recorded, and all that holds of another of the same kernel with the same fields
 /// in the same memory.
 struct KnownLaunch {
-  std::shared_ptr<const ir::Kernel> recording;
-  ir::Modes modes;
+  uint64_t variation = 0;  ///< up to which `varied` was compared
   struct Argument {
     std::shared_ptr<runtime::Storage> storage;  ///< null: a scalar
-    uint64_t number = 0;                        ///< of the memory
     KnownMemory* memory = nullptr;
     bool writes = false;
     bool varied = false;  ///< before the launch
@@ -22,7 +20,8 @@ struct KnownLaunch {
   std::shared_ptr<SeenFields::Passed> passed;  ///< to it
   std::vector<KnownMemory*> wanted;            ///< of each of its snapshots
 
-  bool is(const runtime::LaunchEvent& event) const;
+  /// Does the same vary as when it was recorded?
+  bool varies_alike(const Memories& memories);
   void expect_known(const runtime::LaunchEvent& event) const;
   /// `passed` and `wanted` become those of a launch now.
   void pass(const runtime::LaunchEvent& event, SeenFields& seen, Memories& memories);
@@ -35,16 +34,15 @@ struct KnownLaunch {
 class KnownLaunches {
  public:
   /// Null where none is known.
-  KnownLaunch* find(const runtime::LaunchEvent& event) const;
+  KnownLaunch* find(const runtime::LaunchEvent& event, const Memories& memories) const;
   /// A new one, before what the launch writes varies with what it reads. Without arguments for a launch
   /// of which more is to be asked each time: with fields on trees, and snapshots. It is not found
   /// before it is added.
   KnownLaunch& make(const runtime::LaunchEvent& event, Memories& memories);
-  void add(KnownLaunch& launch);
+  void add(KnownLaunch& launch, const runtime::LaunchEvent& event);
 
  private:
-  /// The last few of each kernel, the newest first.
-  std::unordered_map<const ir::Kernel*, std::vector<KnownLaunch*>> all_;
+  std::unordered_map<runtime::SameArguments, KnownLaunch*> all_;
   std::vector<std::unique_ptr<KnownLaunch>> made_;
 };
 

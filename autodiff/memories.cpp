@@ -1,6 +1,7 @@
 #include "autodiff/memories.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace quern::autodiff {
 
@@ -22,7 +23,8 @@ void Memories::vary_as(const Memories& other) {
 }
 
 void Memories::add(const runtime::Storage& field) {
-  if (!all_vary_ && !field.tree() && !field.is_snapshot()) of(field).varies = true;
+  if (all_vary_ || field.tree() || field.is_snapshot()) return;
+  variation_ += !std::exchange(of(field).varies, true);
 }
 
 /// Memory of trees changes as they grow. A snapshot is refused where it would have adjoints.

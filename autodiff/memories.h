@@ -25,6 +25,8 @@ class Memories {
 
   /// Of a field that is no snapshot; it stays where it is.
   KnownMemory& of(const runtime::Storage& field) { return all_[field.memory_number()]; }
+  /// As long as it is the same, so is what varies.
+  uint64_t variation() const { return variation_; }
   /// Of each argument of a launch: has it adjoints, as a float that varies when it is read, or is
   /// written by what may? None where nothing varies. What it writes varies from then on; what did
   /// not before is added to `begun`: going back past the launch its adjoints are those of a
@@ -46,6 +48,7 @@ class Memories {
   void add(const runtime::Storage& field);
   std::unordered_map<uint64_t, KnownMemory> all_;
   bool all_vary_ = true;
+  uint64_t variation_ = 1;
 };
 
 }  // namespace quern::autodiff

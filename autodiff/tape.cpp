@@ -130,7 +130,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
                                  "through it");
     std::lock_guard lock(mutex);
     if (!is_paused())
-      if (autodiff::KnownLaunch* known = known_launches.find(event)) {
+      if (autodiff::KnownLaunch* known = known_launches.find(event, memories)) {
         known->expect_known(event);
         return record(*known, event);
       }
@@ -147,7 +147,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       launch.program = autodiff::ReversedByInputs::of(*event.attached)
                            ->by_passed(event.recording, inputs)
                            ->program(*event.key);
-    if (!launch.arguments.empty() && own.empty()) known_launches.add(launch);
+    if (!launch.arguments.empty() && own.empty()) known_launches.add(launch, event);
     record(launch, event, std::move(own));
   }
 

@@ -78,9 +78,6 @@ struct Loaded {
   std::deque<std::unique_ptr<LaunchMemory>> free_;  ///< as they came back
 };
 
-/// The fields of a launch: each the same storage in the same memory as in others with this number.
-using SameArguments = uint64_t;
-constexpr SameArguments other_arguments = 0;  ///< of which nothing is known
 /// Puts them into a launch's block, which keeps those that it has.
 void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, SameArguments same,
                     LaunchMemory& block);

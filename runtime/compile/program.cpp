@@ -154,7 +154,8 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
                                          const std::shared_ptr<Device>& fallback) {
   const AllArguments all(kernel().name, parameters_, passed, loc);
   const std::span<const Argument> arguments = all;
-  const auto event = [&](const LaunchKey& key, const std::shared_ptr<Device>& device) {
+  const auto event = [&](const LaunchKey& key, const std::shared_ptr<Device>& device,
+                         SameArguments same) {
     return LaunchEvent{.name = kernel().name,
                        .recording = {recording_, &kernel()},
                        .attached = &attached_,
@@ -162,17 +163,18 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
                        .arguments = arguments,
                        .modes = modes,
                        .key = &key,
+                       .same = same,
                        .device = device,
                        .loc = loc};
   };
   if (const auto known = find(arguments, modes))
-    return observed(event(known->key, known->device),
+    return observed(event(known->key, known->device, known->number),
                     [&] { return runtime::launch(known->loaded, arguments, loc, known->number); });
   check_arguments(kernel().name, parameters_, arguments, loc);
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
   LaunchKey key(arguments, modes);
   std::shared_ptr<Loaded> loaded;
-  auto outcome = observed(event(key, device), [&] {
+  auto outcome = observed(event(key, device, other_arguments), [&] {
     loaded = variant(device, key, arguments, modes);
     return runtime::launch(loaded, arguments, loc);
   });

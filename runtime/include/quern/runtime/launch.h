@@ -12,6 +12,11 @@ struct Argument {
   std::shared_ptr<Storage> storage;
 };
 
+/// Names the arguments of a program's launch: others with this number pass the same storages in the
+/// same memory, and have the same modes.
+using SameArguments = uint64_t;
+constexpr SameArguments other_arguments = 0;  ///< of which nothing is known
+
 struct Loaded;
 struct LaunchMemory;
 

@@ -42,6 +42,7 @@ struct LaunchEvent {
   std::span<const Argument> arguments;
   ir::Modes modes;                 ///< of a kernel
   const LaunchKey* key = nullptr;  ///< of the arguments; null where there is no recording
+  SameArguments same = other_arguments;
   std::shared_ptr<Device> device;
   Loc loc;  ///< of the call
 };
