@@ -7,6 +7,7 @@
 #include <random>
 
 #include "autodiff/activity.h"
+#include "autodiff/differentiable.h"
 #include "autodiff/taylor.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
@@ -140,7 +141,7 @@ class Kernels {
  public:
   Kernels(KernelObject* kernel, std::span<const Argument> arguments, Loc loc)
       : kernel_(kernel), given_(arguments.begin(), arguments.end()), loc_(loc) {
-    const ir::Kernel& source = kernel->program->kernel();
+    const ir::Kernel& source = expect_differentiable(kernel, loc);
     all_ = launch_arguments(given_, kernel->captured, loc);
     std::vector<bool> reads(all_.size()), writes(all_.size());
     ir::walk(source.body, [&](const ir::Inst* inst) {

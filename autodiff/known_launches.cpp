@@ -5,14 +5,14 @@ namespace quern::autodiff {
 bool KnownLaunch::varies_alike(const Memories& memories) {
   if (variation == memories.variation()) return true;
   for (const Argument& a : arguments)
-    if (a.storage && a.memory->varies != a.varied) return false;
+    if (a.memory && a.memory->varies != a.varied) return false;
   variation = memories.variation();
   return true;
 }
 
 void KnownLaunch::expect_known(const runtime::LaunchEvent& event) const {
   for (size_t k = 0; k < arguments.size(); k++)
-    if (arguments[k].storage) Memories::expect_known(*arguments[k].memory, event, k);
+    if (arguments[k].memory) Memories::expect_known(*arguments[k].memory, event, k);
 }
 
 void KnownLaunch::pass(const runtime::LaunchEvent& event, SeenFields& seen, Memories& memories) {
@@ -37,11 +37,12 @@ void KnownLaunch::note_wanted(std::span<const runtime::Storage::Contents> conten
   }
 }
 
-void KnownLaunch::note_written() const {
-  for (const Argument& a : arguments) {
-    if (!a.storage) continue;
-    a.memory->version = a.storage->version();
-    if (a.writes) a.memory->turnover.writes();
+void KnownLaunch::note_written(const runtime::LaunchEvent& event) const {
+  for (size_t k = 0; k < arguments.size(); k++) {
+    const auto& [memory, writes, varied] = arguments[k];
+    if (!memory) continue;
+    memory->version = event.arguments[k].storage->version();
+    if (writes) memory->turnover.writes();
   }
 }
 
@@ -52,23 +53,27 @@ KnownLaunch* KnownLaunches::find(const runtime::LaunchEvent& event,
   return known != all_.end() && known->second->varies_alike(memories) ? known->second : nullptr;
 }
 
-KnownLaunch& KnownLaunches::make(const runtime::LaunchEvent& event, Memories& memories) {
-  KnownLaunch& made = *made_.emplace_back(std::make_unique<KnownLaunch>());
+std::unique_ptr<KnownLaunch> KnownLaunches::make(const runtime::LaunchEvent& event,
+                                                 Memories& memories) {
+  auto made = std::make_unique<KnownLaunch>();
   for (const runtime::Argument& a : event.arguments)
     if (a.storage && (a.storage->tree() || a.storage->is_snapshot())) return made;
   for (size_t k = 0; k < event.arguments.size(); k++) {
-    KnownLaunch::Argument& a = made.arguments.emplace_back();
-    a.storage = event.arguments[k].storage;
-    if (!a.storage) continue;
-    a.memory = &memories.of(*a.storage);
+    KnownLaunch::Argument& a = made->arguments.emplace_back();
+    if (!event.arguments[k].storage) continue;
+    a.memory = &memories.of(*event.arguments[k].storage);
     a.writes = event.parameters[k].writes;
     a.varied = a.memory->varies;
   }
   return made;
 }
 
-void KnownLaunches::add(KnownLaunch& launch, const runtime::LaunchEvent& event) {
-  if (event.same != runtime::other_arguments) all_[event.same] = &launch;
+KnownLaunch& KnownLaunches::add(std::unique_ptr<KnownLaunch>& launch,
+                                const runtime::LaunchEvent& event) {
+  KnownLaunch& known = *launch;
+  if (event.same == runtime::other_arguments || known.arguments.empty()) return known;
+  all_[event.same] = added_.emplace_back(std::move(launch)).get();
+  return known;
 }
 
 }  // namespace quern::autodiff

@@ -10,8 +10,7 @@ namespace quern::autodiff {
 struct KnownLaunch {
   uint64_t variation = 0;  ///< up to which `varied` was compared
   struct Argument {
-    std::shared_ptr<runtime::Storage> storage;  ///< null: a scalar
-    KnownMemory* memory = nullptr;
+    KnownMemory* memory = nullptr;  ///< null: a scalar
     bool writes = false;
     bool varied = false;  ///< before the launch
   };
@@ -28,7 +27,7 @@ struct KnownLaunch {
   /// That going back wants what fields hold.
   void note_wanted(std::span<const runtime::Storage::Contents> contents) const;
   /// What such a launch has left.
-  void note_written() const;
+  void note_written(const runtime::LaunchEvent& event) const;
 };
 
 class KnownLaunches {
@@ -36,14 +35,14 @@ class KnownLaunches {
   /// Null where none is known.
   KnownLaunch* find(const runtime::LaunchEvent& event, const Memories& memories) const;
   /// A new one, before what the launch writes varies with what it reads. Without arguments for a launch
-  /// of which more is to be asked each time: with fields on trees, and snapshots. It is not found
-  /// before it is added.
-  KnownLaunch& make(const runtime::LaunchEvent& event, Memories& memories);
-  void add(KnownLaunch& launch, const runtime::LaunchEvent& event);
+  /// of which more is to be asked each time: with fields on trees, and snapshots.
+  static std::unique_ptr<KnownLaunch> make(const runtime::LaunchEvent& event, Memories& memories);
+  /// It is found from here on, and is `launch` no more, where there can be another like it.
+  KnownLaunch& add(std::unique_ptr<KnownLaunch>& launch, const runtime::LaunchEvent& event);
 
  private:
   std::unordered_map<runtime::SameArguments, KnownLaunch*> all_;
-  std::vector<std::unique_ptr<KnownLaunch>> made_;
+  std::vector<std::unique_ptr<KnownLaunch>> added_;  ///< some in place of others
 };
 
 }  // namespace quern::autodiff

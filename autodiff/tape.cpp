@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory_resource>
 #include <optional>
+#include <set>
 #include <thread>
-#include <unordered_set>
 #include <utility>
 
 #include "autodiff/known_launches.h"
@@ -42,7 +42,8 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     std::thread::id by;
     bool is_submitted = false;  ///< else its call threw, and nothing ran
     std::optional<autodiff::Recorded> launch = {};
-    autodiff::KnownLaunch* known = nullptr;  ///< until it is submitted
+    autodiff::KnownLaunch* known = nullptr;                ///< until it is submitted
+    std::unique_ptr<autodiff::KnownLaunch> own = nullptr;  ///< that, where no other is like it
     /// What most have none of.
     struct Aside {
       std::function<void(Loc)> part;
@@ -140,15 +141,16 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       memories.inputs(event, begun);
       return;
     }
-    autodiff::KnownLaunch& launch = known_launches.make(event, memories);
+    auto made = autodiff::KnownLaunches::make(event, memories);
     autodiff::Memories::Fields own;
     const std::vector<bool> inputs = memories.inputs(event, own);
     if (std::ranges::find(inputs, true) != inputs.end())
-      launch.program = autodiff::ReversedByInputs::of(*event.attached)
-                           ->by_passed(event.recording, inputs)
-                           ->program(*event.key);
-    if (!launch.arguments.empty() && own.empty()) known_launches.add(launch, event);
+      made->program = autodiff::ReversedByInputs::of(*event.attached)
+                          ->by_passed(event.recording, inputs)
+                          ->program(*event.key);
+    autodiff::KnownLaunch& launch = own.empty() ? known_launches.add(made, event) : *made;
     record(launch, event, std::move(own));
+    entries.back().own = std::move(made);
   }
 
   void after(const runtime::LaunchEvent& event) noexcept override {
@@ -160,11 +162,12 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     if (last == entries.rend() || !last->known) return memories.note_written(event);
     last->is_submitted = true;
     if (last->launch) last->launch->was_launched();
-    autodiff::KnownLaunch* known = std::exchange(last->known, nullptr);
-    if (known->arguments.empty())
+    if (last->known->arguments.empty())
       memories.note_written(event);
     else
-      known->note_written();
+      last->known->note_written(event);
+    last->known = nullptr;
+    last->own.reset();
   }
 };
 
@@ -232,14 +235,14 @@ void go_back(TapeObject* tape, Loc loc) {
 uint64_t kept_bytes(TapeObject* tape, Loc loc) {
   if (!tape) throw Error(loc, "this Tape is none: it was moved from");
   std::lock_guard lock(tape->mutex);
-  std::unordered_set<const void*> counted;
+  std::set<std::pair<const void*, uint64_t>> counted;
   uint64_t bytes = 0;
   for (const TapeObject::Entry& entry : tape->entries) {
     if (!entry.launch) continue;
     for (const auto& contents : entry.launch->contents()) {
       if (counted.insert(contents.number()).second) bytes += contents.bytes();
       const runtime::Tree* tree = contents.tree();
-      if (tree && counted.insert(tree).second) bytes += tree->kept_bytes();
+      if (tree && counted.insert({tree, 0}).second) bytes += tree->kept_bytes();
     }
   }
   return bytes;

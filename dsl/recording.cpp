@@ -120,8 +120,10 @@ void Recording::begins_by(Loc first) {
   loc = kernel->loc = first;
   set_recording_loc(number, first);
   for (ir::Inst* parameter : *kernel->body) parameter->loc = first;
-  // Those of captured fields follow, and lie where the fields were made.
-  size_t parameters = kernel->bindings.size() - captured.size();
+  // Those of captured fields and companions follow, and lie where these were made.
+  const std::vector<ir::Binding>& all = kernel->bindings;
+  const auto companions = std::ranges::count_if(all, &ir::Binding::is_derived);
+  const size_t parameters = all.size() - captured.size() - size_t(companions);
   for (size_t k = 0; k < parameters; k++) kernel->bindings[k].loc = first;
 }
 

@@ -140,8 +140,6 @@ AllArguments::AllArguments(const std::string& kernel, std::span<const Image::Par
 }
 
 namespace {
-bool moves(const Storage& s) { return s.is_snapshot() && !s.is_in_block(); }
-
 /// All snapshots that a launch uses and that may move, each once. All launches take them in one order: each of two might
 /// else have what the other waits for behind somebody who writes.
 std::vector<std::shared_lock<std::shared_mutex>> hold_all(std::vector<const Storage*> snapshots) {
@@ -163,7 +161,7 @@ TreeArguments::TreeArguments(const Image& image, std::span<const Argument> argum
   look_up();
   std::vector<const Storage*> snapshots;
   for (const Part& p : parts_)
-    if (moves(*p.storage)) snapshots.push_back(p.storage.get());
+    if (p.storage->may_move()) snapshots.push_back(p.storage.get());
   held_ = hold_all(std::move(snapshots));
 }
 
@@ -347,7 +345,7 @@ std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
   for (uint32_t k : kernel->written) arguments[k].storage->begin_write(loc);
   std::vector<const Storage*> snapshots;
   for (const Argument& a : arguments)
-    if (a.storage && moves(*a.storage)) snapshots.push_back(a.storage.get());
+    if (a.storage && a.storage->may_move()) snapshots.push_back(a.storage.get());
   const auto held = hold_all(std::move(snapshots));  // until all is submitted
   Loaded::Taken block = Loaded::take_memory(kernel, stream.queue());
   fill_arguments(*kernel, arguments, same, *block);

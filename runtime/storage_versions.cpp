@@ -158,11 +158,6 @@ Storage::Contents Storage::contents(Loc loc) const {
   return made;
 }
 
-const void* Storage::Contents::number() const {
-  if (place_.bytes == 0) return memory_.get();
-  return reinterpret_cast<const void*>(memory_->allocations[0] + place_.first);
-}
-
 uint64_t Storage::Contents::bytes() const {
   if (!memory_ || place_.bytes > 0) return place_.bytes;
   const std::shared_lock held(memory_->holding);
@@ -213,9 +208,10 @@ const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) 
   if (blocks_.empty() || blocks_.back()->all_bytes() - used_ < bytes)
     begin_block(storage, bytes, loc);
   Memory& block = *blocks_.back();
+  const uint64_t version = from.version;  // who writes meanwhile writes another one
   block.copy_side_by_side(from, used_);
   last_.memory_ = {std::shared_ptr<void>(), &block};
-  last_.version_ = from.version;
+  last_.version_ = version;
   last_.place_ = {used_, uint32_t(bytes)};
   used_ += uint32_t(bytes);
   return last_;
@@ -223,8 +219,8 @@ const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) 
 
 /// One has as many versions as all before together, up to what is small beside a tape's other memory.
 void Storage::Versions::begin_block(const Storage& storage, uint64_t bytes, Loc loc) {
-  constexpr uint64_t first_versions = 4, most_bytes = 64 << 10;
-  const uint64_t twice = blocks_.empty() ? first_versions * bytes : 2 * blocks_.back()->all_bytes();
+  constexpr uint64_t most_bytes = 64 << 10;
+  const uint64_t twice = blocks_.empty() ? bytes : 2 * blocks_.back()->all_bytes();
   const uint64_t all = std::max(bytes, std::min(twice, most_bytes));
   auto declared = std::make_shared<Declared>();
   declared->bytes = {all};
@@ -274,7 +270,9 @@ std::shared_ptr<Storage> Storage::Copies::of(const Storage& storage, Loc loc) {
   storage.expect_no_tree("a copy would not have its active elements", loc);
   std::shared_ptr<Storage> copy = storage.view(loc);
   copy->is_view_ = storage.is_view_;
-  std::shared_ptr<Memory>& made = made_[storage.memory_.get()];
+  // What a block holds has a memory for each snapshot that shows it.
+  const Memory* whole = storage.is_in_block() ? nullptr : storage.memory_.get();
+  std::shared_ptr<Memory>& made = made_[{whole, whole ? 0 : storage.memory_->allocations[0]}];
   if (!made) made = storage.memory_->copy(loc);
   copy->memory_ = made;
   return copy;
@@ -282,8 +280,10 @@ std::shared_ptr<Storage> Storage::Copies::of(const Storage& storage, Loc loc) {
 
 bool Storage::is_in_block() const { return memory_->is_in_block; }
 
+bool Storage::may_move() const { return is_snapshot() && !is_in_block(); }
+
 std::shared_lock<std::shared_mutex> Storage::hold() const {
-  if (!is_snapshot() || is_in_block()) return {};
+  if (!may_move()) return {};
   return std::shared_lock(memory_->holding);
 }
 

@@ -1,5 +1,6 @@
 #include "quern/runtime/program.h"
 
+#include <algorithm>
 #include <atomic>
 #include <unordered_map>
 
@@ -68,12 +69,13 @@ struct Program::Known {
     parts.reserve(arguments.size());
     for (const Argument& a : arguments) parts.push_back(part(a.storage.get()));
   }
-  /// What trees and wrapped memory lead to may be another thing each time.
+  /// What trees and wrapped memory lead to may be another thing each time, and the memory of a snapshot
+  /// is another one as soon as its field is written, by any thread.
   static bool suits(std::span<const Argument> arguments) {
     bool any = false;
     for (const Argument& a : arguments) {
       if (!a.storage) continue;
-      if (a.storage->tree() || a.storage->is_wrapped()) return false;
+      if (a.storage->tree() || a.storage->is_wrapped() || a.storage->may_move()) return false;
       any = true;
     }
     return any;
@@ -101,6 +103,7 @@ struct Program::Known {
   };
   static Part part(const Storage* s) {
     if (!s) return {};
+    if (s->may_move()) return {UINT64_MAX};  // as none has
     return {s->number(), s->owner(), s->is_in_block() ? 0 : s->memory_number()};
   }
   static SameArguments next() {
@@ -186,6 +189,8 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
 void Program::remember(std::shared_ptr<const Known> launch) {
   constexpr size_t most = 4;  // fields that take turns are two or three
   std::lock_guard lock(mutex_);
+  const auto is_here = [&](const auto& on) { return on->device == launch->device; };
+  if (std::ranges::none_of(devices_, is_here)) return;  // another of its name has come meanwhile
   if (known_.size() == most) known_.pop_back();
   known_.insert(known_.begin(), std::move(launch));
 }

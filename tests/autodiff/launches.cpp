@@ -3,6 +3,7 @@
 #include <quern/runtime/observer.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -224,6 +225,33 @@ TEST_CASE("a tape by the field parameter of a kernel that is recorded already is
   CHECK(message.find("launches.cpp:" + std::to_string(line) +
                      ": field number 0 of wrt() is a field parameter: a tape takes derivatives by "
                      "fields that are there") != std::string::npos);
+}
+
+TEST_CASE("a tape goes back through a launch whose small fields overlap") {
+  on_every_device([](const qn::Device& device) {
+    qn::Kernel chain = [](qn::Field<double> from, qn::Field<double> to) {
+      for (auto i : serial(range(to.dim(0)))) to[i] = sin(from[i]);
+    };
+    for (int64_t size : {9, 900}) {  // copied when recorded; when overwritten
+      INFO(size << " elements");
+      qn::Field<double> x{device, {size}};
+      x.set(0, 0.75);
+      x.grad().fill(0);
+      x.grad().set(size - 1, 1);
+      {
+        qn::Tape tape;
+        chain(x.slice(0, 0, size - 1), x.slice(0, 1, size));
+        tape.backward();
+      }
+      double v = 0.75, slope = 1;
+      for (int64_t k = 1; k < size; k++) {
+        slope *= std::cos(v);
+        v = std::sin(v);
+      }
+      CHECK_THAT(x.at(size - 1), WithinRel(v, 1e-10));
+      CHECK_THAT(x.grad().at(0), WithinRel(slope, 1e-9));
+    }
+  });
 }
 
 TEST_CASE("a tape goes back through the same launches of small fields again and again") {

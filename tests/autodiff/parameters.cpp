@@ -1,5 +1,6 @@
 // grad() and dual() of a field that is a kernel's parameter.
 #include <quern/autodiff.h>
+#include <quern/autodiff/check.h>
 #include <quern/host.h>
 
 #include "tests/end_to_end/devices.h"
@@ -124,6 +125,10 @@ TEST_CASE("what the gradients of a parameter cannot be used for is an error at i
                  contains("make it a parameter of its own"));
   CHECK(found == line);
   CHECK_THAT(message_of([&] { qn::jvp(spread); }), contains("it cannot be differentiated"));
+  x.grad().fill(7);
+  CHECK_THAT(message_of([&] { qn::check_gradient(spread)(x); }),
+             contains("it cannot be differentiated"));
+  CHECK(qn::to_vector(x.grad()) == all_of(7));
   // As it advises:
   qn::Kernel apart = [&](qn::Field<float> p, qn::Field<float> dual) {
     for (auto i : p) loss() += dual[i];

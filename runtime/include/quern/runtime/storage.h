@@ -124,6 +124,8 @@ class Storage {
   std::shared_lock<std::shared_mutex> hold() const;
   /// Does it show what lies in a block of Versions, where addresses stay without that?
   bool is_in_block() const;
+  /// Are addresses others as soon as the field is written that it is a snapshot of?
+  bool may_move() const;
 
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
@@ -298,7 +300,7 @@ class Storage::Contents {
   Contents() = default;
   explicit operator bool() const { return memory_ != nullptr; }
   /// The same of all that hold this version.
-  const void* number() const;
+  std::pair<const void*, uint64_t> number() const { return {memory_.get(), place_.first}; }
   /// That the memory takes which is held for this alone; 0 while it is still the field's.
   uint64_t bytes() const;
   /// Of a field on a tree: the tree's snapshot; else null.
@@ -348,7 +350,8 @@ class Storage::Copies {
   std::shared_ptr<Storage> of(const Storage& storage, Loc loc);
 
  private:
-  std::map<const Memory*, std::shared_ptr<Memory>> made_;
+  /// By the memory, and where in a block of Versions.
+  std::map<std::pair<const Memory*, Address>, std::shared_ptr<Memory>> made_;
 };
 
 std::string shape_text(std::span<const int64_t> shape);
