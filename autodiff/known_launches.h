@@ -34,8 +34,8 @@ class KnownLaunches {
  public:
   /// Null where none is known.
   KnownLaunch* find(const runtime::LaunchEvent& event, const Memories& memories) const;
-  /// A new one, before what the launch writes varies with what it reads. Without arguments for a launch
-  /// of which more is to be asked each time: with fields on trees, and snapshots.
+  /// A new one, before what the launch writes varies with what it reads. Without arguments for a
+  /// launch of which more is to be asked each time: with fields on trees, and snapshots.
   static std::unique_ptr<KnownLaunch> make(const runtime::LaunchEvent& event, Memories& memories);
   /// It is found from here on, and is `launch` no more, where there can be another like it.
   KnownLaunch& add(std::unique_ptr<KnownLaunch>& launch, const runtime::LaunchEvent& event);

@@ -140,8 +140,8 @@ AllArguments::AllArguments(const std::string& kernel, std::span<const Image::Par
 }
 
 namespace {
-/// All snapshots that a launch uses and that may move, each once. All launches take them in one order: each of two might
-/// else have what the other waits for behind somebody who writes.
+/// All snapshots that a launch uses and that may move, each once. All launches take them in one
+/// order: each of two might else have what the other waits for behind somebody who writes.
 std::vector<std::shared_lock<std::shared_mutex>> hold_all(std::vector<const Storage*> snapshots) {
   if (snapshots.empty()) return {};
   std::ranges::sort(snapshots, {}, &Storage::identity);

@@ -217,7 +217,7 @@ const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) 
   return last_;
 }
 
-/// One has as many versions as all before together, up to what is small beside a tape's other memory.
+/// One has as many versions as all before together, up to what is small beside what else a tape has.
 void Storage::Versions::begin_block(const Storage& storage, uint64_t bytes, Loc loc) {
   constexpr uint64_t most_bytes = 64 << 10;
   const uint64_t twice = blocks_.empty() ? bytes : 2 * blocks_.back()->all_bytes();

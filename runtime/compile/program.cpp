@@ -69,8 +69,8 @@ struct Program::Known {
     parts.reserve(arguments.size());
     for (const Argument& a : arguments) parts.push_back(part(a.storage.get()));
   }
-  /// What trees and wrapped memory lead to may be another thing each time, and the memory of a snapshot
-  /// is another one as soon as its field is written, by any thread.
+  /// What trees and wrapped memory lead to may be another thing each time, and the memory of a
+  /// snapshot is another one as soon as its field is written, by any thread.
   static bool suits(std::span<const Argument> arguments) {
     bool any = false;
     for (const Argument& a : arguments) {

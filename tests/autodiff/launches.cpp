@@ -264,8 +264,8 @@ TEST_CASE("a tape goes back through the same launches of small fields again and 
     qn::Kernel look = [&] {
       for (auto i : x) atomic_add(loss[0], x[i]);
     };
-    // x becomes s x (1 - x), again and again: what goes back takes a factor of s (1 - 2 x) each time, and
-    // adds a term with x (1 - x) to the derivative by s.
+    // x becomes s x (1 - x), again and again: what goes back takes a factor of s (1 - 2 x) each
+    // time, and adds a term with x (1 - x) to the derivative by s.
     const std::vector<double> first = {0.3, 0.75, 0.9}, s = {2.5, 2.75, 3.0};
     for (const char* way : {"in place", "in turns", "by views"}) {
       INFO(way);

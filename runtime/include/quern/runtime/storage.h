@@ -325,14 +325,15 @@ class Storage::Contents {
   std::shared_ptr<const OnTree> on_tree_;
 };
 
-/// Versions of the contents of one small memory, side by side in few allocations: each costs a copy,
-/// at once, and neither an allocation nor what a snapshot takes on the host, nor a reference that is
-/// counted: it is there as long as this is.
+/// Versions of the contents of one small memory, side by side in few allocations: each costs a
+/// copy, at once, and neither an allocation nor what a snapshot takes on the host, nor a reference
+/// that is counted: it is there as long as this is.
 class Storage::Versions {
  public:
   /// Does a copy cost less than sharing the memory until it is written?
   static bool suit(const Storage& storage);
-  /// What contents() would hold, of a storage with that memory. Throws Error where there is no memory.
+  /// What contents() would hold, of a storage with that memory. Throws Error where there is none
+  /// for it.
   const Contents& of(const Storage& storage, Loc loc);
 
  private:
