@@ -117,6 +117,31 @@ class Peak : public qn::runtime::LaunchObserver {
   std::optional<qn::runtime::Observation> observation_;
 };
 
+/// Launches whose derivatives want what they read, and such that do not.
+struct Launches {
+  qn::Field<double> x, y, z;
+  qn::Field<double, 0> loss;
+  qn::Kernel<void(qn::Field<double>, qn::Field<double>)> square, shift;
+  qn::Kernel<void(qn::Field<double>)> measure;
+
+  Launches(const qn::Device& device, int64_t size)
+      : x{device, {size}},
+        y{device, {size}},
+        z{device, {size}},
+        loss{device},
+        square{[](qn::Field<double> from, qn::Field<double> to) {
+          for (auto i : from) to[i] = from[i] * from[i];
+        }},
+        shift{[](qn::Field<double> from, qn::Field<double> to) {
+          for (auto i : from) to[i] = from[i] + 1.0;
+        }},
+        measure{[this](qn::Field<double> of) {
+          for (auto i : of) atomic_add(loss(), of[i] * of[i]);
+        }} {
+    for (const auto& f : {x, y, z}) f.fill(0.5);
+  }
+};
+
 /// What a tape of one time predicts of n times is what a tape of n times keeps.
 template <class F>
 void expect_predicted(const char* what, F&& launches, uint64_t kept_by_one, uint64_t by_each_more) {
@@ -144,18 +169,10 @@ TEST_CASE("what a tape will keep follows from one time") {
   on_every_device([](const qn::Device& device) {
     constexpr int64_t size = 500;
     constexpr uint64_t bytes = 8 * size;
-    qn::Field<double> x{device, {size}}, y{device, {size}}, z{device, {size}};
-    qn::Field<double, 0> loss{device};
-    for (const auto& f : {x, y, z}) f.fill(0.5);
-    qn::Kernel square = [&](qn::Field<double> from, qn::Field<double> to) {
-      for (auto i : from) to[i] = from[i] * from[i];
-    };
-    qn::Kernel shift = [&](qn::Field<double> from, qn::Field<double> to) {
-      for (auto i : from) to[i] = from[i] + 1.0;
-    };
-    qn::Kernel measure = [&](qn::Field<double> of) {
-      for (auto i : of) atomic_add(loss(), of[i] * of[i]);
-    };
+    const Launches of(device, size);
+    const auto &x = of.x, &y = of.y, &z = of.z;
+    const auto &square = of.square, &shift = of.shift;
+    const auto& measure = of.measure;
     expect_predicted("in place", [&] { square(x, x); }, bytes, bytes);
     expect_predicted("in turns", [&] { square(x, y), square(y, x); }, bytes, 2 * bytes);
     expect_predicted("read alone", [&] { square(x, y), measure(x); }, 0, 0);
@@ -190,18 +207,10 @@ TEST_CASE("what a tape will keep of small fields, which it copies at once") {
   on_every_device([](const qn::Device& device) {
     constexpr int64_t size = 20;
     constexpr uint64_t bytes = 8 * size;
-    qn::Field<double> x{device, {size}}, y{device, {size}}, z{device, {size}};
-    qn::Field<double, 0> loss{device};
-    for (const auto& f : {x, y, z}) f.fill(0.5);
-    qn::Kernel square = [&](qn::Field<double> from, qn::Field<double> to) {
-      for (auto i : from) to[i] = from[i] * from[i];
-    };
-    qn::Kernel shift = [&](qn::Field<double> from, qn::Field<double> to) {
-      for (auto i : from) to[i] = from[i] + 1.0;
-    };
-    qn::Kernel measure = [&](qn::Field<double> of) {
-      for (auto i : of) atomic_add(loss(), of[i] * of[i]);
-    };
+    const Launches of(device, size);
+    const auto &x = of.x, &y = of.y, &z = of.z;
+    const auto &square = of.square, &shift = of.shift;
+    const auto& measure = of.measure;
     expect_predicted("in place", [&] { square(x, x); }, bytes, bytes);
     expect_predicted("in turns", [&] { square(x, y), square(y, x); }, 2 * bytes, 2 * bytes);
     expect_predicted("read alone", [&] { square(x, y), measure(x); }, bytes, 0);
