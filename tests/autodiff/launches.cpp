@@ -305,3 +305,47 @@ TEST_CASE("a tape goes back through the same launches of small fields again and 
     }
   });
 }
+
+TEST_CASE("a launch that a tape knows goes back where what it reads has come to vary since") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<double> x{device, {4}}, y{device, {4}}, z{device, {4}};
+    qn::Field<double, 0> loss{device};
+    qn::Kernel square = [&] {
+      for (auto i : y) z[i] = y[i] * y[i];
+    };
+    qn::Kernel take = [&] {
+      for (auto i : y) y[i] = 3.0 * x[i];
+    };
+    qn::Kernel look = [&] {
+      for (auto i : z) atomic_add(loss(), z[i]);
+    };
+    x.fill(5);
+    x.grad().fill(0);
+    loss.grad().fill(1);
+    qn::Tape tape{qn::wrt(x)};
+    for (int k = 0; k < 4; k++) square();  // of constants
+    take();
+    for (int k = 0; k < 4; k++) square();
+    look();
+    tape.backward();
+    CHECK(qn::to_vector(x.grad()) == std::vector<double>(4, 2 * 9 * 5));
+  });
+}
+
+TEST_CASE("what the host writes between launches that a tape knows is an error at the next") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<double> x{device, {4}}, y{device, {4}};
+    qn::Kernel square = [&] {
+      for (auto i : x) y[i] = x[i] * x[i];
+    };
+    for (auto* written : {&x, &y}) {
+      qn::Tape tape;
+      for (int k = 0; k < 4; k++) square();
+      written->fill(2);
+      int line = 0, found = 0;
+      CHECK_THAT(error_of([&] { line = __LINE__, square(); }, &found),
+                 contains("was written between launches that a tape records"));
+      CHECK(found == line);
+    }
+  });
+}
