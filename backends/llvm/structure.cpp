@@ -131,13 +131,14 @@ size_t Emitter::called(const ir::Inst* inst) const {
 }
 
 /// A long body is there once: what is left over behind whole vectors is a vector with some lanes
-/// masked, not a loop over half a vector and another one over single iterations besides.
-bool Emitter::masks_rest(const ir::Region* body) const {
+/// masked, not a loop over half a vector and another one over single iterations besides. So is that of a
+/// brief walk, whose single iterations would take most of its time.
+bool Emitter::is_long_body(const ir::Region* body) const {
   constexpr size_t long_body = 500;
   size_t operations = 0;
   ir::walk(const_cast<ir::Region*>(body),
            [&](const ir::Inst* inst) { operations += !inst->is(Op::constant) + called(inst); });
-  return machine_.masks && operations >= long_body;
+  return operations >= long_body;
 }
 
 /// As many lanes as there are in a vector of the widest elements that the body reads or writes, where
@@ -201,6 +202,7 @@ void Emitter::in_group(llvm::Instruction* access, const ir::Value* slot) {
 /// counts rounds, so that an index that would wrap ends the loop.
 void Emitter::counted_loop(const ir::Inst& inst) {
   const ir::Region* body = inst.region(0);
+  const bool is_walk = inst.kind & ir::parallel_walk;
   bool strides = inst.kind == ir::thread_walk;  // as unsigned numbers these cannot wrap
   bool is_signed = ir::is_signed(inst.operand(0)->type) && !strides;
   Value* lo = value(inst.operand(0));
@@ -252,7 +254,7 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   llvm::MDNode* outer_group = memory_.group();
   auto outer_shared = shared_;
   llvm::MDNode* group = nullptr;
-  if (inst.kind == ir::parallel_walk && !has_atomics(kernel_, body)) {
+  if (is_walk && !has_atomics(kernel_, body)) {
     group = llvm::MDNode::getDistinct(context_, {});
     memory_.set_group(group);
     shared_ = shared_slots(body);
@@ -277,11 +279,12 @@ void Emitter::counted_loop(const ir::Inst& inst) {
     round->addIncoming(next_round, latch);
   }
   auto* branch = b_.CreateCondBr(more, head, after);
-  const bool is_short = inst.kind == ir::parallel_walk && llvm::isa<llvm::Constant>(lo) &&
+  const bool is_short = is_walk && llvm::isa<llvm::Constant>(lo) &&
                         llvm::isa<llvm::Constant>(hi);  // LLVM would unroll it before it vectorises
   const unsigned unroll = strides ? rounds_together(body) : is_short ? 1 : 0;
-  const bool masks = group && masks_rest(body);
-  const unsigned lanes = masks ? lanes_of(body) : 0;
+  const bool is_long = group && is_long_body(body);
+  const bool masks = group && machine_.masks && (is_long || (inst.kind & ir::brief));
+  const unsigned lanes = masks && is_long ? lanes_of(body) : 0;
   branch->setMetadata(llvm::LLVMContext::MD_loop, loop_facts(group, lanes, unroll, masks));
   index->addIncoming(next_index, latch);
   for (size_t k = 0; k < count; k++) carried[k]->addIncoming(next[k], latch);

@@ -40,8 +40,8 @@ struct Flag {
 };
 inline constexpr Flag arithmetic_flags[] = {{"reassociate", reassociate},
                                             {"uncontracted", uncontracted}};
-inline constexpr Flag loop_flags[] = {{"parallel_walk", parallel_walk},
-                                      {"thread_walk", thread_walk}};
+inline constexpr Flag loop_flags[] = {
+    {"parallel_walk", parallel_walk}, {"thread_walk", thread_walk}, {"brief", brief}};
 inline constexpr Flag if_flags[] = {{"rarely", rarely}};
 inline constexpr Flag slot_flags[] = {{"unset", unset}};
 constexpr std::span<const Flag> flags_of(KindUse use) {

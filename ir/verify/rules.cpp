@@ -353,8 +353,9 @@ bool kind_is_sound(const Case& c, KindUse use) {
                            inst.kind <= (reassociate | uncontracted),
                        "has a flag that only float arithmetic has");
     case KindUse::loop:
-      return known(inst.kind == 0 || (inst.kind <= thread_walk &&
-                                      (c.place().at & (level::opened | level::lowered)) != 0));
+      return known(inst.kind == 0 ||
+                   ((inst.kind == thread_walk || (inst.kind & ~brief) == parallel_walk) &&
+                    (c.place().at & (level::opened | level::lowered)) != 0));
     case KindUse::branch: return known(inst.kind <= rarely);
     case KindUse::slot:
       return known(inst.kind == 0 ||

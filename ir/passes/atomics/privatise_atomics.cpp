@@ -18,6 +18,8 @@ constexpr size_t most_sites = 64;  ///< atomics on a component; each one more br
 /// Rounds of an inner loop that are not known, and one of how many times a branch is taken: borders of
 /// stencils are.
 constexpr uint64_t likely_rounds = 8, seldom = 64;
+/// So many updates apart those of one element do not wait for each other.
+constexpr uint64_t many_rounds = 16;
 
 /// A field with the components that are updated, and the buffer of its copies.
 struct Copied {
@@ -90,6 +92,12 @@ uint64_t times(const Inst* inst, const Region* iteration) {
   return std::min<uint64_t>(product, UINT32_MAX);
 }
 
+/// Do neighbouring iterations update elements in turns, so that those of one element come one right
+/// after the other? Between them are all rounds of loops that a loop's index tells apart.
+bool comes_in_turns(const Inst* inst, const Region* iteration) {
+  return times(inst, iteration) < BufferSize::updating * many_rounds;
+}
+
 /// The fields whose updates by a task may go to copies.
 std::vector<Copied> copied_fields(const Kernel& kernel, Inst* loop) {
   std::vector<Copied> all;
@@ -154,8 +162,13 @@ class Privatiser {
       Value* index = b_.sub(b_.convert(inst->operand(axis), Type::i64), shape.firsts[axis]);
       at = at ? b_.add(b_.mul(at, shape.extents[axis]), index) : index;
     }
-    Value* copy = b_.binary(Op::bit_and, b_.builtin(Builtin::iteration), mask);
-    at = b_.add(b_.add(at, from), b_.mul(copy, shape.count));
+    Value* turn = nullptr;
+    if (comes_in_turns(inst, loop_->region(0))) {
+      Value* copy = b_.binary(Op::bit_and, b_.builtin(Builtin::iteration), mask);
+      turn = b_.mul(copy, shape.count);
+    }
+    at = b_.add(at, from);
+    if (turn) at = b_.add(at, turn);
     Value* v = inst->operand(shape.extents.size());
     b_.atomic(inst->atomic(), c_.buffer, c_.number(inst), inst->elem, {&at, 1}, {&v, 1});
     b_.yield();

@@ -65,7 +65,7 @@ class Poller {
  private:
   bool may_be_alone(const Inst* loop) const {
     const int width = int(bit_width(loop->operand(0)->type));
-    if (loop->kind == parallel_walk || width < 32) return false;
+    if ((loop->kind & parallel_walk) || width < 32) return false;
     return width == 64 || (task_.kind == Task::serial && is_outermost(loop));
   }
 

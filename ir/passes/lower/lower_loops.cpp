@@ -255,7 +255,7 @@ class Walker {
   bool has_walks() {
     bool found = false;
     walk(loop_->region(0),
-         [&](Inst* inst) { found |= inst->is(Op::loop) && inst->kind == parallel_walk; });
+         [&](Inst* inst) { found |= inst->is(Op::loop) && (inst->kind & parallel_walk); });
     return found;
   }
 

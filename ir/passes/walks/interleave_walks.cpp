@@ -1,189 +1,532 @@
 #include "ir/passes/walks/interleave_walks.h"
 
 #include <algorithm>
-#include <optional>
+#include <functional>
 #include <unordered_map>
 
-#include "ir/analysis/affine.h"
 #include "ir/analysis/facts.h"
-#include "ir/analysis/uniformity.h"
+#include "ir/passes/atomics/atomic_rules.h"
+#include "ir/passes/walks/nest.h"
 #include "ir/passes/walks/strips.h"
 
 namespace quern::ir {
 
 namespace {
 
-/// Inner loops of at most this many constant rounds are better unrolled.
-constexpr uint64_t few_rounds = 16;
-
-bool is_straight(const Inst* inst) {
-  return inst->regions.empty() && !inst->is(Op::rmw) && !inst->is(Op::slot) &&
-         !has(inst->op, flag::slots);
-}
-
-bool is_straight(const Region* region) {
-  bool straight = true;
-  for (const Inst* inst : *region) straight = straight && is_straight(inst);
-  return straight;
-}
-
-bool has_few_rounds(const Inst* loop) {
-  const Inst *lo = constant_of(loop->operand(0)), *hi = constant_of(loop->operand(1));
-  if (!lo || !hi) return false;
-  Type t = loop->operand(0)->type;
-  return truncate(hi->imm - lo->imm, t) <= few_rounds;
-}
+/// What a strip keeps should stay in the first-level cache, unless strips became so short that their
+/// loops cost more; it must not fill a thread's stack.
+constexpr int64_t bytes_near = 24576, bytes_at_most = 262144;
+constexpr int64_t short_strip = 64, least_strip = 32;
+/// A body of at most so many instructions is there twice: vectors need no test for the end in whole
+/// strips.
+constexpr size_t instructions_twice = 300;
+/// Rounds that each iteration takes together, where one has at most so many instructions.
+constexpr int64_t several = 4;
+constexpr size_t short_round = 40;
 
 class Interleaver : Strips {
  public:
   Interleaver(Kernel& kernel, Inst* walk, int64_t strip)
-      : Strips(kernel, walk, strip), uniform_(kernel, body_) {}
+      : Strips(kernel, walk, strip), nest_(kernel, walk) {}
 
-  /// Changes the walk where it has the form; it is gone then.
+  /// Changes the walk where it has the form and it pays; it is gone then.
   void run() {
-    if (!has_form()) return;
+    if (!nest_.pays()) return;
+    may_end_early_ = nest_.has_loops_alone();
+    find_crossing(nest_.body(), false);
+    if (!fit_strip()) return;
     b_.before(walk_).at(walk_->loc);
     make_slots();
-    begin_strips();
-    for (const Part& part : parts_) {
-      straight(part);
-      if (part.inner) rounds(part.inner);
+    for (size_t k = 3; k < walk_->operand_count(); k++) next_.push_back(walk_->operand(k));
+    Value *begin = walk_->operand(0), *end = walk_->operand(1);
+    if (is_short()) {
+      Value* all = b_.binary(Op::max, b_.sub(end, begin), integer(0));
+      Value* whole = b_.add(begin, b_.binary(Op::bit_and, all, integer(-strip_)));
+      loop_over_strips(begin_whole_strips(begin, whole, next_));
+      walks_ |= brief;
+      last_strip(whole, b_.sub(end, whole));
+    } else {
+      walks_ |= brief;
+      loop_over_strips(begin_strips(next_));
     }
-    b_.yield();
+    for (size_t k = 0; k < next_.size(); k++) walk_->result(k)->replace_with(next_[k]);
     walk_->erase();
   }
 
  private:
-  /// Straight code, and the inner loop behind it; the last part has none.
-  struct Part {
-    std::vector<Inst*> code;
-    Inst* inner = nullptr;
-  };
+  /// So that it may stand there twice, once for whole strips?
+  bool is_short() const {
+    size_t instructions = 0;
+    ir::walk(body_, [&](const Inst*) { instructions++; });
+    return instructions <= instructions_twice;
+  }
 
-  bool has_form() {
-    if (walk_->operand_count() != 3 || !is_constant(walk_->operand(2), 1)) return false;
-    parts_.emplace_back();
-    for (Inst* inst = body_->first; inst != body_->last; inst = inst->next) {
-      part_of_[inst] = parts_.size() - 1;
-      if (is_straight(inst)) {
-        parts_.back().code.push_back(inst);
-      } else {
-        if (!is_inner(inst)) return false;
-        parts_.back().inner = inst;
-        parts_.emplace_back();
+  void loop_over_strips(Inst* loop) {
+    std::vector<Value*> carried;
+    for (Value& v : loop->region(0)->args.subspan(1)) carried.push_back(&v);
+    strip(carried);
+    finish(loop);
+  }
+
+  /// What whole strips leave over.
+  void last_strip(Value* begin, Value* count) {
+    std::vector<Type> types;
+    for (const Value* v : next_) types.push_back(v->type);
+    Inst* branch = b_.if_(b_.lt(integer(0), count), types);
+    b_.at_end(branch->region(1)).yield(next_);
+    b_.at_end(branch->region(0));
+    base_ = begin;
+    count_ = count;
+    strip(next_);
+    finish(branch);
+  }
+
+  /// All that the iterations of a strip do; next_ is then what the walk carries on.
+  void strip(const std::vector<Value*>& carried) {
+    for (auto& [value, made] : common_) made = nullptr;
+    carried_ = carried;
+    for (size_t k = 0; k < packs_.size(); k++) fill(nest_.packs()[k], packs_[k]);
+    block(nest_.body(), nullptr);
+    b_.yield(next_);
+  }
+
+  /// Behind the strips; next_ is what they give.
+  void finish(Inst* strips) {
+    b_.before(walk_).at(walk_->loc);
+    next_.clear();
+    for (Value& v : strips->results) next_.push_back(&v);
+  }
+
+  // ---- what crosses from one piece to the next
+
+  void find_crossing(const Nest::Block& block, bool in_rounds) {
+    for (const Nest::Piece& piece : block.pieces) {
+      for (const Inst* inst : piece.common)
+        if (!inst->is(Op::slot)) common_[inst->result()] = nullptr;
+      for (const Inst* inst : piece.code)
+        outer_operands(inst, [&](Value* v) { keep_earlier(v, piece, in_rounds); });
+      if (!piece.inner) continue;
+      const bool is_loop = piece.inner->is(Op::loop);
+      for (const Use& use : piece.inner->operands) keep_earlier(use.value, piece, in_rounds);
+      for (size_t k = 0; k < piece.inner->results.size(); k++) {
+        const Value* result = piece.inner->result(k);
+        add_slot(result);
+        if (is_loop) slots_[piece.inner->region(0)->arg(k + 1)] = nullptr;
       }
+      if (is_loop) common_[piece.inner->region(0)->arg(0)] = nullptr;
+      for (const Nest::Block& inner : piece.blocks) find_crossing(inner, in_rounds || is_loop);
     }
-    return parts_.size() > 1 && pays();
+    for (const Use& use : block.region->last->operands)
+      keep_earlier(use.value, block.pieces.back(), in_rounds);
   }
 
-  bool is_inner(const Inst* inst) const {
-    if (!inst->is(Op::loop) || has_few_rounds(inst)) return false;
-    for (size_t k = 0; k < 3; k++)
-      if (!is_shared(inst->operand(k))) return false;
-    return is_straight(inst->region(0));
+  /// A value of an earlier piece crosses. What follows from the index is made again, but for
+  /// numbers that rounds would make over and over.
+  void keep_earlier(Value* v, const Nest::Piece& piece, bool in_rounds) {
+    if (!v->inst || v->type == Type::slot) return;
+    const std::optional<size_t> made = nest_.piece_of(v->inst);
+    if (!made || *made == piece.number || common_.contains(v)) return;
+    if (in_rounds && is_float(v->type)) return add_kept(v);
+    crosses(v, [&](Value* kept) { add_kept(kept); });
   }
 
-  // ---- is it worth it
-
-  /// Neighbours in the walk must touch the same or neighbouring elements in each round: else a
-  /// strip would touch as many cache lines as it has iterations, over and over.
-  bool pays() {
-    for (const Part& part : parts_)
-      if (part.inner) uniform_.assume(part.inner->region(0)->arg(0));  // compared in one round
-    for (const Part& part : parts_)
-      if (part.inner && !touches_neighbours(part.inner->region(0))) return false;
-    return true;
+  void add_kept(Value* v) {
+    if (!v->inst || slots_.contains(v)) return;
+    add_slot(v);
+    kept_.push_back(v);
+    kept_in_[*nest_.piece_of(v->inst)].push_back(v);
   }
 
-  bool touches_neighbours(const Region* round) {
-    for (const Inst* inst : *round) {
-      const bool writes = inst->is(Op::write);
-      if (!writes && !inst->is(Op::read)) continue;
-      std::optional<int64_t> stride = stride_of(inst->operand(0));
-      if (!stride) return false;
-      if (*stride != byte_size(inst->elem) && (writes || *stride != 0)) return false;
-    }
-    return true;
+  void add_slot(const Value* v) {
+    slots_[v] = nullptr;
+    bytes_ += byte_size(v->type);
   }
 
-  /// By how much the value grows from one iteration of the walk to the next, where that is known.
-  std::optional<int64_t> stride_of(const Value* v) {
-    const Affine& form = forms_.of(v);
-    for (const Affine::Term& term : form.terms) {
-      if (term.symbol != body_->arg(0) && !uniform_(term.symbol)) return std::nullopt;
-    }
-    return form.factor_of(body_->arg(0));
-  }
+  // ---- room
 
-  // ---- what crosses from one part to the next
+  bool fit_strip() {
+    for (const Inst* local : nest_.locals()) bytes_ += int64_t(local->imm) * byte_size(local->elem);
+    for (const Pack& pack : nest_.packs()) bytes_ += pack.elements() * byte_size(pack.read->elem);
+    while (strip_ > short_strip && bytes_ * strip_ > bytes_near) strip_ /= 2;
+    while (strip_ > least_strip && bytes_ * strip_ > bytes_at_most) strip_ /= 2;
+    return bytes_ * strip_ <= bytes_at_most;
+  }
 
   void make_slots() {
-    for (const Part& part : parts_)
-      if (part.inner)
-        for (const Value& v : part.inner->results) slots_[&v] = array(v.type);
-    for (size_t k = 0; k < parts_.size(); k++) {
-      for (const Inst* inst : parts_[k].code) keep_earlier(inst, k);
-      if (!parts_[k].inner) continue;
-      for (const Inst* inst : *parts_[k].inner->region(0)) keep_earlier(inst, k + 1);
+    make_slots_of(nest_.body());
+    for (const Value* v : kept_) slots_[v] = array(v->type);
+    for (const Pack& pack : nest_.packs())
+      packs_.push_back(b_.unset_slot(pack.read->elem, uint64_t(pack.elements() * strip_)));
+  }
+
+  /// Of what loops carry and branches give.
+  void make_slots_of(const Nest::Block& block) {
+    for (const Nest::Piece& piece : block.pieces) {
+      if (!piece.inner) continue;
+      for (size_t k = 0; k < piece.inner->results.size(); k++) {
+        const Value* result = piece.inner->result(k);
+        slots_[result] = array(result->type);
+        if (piece.inner->is(Op::loop)) slots_[piece.inner->region(0)->arg(k + 1)] = slots_[result];
+      }
+      for (const Nest::Block& inner : piece.blocks) make_slots_of(inner);
     }
   }
 
-  /// What the instruction uses of parts before this one.
-  void keep_earlier(const Inst* inst, size_t part) {
-    for (const Use& use : inst->operands) {
-      const auto made = use.value->inst ? part_of_.find(use.value->inst) : part_of_.end();
-      if (made != part_of_.end() && made->second < part) keep(use.value);
+  // ---- the strips
+
+  /// What each iteration of a strip gives to a location: the atomics of one update that take the same
+  /// value share it.
+  struct Contribution {
+    const Inst *update, *rmw;
+    bool same(const Inst* other) const {
+      return other->kind == rmw->kind && other->elem == rmw->elem &&
+             other->operand(1) == rmw->operand(1);
+    }
+  };
+  using Contributions = std::vector<Contribution>;
+
+  void block(const Nest::Block& from, const Inst* owner) {
+    for (const Nest::Piece& piece : from.pieces) {
+      for (const Inst* inst : piece.common) make_common(inst);
+      each_in_strip(piece, &piece == &from.pieces.back() ? from.region : nullptr, owner);
+      if (!piece.inner) continue;
+      piece.inner->is(Op::loop) ? rounds(piece) : branches(piece);
     }
   }
 
-  // ---- one iteration's share of a part
+  void rounds(const Nest::Piece& piece) {
+    const Inst* inner = piece.inner;
+    const Loc around = b_.loc();
+    b_.at(inner->loc);
+    Value *lo = outer(inner->operand(0)), *hi = outer(inner->operand(1));
+    if (takes_several(piece)) {
+      const Type type = lo->type;
+      Value* span = b_.select(b_.lt(lo, hi), b_.sub(hi, lo), b_.integer(type, 0));
+      Value* whole = b_.add(lo, b_.binary(Op::bit_and, span, b_.integer(type, -several)));
+      Inst* loop = b_.loop(lo, whole, b_.integer(type, several));
+      inside(loop->region(0), [&] { several_rounds(piece, loop->region(0)->arg(0)); });
+      lo = whole;
+    }
+    Inst* loop = b_.loop(lo, hi, outer(inner->operand(2)));
+    common_[inner->region(0)->arg(0)] = loop->region(0)->arg(0);
+    inside(loop->region(0), [&] { block(piece.blocks[0], inner); });
+    b_.at(around);
+  }
 
-  /// A loop over the strip; `fill` makes its body.
-  template <class F>
-  void each_in_strip(F&& fill) {
-    each(parallel_walk, {}, [&](std::span<Value>) {
-      fill();
-      return std::vector<Value*>();
+  /// Is a round so short that most of it would be to read and write what it carries?
+  bool takes_several(const Nest::Piece& piece) const {
+    const std::vector<Nest::Piece>& pieces = piece.blocks[0].pieces;
+    if (pieces.size() > 1 || !is_constant(piece.inner->operand(2), 1)) return false;
+    size_t instructions = 0;
+    bool simple = true;
+    ir::walk(piece.inner->region(0), [&](const Inst* inst) {
+      instructions++;
+      simple &= !inst->is(Op::slot) && !nest_.is_unrolled(inst);
     });
+    return simple && instructions <= short_round;
   }
 
-  /// The operands of `from`, from number `first` on, become what the inner loop carries.
-  void put_carried(const Inst* inner, const Inst* from, size_t first) {
-    for (size_t k = 0; k < inner->results.size(); k++)
-      b_.put(slots_.at(inner->result(k)), within_, need(from->operand(first + k)));
-  }
-
-  void straight(const Part& part) {
-    if (part.code.empty() && !part.inner) return;
-    each_in_strip([&] {
-      for (const Inst* inst : part.code) copy(inst);
-      for (Value* v : kept_)
-        if (std::ranges::find(part.code, v->inst) != part.code.end())
-          b_.put(slots_.at(v), within_, map_.at(v));
-      if (part.inner) put_carried(part.inner, part.inner, 3);
+  /// Rounds from `index` on, one after the other for each iteration: what they carry stays in
+  /// registers (unroll and jam).
+  void several_rounds(const Nest::Piece& piece, Value* index) {
+    const Region* round = piece.blocks[0].region;
+    const Nest::Piece& from = piece.blocks[0].pieces[0];
+    std::vector<std::vector<std::pair<const Value*, Value*>>> common(several);
+    for (int64_t k = 0; k < several; k++) {
+      Value*& at = common_[round->arg(0)];
+      at = k == 0 ? index : b_.add(index, b_.integer(index->type, k));
+      common[size_t(k)].emplace_back(round->arg(0), at);
+      for (const Inst* inst : from.common) {
+        make_common(inst);
+        common[size_t(k)].emplace_back(inst->result(), common_.at(inst->result()));
+      }
+    }
+    auto enter = [&](size_t k) {
+      for (const auto& [value, made] : common[k]) common_[value] = made;
+    };
+    const Contributions contributions = contributions_of(nest_, from);
+    std::vector<Value*> init;
+    for (int64_t k = 0; k < several; k++) start(contributions, init);
+    const std::vector<Value*> last = each(walks_, init, [&](std::span<Value> sums) {
+      Value* iteration = map_.at(body_->arg(0));
+      std::vector<Value*> carried, next;
+      for (const Value& v : round->args.subspan(1)) carried.push_back(need(round->arg(v.index)));
+      for (size_t k = 0; k < common.size(); k++) {
+        map_.clear();
+        map_[body_->arg(0)] = iteration;
+        for (size_t c = 0; c < carried.size(); c++) map_[round->arg(c + 1)] = carried[c];
+        enter(k);
+        run(from, contributions, sums.subspan(k * contributions.size()), next);
+        for (size_t c = 0; c < carried.size(); c++) carried[c] = need(round->last->operand(c));
+      }
+      for (size_t c = 0; c < carried.size(); c++)
+        b_.put(slots_.at(round->arg(c + 1)), within_, carried[c]);
+      return next;
     });
+    for (size_t k = 0; k < common.size(); k++) {
+      enter(k);
+      update(from, contributions, std::span(last).subspan(k * contributions.size()));
+    }
   }
 
-  void rounds(const Inst* inner) {
-    Inst* loop = b_.loop(inner->operand(0), inner->operand(1), inner->operand(2));
+  void branches(const Nest::Piece& piece) {
+    Inst* branch = b_.if_(outer(piece.inner->operand(0)));
+    for (size_t k = 0; k < 2; k++)
+      inside(branch->region(k), [&] { block(piece.blocks[k], piece.inner); });
+  }
+
+  void inside(Region* region, const std::function<void()>& fill) {
     Region* around = b_.region();
-    const Region* round = inner->region(0);
-    b_.at_end(loop->region(0));
-    each_in_strip([&] {
-      map_[round->arg(0)] = loop->region(0)->arg(0);
-      for (size_t k = 0; k < inner->results.size(); k++)
-        map_[round->arg(k + 1)] = b_.get(slots_.at(inner->result(k)), within_);
-      copy_all(round);
-      put_carried(inner, round->last, 0);
-    });
+    b_.at_end(region);
+    fill();
     b_.yield();
     b_.at_end(around);
   }
 
-  std::vector<Part> parts_;
-  std::unordered_map<const Inst*, size_t> part_of_;  ///< of those directly in the body
-  AffineForms forms_{AffineForms::through_conversions};
-  Uniformity uniform_;
+  /// A value that all iterations share, outside of the loops over them.
+  Value* outer(Value* v) const { return is_shared(v) ? v : common_.at(v); }
+
+  void make_common(const Inst* inst) {
+    if (inst->is(Op::slot)) {
+      Value* slot = b_.slot(inst->elem, inst->imm * uint64_t(strip_));
+      slot->inst->kind = inst->kind;
+      locals_[inst->result()] = slot;
+      return;
+    }
+    ValueMap map;
+    for (const Use& use : inst->operands) map[use.value] = outer(use.value);
+    clone_inst(b_, inst, map);
+    common_[inst->result()] = map.at(inst->result());
+  }
+
+  // ---- one iteration's share of a piece
+
+  /// A loop over the strip for the code of the piece, and what it leaves: the contributions to updates
+  /// combined, what later pieces need, what the loop behind it begins with. `ends` is the region that
+  /// ends here, whose values go to the results of `owner`, or on to the next strip.
+  void each_in_strip(const Nest::Piece& piece, const Region* ends, const Inst* owner) {
+    const bool goes_on = ends == body_;
+    const Contributions contributions = contributions_of(nest_, piece);
+    std::vector<Value*> init;
+    start(contributions, init);
+    if (goes_on) init.insert(init.end(), carried_.begin(), carried_.end());
+    const bool begins = piece.inner && piece.inner->is(Op::loop) && !piece.inner->results.empty();
+    if (piece.code.empty() && init.empty() && !begins && (!ends || ends->last->operands.empty()))
+      return;
+    std::vector<Value*> last = each(walks_, init, [&](std::span<Value> carried) {
+      for (size_t k = contributions.size(); k < carried.size(); k++)
+        map_[body_->arg(k - contributions.size() + 1)] = &carried[k];
+      std::vector<Value*> next;
+      run(piece, contributions, carried, next);
+      for (Value* v : kept_in_[piece.number]) b_.put(slots_.at(v), within_, need(v));
+      if (begins) put(piece.inner, piece.inner, 3);
+      if (ends && !goes_on) put(owner, ends->last, 0);
+      if (goes_on)
+        for (const Use& use : ends->last->operands) next.push_back(need(use.value));
+      return next;
+    });
+    update(piece, contributions, last);
+    if (goes_on) next_.assign(last.begin() + ptrdiff_t(contributions.size()), last.end());
+  }
+
+  /// The code of the piece; what the strip's contributions are behind it goes to `next`.
+  void run(const Nest::Piece& piece, const Contributions& contributions, std::span<Value> sums,
+           std::vector<Value*>& next) {
+    std::vector<Value*> all;
+    for (Value& v : sums.first(contributions.size())) all.push_back(&v);
+    for (const Inst* inst : piece.code) {
+      if (!nest_.is_update(inst)) copy(inst);
+      for (size_t k = 0; k < contributions.size(); k++) {
+        const Inst* rmw = contributions[k].rmw;
+        if (contributions[k].update != inst) continue;
+        all[k] = b_.binary(operation(rmw->atomic(), rmw->elem), all[k], need(rmw->operand(1)));
+        if (quern::ir::rounds(rmw->atomic(), rmw->elem)) all[k]->inst->kind |= reassociate;
+      }
+    }
+    next.insert(next.end(), all.begin(), all.end());
+  }
+
+  static Contributions contributions_of(const Nest& nest, const Nest::Piece& piece) {
+    Contributions all;
+    for (const Inst* inst : piece.code) {
+      if (!nest.is_update(inst)) continue;
+      auto add = [&](const Inst* rmw) {
+        const auto same = [&](const Contribution& c) { return c.update == inst && c.same(rmw); };
+        if (rmw->is(Op::rmw) && std::ranges::none_of(all, same)) all.push_back({inst, rmw});
+      };
+      add(inst);
+      for (Region* region : inst->regions) ir::walk(region, add);
+    }
+    return all;
+  }
+
+  /// What the contributions begin with.
+  void start(const Contributions& contributions, std::vector<Value*>& init) {
+    for (const Contribution& c : contributions)
+      init.push_back(b_.constant(c.rmw->elem, identity(c.rmw->atomic(), c.rmw->elem)));
+  }
+
+  /// The strip's contributions, one update each.
+  void update(const Nest::Piece& piece, const Contributions& contributions,
+              std::span<Value* const> sums) {
+    const Loc around = b_.loc();
+    auto one = [&](const Inst* update, const Inst* rmw) {
+      size_t k = 0;
+      while (contributions[k].update != update || !contributions[k].same(rmw)) k++;
+      b_.at(rmw->loc).rmw(rmw->atomic(), outer(rmw->operand(0)), rmw->elem, sums.subspan(k, 1),
+                          rmw->imm);
+    };
+    for (const Inst* inst : piece.code) {
+      if (!nest_.is_update(inst)) continue;
+      if (inst->is(Op::rmw)) {
+        one(inst, inst);
+        continue;
+      }
+      Inst* branch = b_.if_(outer(inst->operand(0)));
+      for (size_t k = 0; k < 2; k++)
+        inside(branch->region(k), [&] {
+          for (const Inst* inner = inst->region(k)->first; inner != inst->region(k)->last;
+               inner = inner->next)
+            inner->is(Op::rmw) ? one(inst, inner) : make_common(inner);
+        });
+    }
+    b_.at(around);
+  }
+
+  /// The operands of `from`, from number `first` on, become the results of `owner`, or what its next
+  /// round begins with: all at once.
+  void put(const Inst* owner, const Inst* from, size_t first) {
+    std::vector<Value*> values;
+    for (size_t k = 0; k < owner->results.size(); k++)
+      values.push_back(need(from->operand(first + k)));
+    for (size_t k = 0; k < values.size(); k++)
+      b_.put(slots_.at(owner->result(k)), within_, values[k]);
+  }
+
+  void copy(const Inst* inst) override {
+    if (has(inst->op, flag::slots) && !inst->is(Op::slot) && locals_.contains(inst->operand(0)))
+      return access_local(inst);
+    if (const Nest::Packed* packed = nest_.packed(inst)) {
+      map_[inst->result()] = b_.get(packs_[packed->pack], place(*packed));
+      return;
+    }
+    if (nest_.is_unrolled(inst)) return write_out(inst);
+    if (inst->regions.empty()) return Strips::copy(inst);
+    outer_operands(inst, [&](Value* v) {
+      if (!locals_.contains(v)) need(v);
+    });
+    copy_control(inst);
+  }
+
+  void access_local(const Inst* inst) {
+    Value* slot = locals_.at(inst->operand(0));
+    const bool puts = inst->is(Op::put);
+    Value* at = within_;
+    if (inst->operand_count() == (puts ? 3 : 2)) {
+      Value* element = b_.convert(need(inst->operand(1)), Type::i64);
+      at = b_.add(b_.mul(element, integer(strip_)), within_);
+    }
+    if (puts)
+      b_.put(slot, at, need(inst->operand(inst->operand_count() - 1)));
+    else
+      map_[inst->result()] = b_.get(slot, at);
+  }
+
+  void copy_control(const Inst* inst) {
+    std::vector<Value*> operands;
+    for (const Use& use : inst->operands) operands.push_back(need(use.value));
+    std::vector<Type> types;
+    for (const Value& v : inst->results) types.push_back(v.type);
+    Inst* made = b_.make(inst->op, types, operands, inst->imm);
+    made->kind = inst->kind;
+    made->loc = inst->loc;
+    for (size_t k = 0; k < types.size(); k++) map_[inst->result(k)] = made->result(k);
+    std::vector<Region*> regions;
+    Region* around = b_.region();
+    for (const Region* from : inst->regions) {
+      std::vector<Type> arguments;
+      for (const Value& v : from->args) arguments.push_back(v.type);
+      regions.push_back(b_.make_region(std::span<const Type>(arguments)));
+      for (size_t k = 0; k < arguments.size(); k++) map_[from->arg(k)] = regions.back()->arg(k);
+      b_.at_end(regions.back());
+      copy_all(from);
+      std::vector<Value*> yielded;
+      for (const Use& use : from->last->operands) yielded.push_back(need(use.value));
+      Inst* last = b_.make(from->last->op, std::span<const Type>(), yielded);
+      last->loc = from->last->loc;
+    }
+    if (regions.size() == 1) b_.set_regions(made, {regions[0]});
+    if (regions.size() == 2) b_.set_regions(made, {regions[0], regions[1]});
+    b_.at_end(around);
+  }
+
+  void write_out(const Inst* loop) {
+    const Region* round = loop->region(0);
+    const Type type = loop->operand(0)->type;
+    const int64_t lo = to_signed(constant_of(loop->operand(0))->imm, type);
+    const int64_t hi = to_signed(constant_of(loop->operand(1))->imm, type);
+    std::vector<Value*> carried;
+    for (size_t k = 3; k < loop->operand_count(); k++) carried.push_back(need(loop->operand(k)));
+    for (int64_t at = lo; at < hi; at++) {
+      map_[round->arg(0)] = b_.integer(type, at);
+      for (size_t k = 0; k < carried.size(); k++) map_[round->arg(k + 1)] = carried[k];
+      copy_all(round);
+      for (size_t k = 0; k < carried.size(); k++) carried[k] = need(round->last->operand(k));
+    }
+    for (size_t k = 0; k < carried.size(); k++) map_[loop->result(k)] = carried[k];
+  }
+
+  // ---- packs
+
+  /// Where an iteration's element of a pack stands, at the rounds of these loops.
+  Value* place(const Nest::Packed& packed) {
+    const Pack& pack = nest_.packs()[packed.pack];
+    Value* at = integer(0);
+    for (size_t k = 0; k < pack.axes.size(); k++) {
+      Value* round = b_.convert(need(packed.loops[k]->region(0)->arg(0)), Type::i64);
+      at = b_.add(b_.mul(at, integer(pack.axes[k].count)),
+                  b_.sub(round, integer(pack.axes[k].first)));
+    }
+    return b_.add(b_.mul(at, integer(strip_)), within_);
+  }
+
+  void fill(const Pack& pack, Value* slot) {
+    Region* around = b_.region();
+    Value* reads = nullptr;
+    for (const Inst* loop : pack.may_be_idle) {
+      Value* runs = b_.lt(loop->operand(0), loop->operand(1));
+      reads = reads ? b_.binary(Op::bit_and, reads, runs) : runs;
+    }
+    std::vector<Value*> rounds;
+    for (size_t k = 0; k < pack.axes.size(); k++) {
+      const auto [factor, first, count] = pack.axes[k];
+      const Type type = pack.loops[k]->operand(0)->type;
+      Value *lo = b_.integer(type, first), *hi = b_.integer(type, first + count);
+      Inst* loop = b_.loop(lo, reads ? b_.select(reads, hi, lo) : hi, b_.integer(type, 1));
+      rounds.push_back(loop->region(0)->arg(0));
+      b_.at_end(loop->region(0));
+    }
+    const Nest::Packed here{size_t(&pack - nest_.packs().data()), pack.loops};
+    each(walks_, {}, [&](std::span<Value>) {
+      for (size_t k = 0; k < rounds.size(); k++) map_[pack.loops[k]->region(0)->arg(0)] = rounds[k];
+      Strips::copy(pack.read);
+      b_.put(slot, place(here), map_.at(pack.read->result()));
+      return std::vector<Value*>();
+    });
+    for (size_t k = 0; k < pack.axes.size(); k++) {
+      b_.yield();
+      b_.at_end(b_.region()->parent->parent);
+    }
+    b_.at_end(around);
+  }
+
+  Nest nest_;
+  uint8_t walks_ = parallel_walk;  ///< the kind of the loops over a strip
+  int64_t bytes_ = 0;              ///< of what a strip keeps for an iteration
+  std::unordered_map<size_t, std::vector<Value*>> kept_in_;  ///< by piece, of kept_
+  std::unordered_map<const Value*, Value*> locals_;
+  std::vector<Value*> packs_;
+  std::vector<Value*> carried_, next_;  ///< what the walk carries into a strip, and out of it
 };
 
 }  // namespace

@@ -1,18 +1,20 @@
 #pragma once
 // Takes many iterations of a walk through its inner loops together, so that a back end can vectorise
-// over the iterations: the inner loop of a matrix product or of all pairs is a chain of dependent
-// additions, its neighbours in the walk are independent of each other.
+// over the iterations: the inner loop of a matrix product, of all pairs or of a polynomial is a chain of
+// dependent operations, its neighbours in the walk are independent of each other. Strip mining and loop
+// interchange, unroll and jam (Wolfe, High Performance Compilers, 1996, chapter 9).
 //
 // Expects: level lowered, simplified, hoisted.
-// Guarantees: a parallel_walk loop without carried values whose body is straight code around inner
-// loops of straight code with bounds that all iterations share, in which neighbouring
-// iterations touch the same or neighbouring elements, becomes a loop over strips of
-// target.strip iterations: the code before an inner loop for each, then that loop with each round run
-// for the whole strip, and so on. What crosses is kept in slot arrays or, if it
-// depends on the index alone, computed again. Each iteration does what it did, in its order; only
-// the order between iterations changes, which has no meaning. Inner loops of few constant rounds
-// and loops with atomics stay as they are; nothing changes where target.strip is 0.
-// Linear.
+// Guarantees: a parallel_walk loop of the form that nest.h finds, for which it pays, becomes a loop over
+// strips of at most target.strip iterations, fewer where they keep much. The code before an inner loop
+// is run for each iteration of the strip, then that loop with each round, and whatever stands in it, run
+// for the whole strip, and so on. What crosses is kept in slot arrays or, if it depends on the index
+// alone, computed again; what iterations share is computed once. Rounds of little code are taken four at
+// a time. Local variables have an element for each iteration. Contributions of the strip to a location
+// that it shares are combined, in any order, and given in one atomic. Each iteration does what it did, in
+// its order; only the order between iterations changes, which has no meaning.
+// Short bodies are there twice, once for whole strips; loops over what these leave over are `brief`.
+// Nothing changes where target.strip is 0. Linear in the code that it makes.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

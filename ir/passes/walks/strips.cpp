@@ -6,7 +6,7 @@ std::vector<Inst*> walks_of(const Kernel& kernel) {
   std::vector<Inst*> walks;
   for (const Task& task : kernel.tasks)
     walk(task.body, [&](Inst* inst) {
-      if (inst->is(Op::loop) && inst->kind == parallel_walk) walks.push_back(inst);
+      if (inst->is(Op::loop) && (inst->kind & parallel_walk)) walks.push_back(inst);
     });
   return walks;
 }
@@ -32,7 +32,8 @@ void Strips::outer_operands(const Inst* inst, const std::function<void(Value*)>&
 }
 
 bool Strips::from_memory(const Value* v) {
-  if (is_shared(v) || !v->inst) return false;
+  if (is_shared(v) || common_.contains(v)) return false;
+  if (!v->inst) return slots_.contains(v);
   auto [at, is_new] = from_memory_.try_emplace(v, !is_pure(v->inst->op));
   if (!is_new || at->second) return at->second;
   bool any = false;
@@ -60,11 +61,16 @@ Value* Strips::array(Type elem) {
 }
 
 Inst* Strips::begin_strips(std::span<Value* const> init) {
-  Value* strip = integer(strip_);
-  Inst* strips = b_.loop(walk_->operand(0), walk_->operand(1), strip, init);
+  Inst* strips = begin_whole_strips(walk_->operand(0), walk_->operand(1), init);
+  count_ = b_.binary(Op::min, b_.sub(walk_->operand(1), base_), count_);
+  return strips;
+}
+
+Inst* Strips::begin_whole_strips(Value* begin, Value* end, std::span<Value* const> init) {
+  count_ = integer(strip_);
+  Inst* strips = b_.loop(begin, end, count_, init);
   b_.at_end(strips->region(0));
   base_ = strips->region(0)->arg(0);
-  count_ = b_.binary(Op::min, b_.sub(walk_->operand(1), base_), strip);
   return strips;
 }
 
@@ -98,6 +104,8 @@ Value* Strips::need(Value* v) {
   auto found = map_.find(v);
   if (found != map_.end()) return found->second;
   if (is_shared(v)) return v;
+  auto common = common_.find(v);
+  if (common != common_.end() && common->second) return map_[v] = common->second;
   auto slot = slots_.find(v);
   if (slot != slots_.end()) return map_[v] = b_.get(slot->second, within_);
   copy(v->inst);

@@ -19,6 +19,7 @@ class Strips {
  protected:
   Strips(Kernel& kernel, Inst* walk, int64_t strip)
       : b_(kernel), walk_(walk), body_(walk->region(0)), strip_(strip) {}
+  virtual ~Strips() = default;
 
   Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
 
@@ -34,7 +35,7 @@ class Strips {
   /// Calls `use` for each value from outside that the instruction or its regions use.
   static void outer_operands(const Inst* inst, const std::function<void(Value*)>& use);
 
-  /// Does the value come from memory? Else it follows from the index.
+  /// Does the value come from memory or from an earlier round? Else it follows from the index.
   bool from_memory(const Value* v);
 
   /// Calls `use` for each value that must be kept for a later part to have `v`: the value, none
@@ -49,6 +50,8 @@ class Strips {
 
   /// The loop over strips, with these carried values; the builder moves into its body.
   Inst* begin_strips(std::span<Value* const> init = {});
+  /// The same over a part of the iterations, which holds nothing but whole strips.
+  Inst* begin_whole_strips(Value* begin, Value* end, std::span<Value* const> init);
 
   /// A loop over the iterations of the strip: `fill` makes its body and gives the next carried
   /// values. The builder stands behind it afterwards; the last ones come back.
@@ -62,7 +65,7 @@ class Strips {
   /// The value in the part being made; kept ones are read, others made again.
   Value* need(Value* v);
   /// Repeats the instruction in the part being made.
-  void copy(const Inst* inst);
+  virtual void copy(const Inst* inst);
   /// The same of all instructions of a region but its terminator.
   void copy_all(const Region* region);
 
@@ -75,6 +78,9 @@ class Strips {
   bool may_end_early_ = false;
   Value *base_ = nullptr, *count_ = nullptr, *within_ = nullptr;
   std::unordered_map<const Value*, Value*> slots_;
+  /// What all iterations of a strip share and is made outside of the loops over them: the value once
+  /// it is there, null before.
+  std::unordered_map<const Value*, Value*> common_;
   std::vector<Value*> kept_;  ///< the values of slots_, in the order they were met
   ValueMap map_;              ///< of the part being made
 

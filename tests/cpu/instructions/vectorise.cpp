@@ -585,3 +585,54 @@ TEST_CASE("quotients and remainders of integers are computed by vectors") {
     CHECK(count_compiled(cpu, text, "vdivpd[^\n]*[yz]mm") >= 2);
   }
 }
+
+TEST_CASE("iterations with loops of their own are lanes of vectors") {
+  // The least square of the distances of points to 25 centres, and how much each centre got.
+  const std::string text = R"(quern 1
+  kernel @nearest level=structured modes=contract
+  binding field rank=2 f64 "points"
+  binding field rank=2 f64 "centres"
+  binding field rank=1 f64 "least"
+  binding field rank=1 f64 "given"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %dimensions = constant<20> : i32
+    %centres = constant<25> : i32
+    %none = constant<0> : f64
+    %far = constant<inf> : f64
+    parallel over=2 {(%i: i32)
+      %square = slot<25> : slot f64
+      %all = loop %zero, %centres, %one, %far : f64 {(%c: i32, %nearest: f64)
+        %sum = loop %zero, %dimensions, %one, %none : f64 {(%d: i32, %s: f64)
+          %p = load<0.0> %i, %d : f64
+          %q = load<1.0> %c, %d : f64
+          %off = sub %p, %q : f64
+          %part = mul %off, %off : f64
+          %t = add %s, %part : f64
+          yield %t
+        }
+        put %square, %c, %sum
+        %less = min %nearest, %sum : f64
+        yield %less
+      }
+      loop %zero, %centres, %one {(%c: i32)
+        %own = get %square, %c : f64
+        %more = sub %own, %all : f64
+        %old = atomic.add<3.0> %c, %more : f64
+        yield
+      }
+      store<2.0> %i, %all
+      yield
+    }
+    yield
+  })";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vfmadd\\w+pd[^\n]*[yz]mm") >= 4);
+    CHECK(count_compiled(cpu, text, "vminpd[^\n]*[yz]mm") >= 1);
+  }
+  // Where lanes are masked nothing is left over for single iterations.
+  CHECK(count_compiled(test::sapphire_rapids, text, "vfmadd\\w+sd") == 0);
+  CHECK(count_compiled(test::sapphire_rapids, text, "vminsd") == 0);
+}

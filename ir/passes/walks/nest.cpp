@@ -1,0 +1,408 @@
+#include "ir/passes/walks/nest.h"
+
+#include <algorithm>
+
+#include "ir/analysis/facts.h"
+#include "ir/passes/atomics/atomic_rules.h"
+
+namespace quern::ir {
+
+namespace {
+
+/// Inner loops of at most this many constant rounds are better written out, unless they would be so
+/// many instructions.
+constexpr int64_t few_rounds = 16;
+constexpr size_t many_instructions = 256;
+/// A vector's elements that lie far apart are read one by one: so much arithmetic pays for it.
+constexpr size_t worth_of_gather = 8;
+/// An update of an element far away takes what it took, but for the value and the place that cross to it.
+constexpr size_t worth_of_update = 3;
+/// Elements of a pack, for each iteration of a strip; and how often they are read at least.
+constexpr int64_t most_packed = 64, least_reads = 4;
+
+/// How many rounds, where that is constant.
+std::optional<int64_t> constant_rounds(const Inst* loop) {
+  const Inst* bounds[3];
+  for (size_t k = 0; k < 3; k++)
+    if (!(bounds[k] = constant_of(loop->operand(k)))) return std::nullopt;
+  const Type t = loop->operand(0)->type;
+  if (bounds[2]->imm != 1) return std::nullopt;
+  const int64_t lo = to_signed(bounds[0]->imm, t), hi = to_signed(bounds[1]->imm, t);
+  return std::max<int64_t>(hi - lo, 0);
+}
+
+bool is_arithmetic(const Inst* inst) {
+  return is_pure(inst->op) && !inst->results.empty() && is_float(inst->results[0].type) &&
+         !inst->is(Op::constant);
+}
+
+template <class F>
+void walk_const(const Inst* inst, const F& visit) {
+  visit(inst);
+  for (Region* region : inst->regions) walk(region, [&](const Inst* inner) { visit(inner); });
+}
+
+}  // namespace
+
+int64_t Pack::elements() const {
+  int64_t all = 1;
+  for (const Axis& axis : axes) all *= axis.count;
+  return all;
+}
+
+Nest::Nest(const Kernel& kernel, Inst* walk)
+    : kernel_(kernel),
+      region_(walk->region(0)),
+      uniform_(kernel, region_),
+      follows_from_index_(kernel, region_) {
+  follows_from_index_.assume(region_->arg(0));
+  for (const Value& v : region_->args.subspan(1)) carried_.insert(&v);
+  if (!is_constant(walk->operand(2), 1)) return;
+  walk_const(walk, [&](const Inst* inst) {
+    if (inst->is(Op::write) || inst->is(Op::rmw)) written_.insert(inst->imm);
+  });
+  Work all;
+  pays_ = plan(region_, body_, false) && has_rounds_ && keeps_order() &&
+          touches_neighbours(body_, all, false);
+}
+
+std::optional<size_t> Nest::piece_of(const Inst* inst) const {
+  const auto at = piece_of_.find(inst);
+  return at == piece_of_.end() ? std::nullopt : std::optional(at->second);
+}
+
+const Nest::Packed* Nest::packed(const Inst* read) const {
+  const auto at = packed_.find(read);
+  return at == packed_.end() ? nullptr : &at->second;
+}
+
+// ---- which form it has
+
+bool Nest::plan(const Region* region, Block& block, bool in_rounds) {
+  block.region = region;
+  next_piece(block);
+  std::vector<Inst*> last;
+  for (Inst* inst = region->first; inst != region->last; inst = inst->next) {
+    if (uses_carried(inst)) {
+      if (region != region_ || !is_pure(inst->op)) return false;
+      for (const Value& v : inst->results) carried_.insert(&v);
+      last.push_back(inst);
+      continue;
+    }
+    piece_of_[inst] = block.pieces.back().number;
+    if (!take(inst, block, in_rounds)) return false;
+  }
+  if (region != region_ && uses_carried(region->last)) return false;
+  for (Inst* inst : last) {
+    piece_of_[inst] = block.pieces.back().number;
+    block.pieces.back().code.push_back(inst);
+  }
+  return true;
+}
+
+/// Does it need what the walk carries from one iteration to the next?
+bool Nest::uses_carried(const Inst* inst) const {
+  return std::ranges::any_of(inst->operands,
+                             [&](const Use& use) { return carried_.contains(use.value); });
+}
+
+void Nest::next_piece(Block& block) { block.pieces.emplace_back().number = pieces_++; }
+
+bool Nest::take(Inst* inst, Block& block, bool in_rounds) {
+  Piece& piece = block.pieces.back();
+  if (!inst->regions.empty()) return take_control(inst, block, in_rounds);
+  if (inst->is(Op::slot)) {
+    locals_.push_back(inst);
+    local_slots_.insert(inst->result());
+    piece.common.push_back(inst);
+    return true;
+  }
+  const bool is_shared = is_pure(inst->op) && !inst->results.empty() && uniform_(inst->result());
+  (is_shared ? piece.common : piece.code).push_back(inst);
+  if (inst->is(Op::rmw) && combines(inst)) updates_.insert(inst);
+  return is_simple(inst);
+}
+
+/// A branch that only says where contributions go.
+bool Nest::is_choice_of_updates(const Inst* branch) {
+  if (!branch->is(Op::if_) || !branch->results.empty()) return false;
+  for (const Region* region : branch->regions)
+    for (const Inst* inst = region->first; inst != region->last; inst = inst->next) {
+      const bool is_common = is_pure(inst->op) && inst->regions.empty() && uniform_(inst->result());
+      const bool combined = inst->is(Op::rmw) && combines(inst) &&
+                            (!inst->operand(1)->inst || inst->operand(1)->inst->parent != region);
+      if (!is_common && !combined) return false;
+    }
+  return true;
+}
+
+bool Nest::take_control(Inst* inst, Block& block, bool in_rounds) {
+  if (inst->is(Op::loop) && written_out(inst) <= many_instructions) {
+    unroll(inst);
+    block.pieces.back().code.push_back(inst);
+    return true;
+  }
+  if (is_shared(inst) && is_choice_of_updates(inst)) {
+    updates_.insert(inst);
+    block.pieces.back().code.push_back(inst);
+    return true;
+  }
+  const bool straight = is_straight(inst);
+  bool simple = true;
+  walk_const(inst, [&](const Inst* inner) { simple &= is_simple(inner); });
+  if (is_shared(inst) && !straight && can_share(inst)) {
+    Piece& piece = block.pieces.back();
+    piece.inner = inst;
+    piece.blocks.resize(inst->regions.size());
+    const bool is_loop = inst->is(Op::loop);
+    if (is_loop) uniform_.assume(inst->region(0)->arg(0));
+    has_rounds_ |= is_loop;
+    for (size_t k = 0; k < piece.blocks.size(); k++)
+      if (!plan(inst->region(k), piece.blocks[k], in_rounds || is_loop)) return false;
+    next_piece(block);
+    return true;
+  }
+  if (!simple) return false;
+  if (straight) {
+    block.pieces.back().code.push_back(inst);
+    return true;
+  }
+  // Each iteration alone, apart from code that vectors can do.
+  if (in_rounds) return false;
+  has_loops_alone_ = true;
+  next_piece(block);
+  piece_of_[inst] = block.pieces.back().number;
+  block.pieces.back().code.push_back(inst);
+  next_piece(block);
+  return true;
+}
+
+/// May each iteration do it as it is? Slots from outside of the walk are what iterations pass on.
+bool Nest::is_simple(const Inst* inst) const {
+  if (has(inst->op, flag::once) || uses_carried(inst)) return false;
+  if (!has(inst->op, flag::slots) || inst->is(Op::slot)) return true;
+  const Value* slot = inst->operand(0);
+  return slot->inst && encloses(region_, slot->inst->parent);
+}
+
+/// Is it a loop whose bounds, or a branch whose condition all iterations share?
+bool Nest::is_shared(const Inst* inst) {
+  if (inst->is(Op::if_)) return inst->kind != rarely && uniform_(inst->operand(0));
+  if (!inst->is(Op::loop)) return false;
+  for (size_t k = 0; k < 3; k++)
+    if (!uniform_(inst->operand(k))) return false;
+  return true;
+}
+
+/// Is there nothing in it that an iteration would have to take alone?
+bool Nest::can_share(const Inst* control) {
+  if (control->is(Op::loop)) uniform_.assume(control->region(0)->arg(0));
+  for (const Region* region : control->regions)
+    for (const Inst* inst = region->first; inst; inst = inst->next) {
+      if (inst->regions.empty()) continue;
+      if (inst->is(Op::loop) && written_out(inst) <= many_instructions) continue;
+      if (inst->is(Op::if_) && is_straight(inst)) continue;
+      if (!is_shared(inst) || !can_share(inst)) return false;
+    }
+  return true;
+}
+
+/// A branch without loops.
+bool Nest::is_straight(const Inst* inst) {
+  bool straight = inst->is(Op::if_);
+  walk_const(inst,
+             [&](const Inst* inner) { straight &= inner->regions.empty() || inner->is(Op::if_); });
+  return straight;
+}
+
+/// The instructions of a loop of few constant rounds that is written out; many where it is not, and
+/// where others wait for its updates.
+size_t Nest::written_out(const Inst* loop) const {
+  const size_t never = many_instructions + 1;
+  const std::optional<int64_t> rounds = constant_rounds(loop);
+  if (!rounds || *rounds > few_rounds) return never;
+  size_t size = 0;
+  for (const Inst* inst = loop->region(0)->first; inst; inst = inst->next) {
+    if (inst->is(Op::rmw) || inst->is(Op::slot) || !is_simple(inst)) return never;
+    if (inst->regions.empty()) {
+      size++;
+      continue;
+    }
+    if (inst->is(Op::loop)) {
+      size += written_out(inst);
+      continue;
+    }
+    bool straight = inst->is(Op::if_);
+    walk_const(inst, [&](const Inst* inner) {
+      size++;
+      straight &= (inner->regions.empty() || inner->is(Op::if_)) && is_simple(inner) &&
+                  !inner->is(Op::rmw) && !inner->is(Op::slot);
+    });
+    if (!straight) return never;
+  }
+  return size * size_t(*rounds);
+}
+
+void Nest::unroll(const Inst* loop) {
+  unrolled_.insert(loop);
+  uniform_.assume(loop->region(0)->arg(0));
+  for (const Inst* inst : *loop->region(0))
+    if (inst->is(Op::loop)) unroll(inst);
+}
+
+bool Nest::combines(const Inst* rmw) {
+  return has_identity(rmw->atomic()) && !rmw->used() && uniform_(rmw->operand(0)) &&
+         !(kernel_.modes.strict && rounds(rmw->atomic(), rmw->elem));
+}
+
+/// Whatever else may touch the locations of updates must be the same operation.
+bool Nest::keeps_order() const {
+  if (updates_.empty()) return true;
+  std::unordered_map<uint64_t, const Inst*> updated;  // by alias class
+  for (const Inst* update : updates_)
+    walk_const(update, [&](const Inst* inst) {
+      if (inst->is(Op::rmw)) updated[inst->imm] = inst;
+    });
+  bool kept = !updated.contains(0);
+  walk(const_cast<Region*>(region_), [&](const Inst* inst) {
+    kept &= !inst->is(Op::call);
+    if (!accesses_memory(inst->op)) return;
+    const auto same = updated.find(inst->imm);
+    kept &= inst->imm != 0;
+    if (same == updated.end()) return;
+    kept &= inst->is(Op::rmw) && inst->kind == same->second->kind &&
+            inst->elem == same->second->elem && !inst->used();
+  });
+  return kept;
+}
+
+// ---- is it worth it
+
+/// In each round neighbours in the walk must touch the same or neighbouring elements, or what a strip
+/// may pack, unless there is arithmetic enough: else a strip would touch as many cache lines as it
+/// has iterations, over and over.
+bool Nest::touches_neighbours(const Block& block, Work& around, bool in_rounds) {
+  for (const Piece& piece : block.pieces) {
+    if (in_rounds)
+      for (const Inst* inst : piece.code)
+        walk_const(inst, [&](const Inst* inner) {
+          around.arithmetic += is_arithmetic(inner);
+          if (inner->is(Op::rmw))
+            around.price += is_update(inst) ? 0 : worth_of_update;
+          else if (is_far(inner))
+            around.price += worth_of_gather;
+        });
+    for (const Block& inner : piece.blocks) {
+      const bool is_round = piece.inner->is(Op::loop);
+      Work round;
+      if (!touches_neighbours(inner, is_round ? round : around, in_rounds || is_round))
+        return false;
+      if (round.price > round.arithmetic) return false;
+    }
+  }
+  return true;
+}
+
+bool Nest::is_far(const Inst* access) {
+  if (access->is(Op::get) || access->is(Op::put))
+    return access->operand_count() == (access->is(Op::get) ? 2 : 3) &&
+           !uniform_(access->operand(1));
+  if (!accesses_memory(access->op)) return false;
+  const std::optional<int64_t> stride = stride_of(access->operand(0));
+  if (stride == byte_size(access->elem)) return false;
+  return access->is(Op::write) || (stride != 0 && !pack(access));
+}
+
+/// By how much the value grows from one iteration of the walk to the next, where that is known.
+std::optional<int64_t> Nest::stride_of(const Value* v) {
+  const Affine& form = forms_.of(v);
+  for (const Affine::Term& term : form.terms)
+    if (term.symbol != region_->arg(0) && !uniform_(term.symbol)) return std::nullopt;
+  return form.factor_of(region_->arg(0));
+}
+
+// ---- packs
+
+bool Nest::is_outside(const Value* v) const {
+  return !encloses(region_, v->inst ? v->inst->parent : v->region);
+}
+
+/// The numbers of the loop's rounds, if they are known: constants, or as many as a loop around has
+/// come to.
+std::optional<Pack::Axis> Nest::rounds_of(const Inst* loop,
+                                          const std::vector<const Inst*>& around) const {
+  const Inst *lo = constant_of(loop->operand(0)), *hi = constant_of(loop->operand(1));
+  if (!lo || !is_constant(loop->operand(2), 1)) return std::nullopt;
+  const int64_t first = to_signed(lo->imm, loop->operand(0)->type);
+  int64_t end = 0;
+  if (hi) {
+    end = to_signed(hi->imm, loop->operand(1)->type);
+  } else {
+    const auto bound = std::ranges::find_if(
+        around, [&](const Inst* outer) { return outer->region(0)->arg(0) == loop->operand(1); });
+    if (bound == around.end() || !constant_of((*bound)->operand(1))) return std::nullopt;
+    const auto rounds = rounds_of(*bound, {});
+    if (!rounds) return std::nullopt;
+    end = rounds->first + rounds->count - 1;
+  }
+  if (first >= end) return std::nullopt;
+  return Pack::Axis{0, first, end - first};
+}
+
+bool Nest::pack(const Inst* read) {
+  if (written_.contains(read->imm) || written_.contains(0) || read->imm == 0) return false;
+  std::vector<const Inst*> around;
+  for (const Region* r = read->parent; r != region_; r = r->parent->parent) {
+    if (!r->parent->is(Op::loop)) return false;
+    around.push_back(r->parent);
+  }
+  Pack made;
+  made.read = read;
+  made.base = forms_.of(read->operand(0));
+  int64_t reads = 1;
+  for (const Inst* loop : around) {
+    const Value* index = loop->region(0)->arg(0);
+    const int64_t factor = made.base.factor_of(index);
+    std::optional<Pack::Axis> rounds = rounds_of(loop, around);
+    if (factor == 0) {
+      const bool is_idle = !constant_rounds(loop).value_or(0);
+      for (size_t k = 0; k < 2; k++)
+        if (is_idle && !is_outside(loop->operand(k))) return false;
+      if (is_idle) made.may_be_idle.push_back(loop);
+      reads *= is_idle ? least_reads : *constant_rounds(loop);
+      continue;
+    }
+    if (!rounds) return false;
+    rounds->factor = factor;
+    made.loops.push_back(loop);
+    made.axes.push_back(*rounds);
+    std::erase_if(made.base.terms, [&](const Affine::Term& term) { return term.symbol == index; });
+  }
+  for (const Affine::Term& term : made.base.terms)
+    if (!follows_from_index_(term.symbol)) return false;
+  if (made.elements() > most_packed || reads < least_reads) return false;
+  // The box of the axes holds what is read, and nothing else.
+  if (made.axes.size() > 1 && !std::ranges::all_of(made.loops, [](const Inst* loop) {
+        return constant_rounds(loop).has_value();
+      }))
+    return false;
+  const auto same = std::ranges::find_if(packs_, [&](Pack& other) {
+    if (other.read->imm != read->imm || other.read->elem != read->elem || other.base != made.base ||
+        other.may_be_idle != made.may_be_idle || other.axes.size() != made.axes.size())
+      return false;
+    if (other.axes == made.axes) return true;
+    return made.axes.size() == 1 && other.axes[0].factor == made.axes[0].factor;
+  });
+  packed_[read] = {size_t(same - packs_.begin()), made.loops};
+  if (same == packs_.end()) {
+    packs_.push_back(std::move(made));
+  } else if (same->axes != made.axes) {
+    Pack::Axis &all = same->axes[0], more = made.axes[0];
+    const int64_t end = std::max(all.first + all.count, more.first + more.count);
+    all.first = std::min(all.first, more.first);
+    all.count = end - all.first;
+  }
+  return true;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,130 @@
+#pragma once
+// The form of a walk whose iterations can be taken through its inner loops together: which of its
+// loops and branches all iterations share, and what each iteration does between them.
+//
+// Iterations share a loop whose bounds, and a branch whose condition, are the same for all of them:
+// each round, each branch can be run for a whole strip of iterations. The code between is straight,
+// or holds control flow that an iteration takes alone.
+//
+// Expects: level lowered, simplified, hoisted. Linear, but for the packs (quadratic in their number).
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/analysis/affine.h"
+#include "ir/analysis/uniformity.h"
+#include "quern/ir/ir.h"
+
+namespace quern::ir {
+
+/// Elements that the iterations of a strip read again and again, and that lie far apart from one
+/// iteration to the next: a strip copies them side by side before.
+struct Pack {
+  /// The rounds of a loop around the reads on whose number the element depends.
+  struct Axis {
+    int64_t factor;  ///< bytes from round to round
+    int64_t first, count;
+    bool operator==(const Axis&) const = default;
+  };
+  const Inst* read = nullptr;      ///< the first one; others have the same form
+  Affine base;                     ///< of its address, without the axes
+  std::vector<const Inst*> loops;  ///< of the first read, one an axis
+  std::vector<Axis> axes;
+  std::vector<const Inst*> may_be_idle;  ///< loops around, without rounds nothing is read
+  int64_t elements() const;
+};
+
+class Nest {
+ public:
+  struct Block;
+  struct Piece {
+    size_t number = 0;
+    /// Local variables and what all iterations share: made once, before the rest.
+    std::vector<Inst*> common;
+    std::vector<Inst*> code;  ///< run by each iteration
+    /// The loop or branch behind it that all take together, and its regions; the last piece of a block
+    /// has none.
+    Inst* inner = nullptr;
+    std::vector<Block> blocks;
+  };
+  struct Block {
+    const Region* region = nullptr;
+    std::vector<Piece> pieces;
+  };
+
+  Nest(const Kernel& kernel, Inst* walk);
+
+  /// Has the walk the form, and does it pay to take iterations together?
+  bool pays() const { return pays_; }
+  const Block& body() const { return body_; }
+  /// The piece of an instruction that stands in a block; none of one outside of the walk, or in what
+  /// an iteration takes alone.
+  std::optional<size_t> piece_of(const Inst* inst) const;
+
+  /// The `slot`s in blocks: local variables of an iteration.
+  const std::vector<const Inst*>& locals() const { return locals_; }
+  /// An atomic whose location all iterations share and nothing else looks at, so that the strip may
+  /// combine its contributions first (rule 10 of docs/semantics.md); or a branch that all take the
+  /// same way, of nothing but such atomics.
+  bool is_update(const Inst* inst) const { return updates_.contains(inst); }
+  /// A loop of few rounds, to be written out in the code of an iteration.
+  bool is_unrolled(const Inst* loop) const { return unrolled_.contains(loop); }
+  /// Is there code with loops of its own? The host may end it early.
+  bool has_loops_alone() const { return has_loops_alone_; }
+
+  const std::vector<Pack>& packs() const { return packs_; }
+  /// What a read finds in a pack: at the rounds of these loops.
+  struct Packed {
+    size_t pack;
+    std::vector<const Inst*> loops;
+  };
+  const Packed* packed(const Inst* read) const;
+
+ private:
+  bool plan(const Region* region, Block& block, bool in_rounds);
+  bool take(Inst* inst, Block& block, bool in_rounds);
+  bool take_control(Inst* inst, Block& block, bool in_rounds);
+  bool uses_carried(const Inst* inst) const;
+  void next_piece(Block& block);
+  bool is_shared(const Inst* inst);
+  bool can_share(const Inst* control);
+  static bool is_straight(const Inst* inst);
+  size_t written_out(const Inst* loop) const;
+  void unroll(const Inst* loop);
+  bool is_simple(const Inst* inst) const;
+  bool is_choice_of_updates(const Inst* branch);
+  bool combines(const Inst* rmw);
+  bool keeps_order() const;
+  /// Of a round: its float operations, and how many must be there to pay for accesses far apart from
+  /// one iteration to the next.
+  struct Work {
+    size_t price = 0, arithmetic = 0;
+  };
+  bool touches_neighbours(const Block& block, Work& around, bool in_rounds);
+  bool is_far(const Inst* access);
+  std::optional<int64_t> stride_of(const Value* v);
+  bool is_outside(const Value* v) const;
+  bool pack(const Inst* read);
+  std::optional<Pack::Axis> rounds_of(const Inst* loop,
+                                      const std::vector<const Inst*>& around) const;
+
+  const Kernel& kernel_;
+  const Region* region_;
+  Uniformity uniform_;
+  Uniformity follows_from_index_;  ///< the same for one iteration, whatever its rounds
+  AffineForms forms_{AffineForms::through_conversions};
+  Block body_;
+  bool pays_ = false, has_rounds_ = false, has_loops_alone_ = false;
+  size_t pieces_ = 0;
+  std::unordered_map<const Inst*, size_t> piece_of_;
+  std::unordered_set<const Inst*> unrolled_, updates_;
+  std::unordered_set<const Value*> carried_;  ///< by the walk, and what is made of it
+  std::vector<const Inst*> locals_;
+  std::unordered_set<const Value*> local_slots_;
+  std::unordered_set<uint64_t> written_;  ///< alias classes
+  std::vector<Pack> packs_;
+  std::unordered_map<const Inst*, Packed> packed_;
+};
+
+}  // namespace quern::ir

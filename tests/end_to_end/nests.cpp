@@ -1,0 +1,294 @@
+// Iterations with loops of their own: back ends may take many iterations through these together, so
+// what each of them does is compared with plain loops, for numbers of iterations around those that
+// are taken together.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include <quern/host.h>
+
+#include "tests/end_to_end/devices.h"
+
+using namespace quern::lang;
+
+namespace {
+
+constexpr std::array sizes = {0, 1, 3, 31, 32, 63, 64, 65, 255, 256, 257, 1000};
+
+constexpr int dimensions = 17, centres = 5, side = 9, bins = 19;
+
+/// Numbers without a pattern, below 1,000 in magnitude.
+std::vector<int> numbers(int count, uint32_t seed) {
+  std::vector<int> all(static_cast<size_t>(count));
+  for (int& v : all) {
+    seed = seed * 1664525 + 1013904223;
+    v = int(seed >> 12) % 1000;
+  }
+  return all;
+}
+
+qn::Field<int> field_of(const qn::Device& device, const std::vector<int>& values) {
+  qn::Field<int> field{device, {int(values.size())}};
+  field.copy_from(values);
+  return field;
+}
+
+qn::Field<int, 2> field_of(const qn::Device& device, const std::vector<int>& values, int columns) {
+  qn::Field<int, 2> field{device, {int(values.size()) / columns, columns}};
+  field.copy_from(values);
+  return field;
+}
+
+}  // namespace
+
+TEST_CASE("a sum over iterations of what their loops give") {
+  on_every_device([](const qn::Device& device) {
+    for (int n : sizes)
+      for (int rounds : {0, 1, 3, 4, 5, 16, 21}) {
+        INFO(n << " iterations of " << rounds << " rounds");
+        const std::vector<int> points = numbers(n, 1), weights = numbers(32, 2);
+        const auto x = field_of(device, points), w = field_of(device, weights);
+        qn::Kernel kernel = [&](I32 count) -> U32 {
+          Var<uint32_t> sum = 0;
+          for (auto i : x) {
+            Var<uint32_t> value = 7, power = 1;
+            for (auto j : range(count)) {
+              value += cast<uint32_t>(w[j]) * power;
+              power *= cast<uint32_t>(x[i]);
+            }
+            sum += value * value;
+          }
+          return sum;
+        };
+        uint32_t want = 0;
+        for (int v : points) {
+          uint32_t value = 7, power = 1;
+          for (int j = 0; j < rounds; j++) {
+            value += uint32_t(weights[size_t(j)]) * power;
+            power *= uint32_t(v);
+          }
+          want += value * value;
+        }
+        CHECK(uint32_t(kernel(rounds)) == want);
+      }
+  });
+}
+
+TEST_CASE("loops in loops over rows that lie far apart") {
+  on_every_device([](const qn::Device& device) {
+    qn::Kernel kernel = [](qn::Field<int, 2> points, qn::Field<int, 2> centre,
+                           qn::Field<int> nearest, qn::Field<int> of_centre) {
+      for (auto i : nearest) {
+        Var<Array<int, centres>> square;
+        for (auto c : range(centres)) {
+          Var<int> sum = 0;
+          for (auto d : range(dimensions)) {
+            I32 off = centre(c, d) - points(i, d);
+            sum += off * off;
+          }
+          square[c] = sum;
+        }
+        Var<int> least = std::numeric_limits<int>::max(), which = 0;
+        for (auto c : range(centres)) {
+          If(square[c] < least) {
+            least = square[c];
+            which = c;
+          }
+        }
+        nearest[i] = which;
+        atomic_add(of_centre[which], 1);
+      }
+    };
+    for (int n : sizes) {
+      INFO(n << " points");
+      const std::vector<int> host = numbers(n * dimensions, 3),
+                             middle = numbers(centres * dimensions, 4);
+      const auto points = field_of(device, host, dimensions),
+                 centre = field_of(device, middle, dimensions);
+      const qn::Field<int> nearest{device, {n}}, of_centre{device, {centres}};
+      of_centre.fill(0);
+      kernel(points, centre, nearest, of_centre);
+      std::vector<int> want, count(centres, 0);
+      for (int i = 0; i < n; i++) {
+        int least = std::numeric_limits<int>::max(), which = 0;
+        for (int c = 0; c < centres; c++) {
+          int sum = 0;
+          for (int d = 0; d < dimensions; d++) {
+            const int off = middle[size_t(c * dimensions + d)] - host[size_t(i * dimensions + d)];
+            sum += off * off;
+          }
+          if (sum < least) {
+            least = sum;
+            which = c;
+          }
+        }
+        want.push_back(which);
+        count[size_t(which)]++;
+      }
+      CHECK(qn::to_vector(nearest) == want);
+      CHECK(qn::to_vector(of_centre) == count);
+    }
+  });
+}
+
+TEST_CASE("triangles of rounds, with local arrays that later loops read backwards") {
+  on_every_device([](const qn::Device& device) {
+    for (int n : sizes) {
+      INFO(n << " rows");
+      const std::vector<int> host = numbers(n * side, 5), matrix = numbers(side * side, 6);
+      const auto x = field_of(device, host, side), a = field_of(device, matrix, side);
+      const qn::Field<int, 2> out{device, {n, side}};
+      qn::Kernel kernel = [&] {
+        for (auto i : range(n)) {
+          Var<Array<uint32_t, side>> row;
+          for (auto r : range(side)) {
+            Var<uint32_t> sum = cast<uint32_t>(x(i, r));
+            for (auto c : range(r))
+              sum += cast<uint32_t>(a(r, c)) * cast<uint32_t>(x(i, c)) + row[c];
+            row[r] = sum;
+          }
+          for (auto r : range(side)) out(i, r) = cast<int>(row[side - 1 - r] ^ row[r]);
+        }
+      };
+      kernel();
+      std::vector<int> want;
+      for (int i = 0; i < n; i++) {
+        std::array<uint32_t, side> row{};
+        for (int r = 0; r < side; r++) {
+          row[size_t(r)] = uint32_t(host[size_t(i * side + r)]);
+          for (int c = 0; c < r; c++)
+            row[size_t(r)] +=
+                uint32_t(matrix[size_t(r * side + c)]) * uint32_t(host[size_t(i * side + c)]) +
+                row[size_t(c)];
+        }
+        for (int r = 0; r < side; r++)
+          want.push_back(int(row[size_t(side - 1 - r)] ^ row[size_t(r)]));
+      }
+      CHECK(qn::to_vector(out) == want);
+    }
+  });
+}
+
+TEST_CASE("contributions of all iterations to the locations of each round") {
+  on_every_device([](const qn::Device& device) {
+    for (int n : sizes) {
+      INFO(n << " iterations");
+      const std::vector<int> host = numbers(n, 7);
+      const auto x = field_of(device, host);
+      const qn::Field<int> sums{device, {bins}}, least{device, {bins}}, most{device, {bins}},
+          bits{device, {bins}};
+      sums.fill(5);
+      least.fill(1'000'000);
+      most.fill(-1'000'000);
+      bits.fill(1);
+      qn::Kernel kernel = [&](I32 rounds) {
+        for (auto i : x) {
+          Var<int> value = x[i];
+          for (auto k : range(rounds)) {
+            atomic_add(sums[k], value);
+            atomic_min(least[k], value - 2 * k);
+            for (auto _ : range(2)) {
+              atomic_max(most[k], value);
+              value += k - 3;
+            }
+            atomic_or(bits[k], value & 0xff);
+          }
+        }
+      };
+      kernel(bins);
+      std::vector<int> sum(bins, 5), low(bins, 1'000'000), high(bins, -1'000'000), any(bins, 1);
+      for (int value : host)
+        for (size_t k = 0; k < bins; k++) {
+          sum[k] += value;
+          low[k] = std::min(low[k], value - 2 * int(k));
+          for (int twice = 0; twice < 2; twice++) {
+            high[k] = std::max(high[k], value);
+            value += int(k) - 3;
+          }
+          any[k] |= value & 0xff;
+        }
+      CHECK(qn::to_vector(sums) == sum);
+      CHECK(qn::to_vector(least) == low);
+      CHECK(qn::to_vector(most) == high);
+      CHECK(qn::to_vector(bits) == any);
+    }
+  });
+}
+
+TEST_CASE("loops behind branches that all iterations take, and that some do") {
+  on_every_device([](const qn::Device& device) {
+    for (int n : sizes)
+      for (int way : {0, 1, 2}) {
+        INFO(n << " iterations, way " << way);
+        const std::vector<int> host = numbers(n, 8), table = numbers(40, 9);
+        const auto x = field_of(device, host), t = field_of(device, table);
+        const qn::Field<int> out{device, {n}};
+        qn::Kernel kernel = [&](I32 which) {
+          for (auto i : x) {
+            Var<int> value = x[i], seen = 0;
+            for (auto k : range(which * 10 + 20)) {
+              If(which == 1) {
+                for (auto j : range(k)) value += t[j] & 3;
+              }
+              else {
+                value ^= t[k % 40];
+              }
+              If(value % 5 == 0) { seen += k; }
+            }
+            // alone: how often differs from one iteration to the next
+            While(value > 100) {
+              value /= 3;
+              for (auto j : range(value & 7)) seen += t[j];
+            }
+            for (auto k : range(which * 20)) value += seen ^ t[k % 40];
+            out[i] = value;
+          }
+        };
+        kernel(way);
+        std::vector<int> want;
+        for (int value : host) {
+          int seen = 0;
+          for (int k = 0; k < way * 10 + 20; k++) {
+            if (way == 1)
+              for (int j = 0; j < k; j++) value += table[size_t(j)] & 3;
+            else
+              value ^= table[size_t(k % 40)];
+            if (value % 5 == 0) seen += k;
+          }
+          while (value > 100) {
+            value /= 3;
+            for (int j = 0; j < (value & 7); j++) seen += table[size_t(j)];
+          }
+          for (int k = 0; k < way * 20; k++) value += seen ^ table[size_t(k % 40)];
+          want.push_back(value);
+        }
+        CHECK(qn::to_vector(out) == want);
+      }
+  });
+}
+
+TEST_CASE("loops without rounds read nothing") {
+  on_every_device([](const qn::Device& device) {
+    // Rows of one element, of which the loops would read twenty.
+    const int n = 300;
+    qn::Field<int, 2> rows{device, {n, 1}};
+    rows.fill(3);
+    const qn::Field<int> out{device, {n}};
+    qn::Kernel kernel = [&](I32 count, qn::Field<int, 2> x) {
+      for (auto i : range(n)) {
+        Var<int> sum = 1;
+        for (auto c : range(count))
+          for (auto d : range(20)) sum += x(i, d) * c;
+        out[i] = sum;
+      }
+    };
+    kernel(0, rows);
+    CHECK(qn::to_vector(out) == std::vector<int>(n, 1));
+    qn::Field<int, 2> wide{device, {n, 20}};
+    wide.fill(3);
+    kernel(4, wide);
+    CHECK(qn::to_vector(out) == std::vector<int>(n, 1 + 3 * 20 * 6));
+  });
+}
