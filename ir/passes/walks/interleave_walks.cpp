@@ -15,7 +15,7 @@ namespace {
 
 /// What a strip keeps should stay in the first-level cache, unless strips became so short that their
 /// loops cost more; it must not fill a thread's stack.
-constexpr int64_t bytes_near = 24576, bytes_at_most = 262144;
+constexpr int64_t bytes_near = 24576, bytes_at_most = 131072;
 constexpr int64_t short_strip = 64, least_strip = 32;
 /// A body of at most so many instructions is there twice: vectors need no test for the end in whole
 /// strips.
@@ -155,8 +155,9 @@ class Interleaver : Strips {
   void make_slots() {
     make_slots_of(nest_.body());
     for (const Value* v : kept_) slots_[v] = array(v->type);
+    // Zero, as the host may end the loops that fill them, and elements may be indices.
     for (const Pack& pack : nest_.packs())
-      packs_.push_back(b_.unset_slot(pack.read->elem, uint64_t(pack.elements() * strip_)));
+      packs_.push_back(b_.slot(pack.read->elem, uint64_t(pack.elements() * strip_)));
   }
 
   /// Of what loops carry and branches give.
@@ -464,11 +465,11 @@ class Interleaver : Strips {
     const Region* round = loop->region(0);
     const Type type = loop->operand(0)->type;
     const int64_t lo = to_signed(constant_of(loop->operand(0))->imm, type);
-    const int64_t hi = to_signed(constant_of(loop->operand(1))->imm, type);
+    const int64_t rounds = *constant_rounds(loop);
     std::vector<Value*> carried;
     for (size_t k = 3; k < loop->operand_count(); k++) carried.push_back(need(loop->operand(k)));
-    for (int64_t at = lo; at < hi; at++) {
-      map_[round->arg(0)] = b_.integer(type, at);
+    for (int64_t at = 0; at < rounds; at++) {
+      map_[round->arg(0)] = b_.integer(type, lo + at);
       for (size_t k = 0; k < carried.size(); k++) map_[round->arg(k + 1)] = carried[k];
       copy_all(round);
       for (size_t k = 0; k < carried.size(); k++) carried[k] = need(round->last->operand(k));

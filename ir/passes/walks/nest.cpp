@@ -1,6 +1,7 @@
 #include "ir/passes/walks/nest.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/analysis/facts.h"
 #include "ir/passes/atomics/atomic_rules.h"
@@ -20,17 +21,6 @@ constexpr size_t worth_of_update = 3;
 /// Elements of a pack, for each iteration of a strip; and how often they are read at least.
 constexpr int64_t most_packed = 64, least_reads = 4;
 
-/// How many rounds, where that is constant.
-std::optional<int64_t> constant_rounds(const Inst* loop) {
-  const Inst* bounds[3];
-  for (size_t k = 0; k < 3; k++)
-    if (!(bounds[k] = constant_of(loop->operand(k)))) return std::nullopt;
-  const Type t = loop->operand(0)->type;
-  if (bounds[2]->imm != 1) return std::nullopt;
-  const int64_t lo = to_signed(bounds[0]->imm, t), hi = to_signed(bounds[1]->imm, t);
-  return std::max<int64_t>(hi - lo, 0);
-}
-
 bool is_arithmetic(const Inst* inst) {
   return is_pure(inst->op) && !inst->results.empty() && is_float(inst->results[0].type) &&
          !inst->is(Op::constant);
@@ -44,23 +34,37 @@ void walk_const(const Inst* inst, const F& visit) {
 
 }  // namespace
 
+std::optional<int64_t> constant_rounds(const Inst* loop) {
+  const Inst* bounds[3];
+  for (size_t k = 0; k < 3; k++)
+    if (!(bounds[k] = constant_of(loop->operand(k)))) return std::nullopt;
+  const Type t = loop->operand(0)->type;
+  if (bounds[2]->imm != 1) return std::nullopt;
+  const bool runs = is_signed(t) ? to_signed(bounds[0]->imm, t) < to_signed(bounds[1]->imm, t)
+                                 : bounds[0]->imm < bounds[1]->imm;
+  const Bits rounds = truncate(bounds[1]->imm - bounds[0]->imm, t);
+  return runs ? int64_t(std::min<Bits>(rounds, std::numeric_limits<int64_t>::max())) : 0;
+}
+
 int64_t Pack::elements() const {
   int64_t all = 1;
   for (const Axis& axis : axes) all *= axis.count;
   return all;
 }
 
-Nest::Nest(const Kernel& kernel, Inst* walk)
+Nest::Nest(const Kernel& kernel, Inst* loop)
     : kernel_(kernel),
-      region_(walk->region(0)),
+      region_(loop->region(0)),
       uniform_(kernel, region_),
       follows_from_index_(kernel, region_) {
   follows_from_index_.assume(region_->arg(0));
   for (const Value& v : region_->args.subspan(1)) carried_.insert(&v);
-  if (!is_constant(walk->operand(2), 1)) return;
-  walk_const(walk, [&](const Inst* inst) {
+  bool has_loops = false;
+  walk(const_cast<Region*>(region_), [&](const Inst* inst) {
+    has_loops |= inst->is(Op::loop);
     if (inst->is(Op::write) || inst->is(Op::rmw)) written_.insert(inst->imm);
   });
+  if (!has_loops || !is_constant(loop->operand(2), 1)) return;
   Work all;
   pays_ = plan(region_, body_, false) && has_rounds_ && keeps_order() &&
           touches_neighbours(body_, all, false);
@@ -229,7 +233,9 @@ size_t Nest::written_out(const Inst* loop) const {
       continue;
     }
     if (inst->is(Op::loop)) {
-      size += written_out(inst);
+      const size_t inside = written_out(inst);
+      if (inside == never) return never;
+      size += inside;
       continue;
     }
     bool straight = inst->is(Op::if_);
@@ -240,7 +246,7 @@ size_t Nest::written_out(const Inst* loop) const {
     });
     if (!straight) return never;
   }
-  return size * size_t(*rounds);
+  return std::min(size * size_t(*rounds), never);
 }
 
 void Nest::unroll(const Inst* loop) {
@@ -345,7 +351,7 @@ std::optional<Pack::Axis> Nest::rounds_of(const Inst* loop,
     if (!rounds) return std::nullopt;
     end = rounds->first + rounds->count - 1;
   }
-  if (first >= end) return std::nullopt;
+  if (first >= end || end - first > most_packed) return std::nullopt;
   return Pack::Axis{0, first, end - first};
 }
 
@@ -369,7 +375,7 @@ bool Nest::pack(const Inst* read) {
       for (size_t k = 0; k < 2; k++)
         if (is_idle && !is_outside(loop->operand(k))) return false;
       if (is_idle) made.may_be_idle.push_back(loop);
-      reads *= is_idle ? least_reads : *constant_rounds(loop);
+      reads *= std::min(least_reads, is_idle ? least_reads : *constant_rounds(loop));
       continue;
     }
     if (!rounds) return false;

@@ -18,6 +18,9 @@
 
 namespace quern::ir {
 
+/// How many rounds a loop by steps of 1 has, where that is constant.
+std::optional<int64_t> constant_rounds(const Inst* loop);
+
 /// Elements that the iterations of a strip read again and again, and that lie far apart from one
 /// iteration to the next: a strip copies them side by side before.
 struct Pack {
