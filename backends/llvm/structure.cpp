@@ -130,9 +130,7 @@ size_t Emitter::called(const ir::Inst* inst) const {
   return operations;
 }
 
-/// A long body is there once: what is left over behind whole vectors is a vector with some lanes
-/// masked, not a loop over half a vector and another one over single iterations besides. So is that of a
-/// brief walk, whose single iterations would take most of its time.
+/// A long body is to be there once.
 bool Emitter::is_long_body(const ir::Region* body) const {
   constexpr size_t long_body = 500;
   size_t operations = 0;
@@ -282,6 +280,9 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   const bool is_short = is_walk && llvm::isa<llvm::Constant>(lo) &&
                         llvm::isa<llvm::Constant>(hi);  // LLVM would unroll it before it vectorises
   const unsigned unroll = strides ? rounds_together(body) : is_short ? 1 : 0;
+  // What is left over behind whole vectors is a vector with some lanes masked, not a loop over half a
+  // vector and another one over single iterations besides, where the body is long, or the walk so brief
+  // that these would take most of its time.
   const bool is_long = group && is_long_body(body);
   const bool masks = group && machine_.masks && (is_long || (inst.kind & ir::brief));
   const unsigned lanes = masks && is_long ? lanes_of(body) : 0;

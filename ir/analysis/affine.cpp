@@ -71,7 +71,8 @@ Affine AffineForms::make(const Value* v, int depth) {
       return sum({}, operand(0), int64_t(1) << by.constant, v->type);
     }
     case Op::convert: {
-      if (mode_ == exact || !is_int(inst->operand(0)->type)) return symbol(v);
+      if (mode_ == exact || !is_int(inst->operand(0)->type) || bit_width(v->type) < 32)
+        return symbol(v);
       return sum({}, operand(0), 1, v->type);
     }
     default: return symbol(v);

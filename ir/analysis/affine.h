@@ -5,8 +5,8 @@
 // that is no sum, difference, product by a constant or (addresses) offset itself. Two values with
 // equal forms are equal; forms that differ in their constants alone belong to values that differ.
 //
-// `through_conversions` looks through conversions between integers, which is exact only where the
-// narrower arithmetic does not wrap: for indices, which are out of range where it does.
+// `through_conversions` looks through conversions to integers of 32 and 64 bits, which is exact only
+// where the narrower arithmetic does not wrap: for indices, which are out of range where it does.
 //
 // Computed on demand; what it returns holds as long as no operand is changed. A form takes at most
 // `most_terms` terms and looks `deepest` operations back: beyond, a value is its own symbol.

@@ -292,3 +292,91 @@ TEST_CASE("loops without rounds read nothing") {
     CHECK(qn::to_vector(out) == std::vector<int>(n, 1 + 3 * 20 * 6));
   });
 }
+
+TEST_CASE("rows are those that their numbers say, however these are made") {
+  on_every_device([](const qn::Device& device) {
+    const int n = 300, columns = 20, rounds = 5;
+    const std::vector<int> host = numbers(n * 32, 10);
+    const auto x = field_of(device, host, 32);
+    const auto flat = field_of(device, host);
+    const qn::Field<int> halves{device, {n}}, sums{device, {n}}, bytes{device, {n}};
+    // A number that the rounds use and the place of the row is made of; an index that cancels; a
+    // conversion that makes another row of the number.
+    qn::Kernel kernel = [&](I32 count) {
+      for (auto i : range(n)) {
+        F32 half = cast<float>(i) * 0.5f;
+        I32 row = cast<int>(half);
+        Var<float> sum = 0.0f;
+        for (auto k : range(count))
+          for (auto j : range(columns)) sum += cast<float>(x(row, j)) * half;
+        halves[i] = cast<int>(sum);
+      }
+      for (auto i : range(n)) {
+        Var<int> sum = 0;
+        for (auto k : range(rounds))
+          for (auto j : range(columns)) {
+            I32 at = k * columns + j;
+            sum += flat[at] * flat[i * 32 + (at - k * columns)];
+          }
+        sums[i] = sum;
+      }
+      for (auto i : range(n)) {
+        Var<int> sum = 0;
+        for (auto k : range(count))
+          for (auto j : range(columns))
+            sum += (k + 1) * (flat[i * 32 + j] - flat[cast<int>(cast<uint8_t>(i)) * 32 + j]);
+        bytes[i] = sum;
+      }
+    };
+    kernel(rounds);
+    std::vector<int> half_sums, index_sums, byte_sums;
+    for (int i = 0; i < n; i++) {
+      const float half = float(i) * 0.5f;
+      float a = 0;
+      int b = 0, c = 0;
+      for (int k = 0; k < rounds; k++)
+        for (int j = 0; j < columns; j++) {
+          a += float(host[size_t(i / 2 * 32 + j)]) * half;  // exact: below 2^24 halves
+          b += host[size_t(k * columns + j)] * host[size_t(i * 32 + j)];
+          c += (k + 1) * (host[size_t(i * 32 + j)] - host[size_t(i % 256 * 32 + j)]);
+        }
+      half_sums.push_back(int(a));
+      index_sums.push_back(b);
+      byte_sums.push_back(c);
+    }
+    CHECK(qn::to_vector(halves) == half_sums);
+    CHECK(qn::to_vector(sums) == index_sums);
+    CHECK(qn::to_vector(bytes) == byte_sums);
+  });
+}
+
+TEST_CASE("large local arrays that two loops share, in checked mode") {
+  on_every_device([](const qn::Device& device) {
+    const int n = 300;
+    const auto x = field_of(device, numbers(n, 11));
+    const qn::Field<int> out{device, {n}};
+    qn::Options options;
+    options.checked = true;
+    qn::Kernel kernel{[&] {
+                        for (auto i : range(n)) {
+                          Var<Array<int, 1000>> a;
+                          I32 v = x[(i + 1) % n] + x[(i + n - 1) % n];
+                          for (auto k : serial(range(1000))) a[k] = v * k;
+                          Var<int> sum = 0;
+                          for (auto k : serial(range(1000))) sum += a[999 - k] ^ k;
+                          out[i] = sum;
+                        }
+                      },
+                      options};
+    kernel();
+    const std::vector<int> host = numbers(n, 11);
+    std::vector<int> want;
+    for (int i = 0; i < n; i++) {
+      const int v = host[size_t((i + 1) % n)] + host[size_t((i + n - 1) % n)];
+      int sum = 0;
+      for (int k = 0; k < 1000; k++) sum += (v * (999 - k)) ^ k;
+      want.push_back(sum);
+    }
+    CHECK(qn::to_vector(out) == want);
+  });
+}

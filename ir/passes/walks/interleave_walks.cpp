@@ -14,8 +14,8 @@ namespace quern::ir {
 namespace {
 
 /// What a strip keeps should stay in the first-level cache, unless strips became so short that their
-/// loops cost more; it must not fill a thread's stack.
-constexpr int64_t bytes_near = 24576, bytes_at_most = 131072;
+/// loops cost more; it must leave room on a thread's stack for the task's other walks.
+constexpr int64_t bytes_near = 24576, bytes_at_most = 65536;
 constexpr int64_t short_strip = 64, least_strip = 32;
 /// A body of at most so many instructions is there twice: vectors need no test for the end in whole
 /// strips.
@@ -145,7 +145,9 @@ class Interleaver : Strips {
   // ---- room
 
   bool fit_strip() {
-    for (const Inst* local : nest_.locals()) bytes_ += int64_t(local->imm) * byte_size(local->elem);
+    const int64_t copies = is_short() ? 2 : 1;
+    for (const Inst* local : nest_.locals())
+      bytes_ += copies * int64_t(local->imm) * byte_size(local->elem);
     for (const Pack& pack : nest_.packs()) bytes_ += pack.elements() * byte_size(pack.read->elem);
     while (strip_ > short_strip && bytes_ * strip_ > bytes_near) strip_ /= 2;
     while (strip_ > least_strip && bytes_ * strip_ > bytes_at_most) strip_ /= 2;
@@ -491,19 +493,30 @@ class Interleaver : Strips {
     return b_.add(b_.mul(at, integer(strip_)), within_);
   }
 
+  /// Before a strip's first piece: nothing that pieces keep is there yet.
   void fill(const Pack& pack, Value* slot) {
-    Region* around = b_.region();
+    std::unordered_map<const Value*, Value*> none;
+    std::swap(slots_, none);
     Value* reads = nullptr;
     for (const Inst* loop : pack.may_be_idle) {
       Value* runs = b_.lt(loop->operand(0), loop->operand(1));
       reads = reads ? b_.binary(Op::bit_and, reads, runs) : runs;
     }
+    if (reads)
+      where(reads, [&] { copy_side_by_side(pack, slot); });
+    else
+      copy_side_by_side(pack, slot);
+    std::swap(slots_, none);
+  }
+
+  void copy_side_by_side(const Pack& pack, Value* slot) {
+    Region* around = b_.region();
     std::vector<Value*> rounds;
     for (size_t k = 0; k < pack.axes.size(); k++) {
       const auto [factor, first, count] = pack.axes[k];
       const Type type = pack.loops[k]->operand(0)->type;
-      Value *lo = b_.integer(type, first), *hi = b_.integer(type, first + count);
-      Inst* loop = b_.loop(lo, reads ? b_.select(reads, hi, lo) : hi, b_.integer(type, 1));
+      Inst* loop =
+          b_.loop(b_.integer(type, first), b_.integer(type, first + count), b_.integer(type, 1));
       rounds.push_back(loop->region(0)->arg(0));
       b_.at_end(loop->region(0));
     }

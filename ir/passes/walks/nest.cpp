@@ -21,6 +21,12 @@ constexpr size_t worth_of_update = 3;
 /// Elements of a pack, for each iteration of a strip; and how often they are read at least.
 constexpr int64_t most_packed = 64, least_reads = 4;
 
+/// The rounds of either, and those between.
+Pack::Axis both(const Pack::Axis& a, const Pack::Axis& b) {
+  const int64_t first = std::min(a.first, b.first);
+  return {a.factor, first, std::max(a.first + a.count, b.first + b.count) - first};
+}
+
 bool is_arithmetic(const Inst* inst) {
   return is_pure(inst->op) && !inst->results.empty() && is_float(inst->results[0].type) &&
          !inst->is(Op::constant);
@@ -53,11 +59,7 @@ int64_t Pack::elements() const {
 }
 
 Nest::Nest(const Kernel& kernel, Inst* loop)
-    : kernel_(kernel),
-      region_(loop->region(0)),
-      uniform_(kernel, region_),
-      follows_from_index_(kernel, region_) {
-  follows_from_index_.assume(region_->arg(0));
+    : kernel_(kernel), region_(loop->region(0)), uniform_(kernel, region_) {
   for (const Value& v : region_->args.subspan(1)) carried_.insert(&v);
   bool has_loops = false;
   walk(const_cast<Region*>(region_), [&](const Inst* inst) {
@@ -117,7 +119,6 @@ bool Nest::take(Inst* inst, Block& block, bool in_rounds) {
   if (!inst->regions.empty()) return take_control(inst, block, in_rounds);
   if (inst->is(Op::slot)) {
     locals_.push_back(inst);
-    local_slots_.insert(inst->result());
     piece.common.push_back(inst);
     return true;
   }
@@ -133,7 +134,7 @@ bool Nest::is_choice_of_updates(const Inst* branch) {
   for (const Region* region : branch->regions)
     for (const Inst* inst = region->first; inst != region->last; inst = inst->next) {
       const bool is_common = is_pure(inst->op) && inst->regions.empty() && uniform_(inst->result());
-      const bool combined = inst->is(Op::rmw) && combines(inst) &&
+      const bool combined = inst->is(Op::rmw) && combines(inst) && !uses_carried(inst) &&
                             (!inst->operand(1)->inst || inst->operand(1)->inst->parent != region);
       if (!is_common && !combined) return false;
     }
@@ -141,6 +142,8 @@ bool Nest::is_choice_of_updates(const Inst* branch) {
 }
 
 bool Nest::take_control(Inst* inst, Block& block, bool in_rounds) {
+  for (const Value& v : inst->results)
+    if (v.type == Type::address) return false;  // slots hold scalars, and it cannot be made again
   if (inst->is(Op::loop) && written_out(inst) <= many_instructions) {
     unroll(inst);
     block.pieces.back().code.push_back(inst);
@@ -183,8 +186,9 @@ bool Nest::take_control(Inst* inst, Block& block, bool in_rounds) {
 
 /// May each iteration do it as it is? Slots from outside of the walk are what iterations pass on.
 bool Nest::is_simple(const Inst* inst) const {
+  if (inst->is(Op::slot)) return true;
   if (has(inst->op, flag::once) || uses_carried(inst)) return false;
-  if (!has(inst->op, flag::slots) || inst->is(Op::slot)) return true;
+  if (!has(inst->op, flag::slots)) return true;
   const Value* slot = inst->operand(0);
   return slot->inst && encloses(region_, slot->inst->parent);
 }
@@ -340,6 +344,7 @@ std::optional<Pack::Axis> Nest::rounds_of(const Inst* loop,
   const Inst *lo = constant_of(loop->operand(0)), *hi = constant_of(loop->operand(1));
   if (!lo || !is_constant(loop->operand(2), 1)) return std::nullopt;
   const int64_t first = to_signed(lo->imm, loop->operand(0)->type);
+  if (first < 0 && !is_signed(loop->operand(0)->type)) return std::nullopt;
   int64_t end = 0;
   if (hi) {
     end = to_signed(hi->imm, loop->operand(1)->type);
@@ -384,8 +389,11 @@ bool Nest::pack(const Inst* read) {
     made.axes.push_back(*rounds);
     std::erase_if(made.base.terms, [&](const Affine::Term& term) { return term.symbol == index; });
   }
-  for (const Affine::Term& term : made.base.terms)
-    if (!follows_from_index_(term.symbol)) return false;
+  // A strip makes the address before its first piece, of nothing but these indices.
+  Uniformity follows(kernel_, region_);
+  follows.assume(region_->arg(0));
+  for (const Inst* loop : made.loops) follows.assume(loop->region(0)->arg(0));
+  if (!follows(read->operand(0))) return false;
   if (made.elements() > most_packed || reads < least_reads) return false;
   // The box of the axes holds what is read, and nothing else.
   if (made.axes.size() > 1 && !std::ranges::all_of(made.loops, [](const Inst* loop) {
@@ -397,16 +405,14 @@ bool Nest::pack(const Inst* read) {
         other.may_be_idle != made.may_be_idle || other.axes.size() != made.axes.size())
       return false;
     if (other.axes == made.axes) return true;
-    return made.axes.size() == 1 && other.axes[0].factor == made.axes[0].factor;
+    return made.axes.size() == 1 && other.axes[0].factor == made.axes[0].factor &&
+           both(other.axes[0], made.axes[0]).count <= most_packed;
   });
   packed_[read] = {size_t(same - packs_.begin()), made.loops};
   if (same == packs_.end()) {
     packs_.push_back(std::move(made));
   } else if (same->axes != made.axes) {
-    Pack::Axis &all = same->axes[0], more = made.axes[0];
-    const int64_t end = std::max(all.first + all.count, more.first + more.count);
-    all.first = std::min(all.first, more.first);
-    all.count = end - all.first;
+    same->axes[0] = both(same->axes[0], made.axes[0]);
   }
   return true;
 }

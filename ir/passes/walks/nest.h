@@ -6,7 +6,7 @@
 // each round, each branch can be run for a whole strip of iterations. The code between is straight,
 // or holds control flow that an iteration takes alone.
 //
-// Expects: level lowered, simplified, hoisted. Linear, but for the packs (quadratic in their number).
+// Expects: level lowered, simplified, hoisted. Linear, times the depth of loops and the number of packs.
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -34,7 +34,7 @@ struct Pack {
   Affine base;                     ///< of its address, without the axes
   std::vector<const Inst*> loops;  ///< of the first read, one an axis
   std::vector<Axis> axes;
-  std::vector<const Inst*> may_be_idle;  ///< loops around, without rounds nothing is read
+  std::vector<const Inst*> may_be_idle;  ///< loops around: without rounds of each nothing is read
   int64_t elements() const;
 };
 
@@ -115,7 +115,6 @@ class Nest {
   const Kernel& kernel_;
   const Region* region_;
   Uniformity uniform_;
-  Uniformity follows_from_index_;  ///< the same for one iteration, whatever its rounds
   AffineForms forms_{AffineForms::through_conversions};
   Block body_;
   bool pays_ = false, has_rounds_ = false, has_loops_alone_ = false;
@@ -124,7 +123,6 @@ class Nest {
   std::unordered_set<const Inst*> unrolled_, updates_;
   std::unordered_set<const Value*> carried_;  ///< by the walk, and what is made of it
   std::vector<const Inst*> locals_;
-  std::unordered_set<const Value*> local_slots_;
   std::unordered_set<uint64_t> written_;  ///< alias classes
   std::vector<Pack> packs_;
   std::unordered_map<const Inst*, Packed> packed_;

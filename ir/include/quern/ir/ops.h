@@ -164,8 +164,8 @@ inline constexpr uint8_t parallel_walk = 1;
 /// Kind of a `loop` over a thread's share of the iterations: neither its index nor its step come
 /// near the end of their type.
 inline constexpr uint8_t thread_walk = 2;
-/// Kind bit besides parallel_walk: of so few rounds that those which are left over behind whole
-/// vectors take a large part of its time.
+/// Kind bit besides parallel_walk: over a strip that may not be whole, so that what is left over
+/// behind whole vectors takes a large part of its time.
 inline constexpr uint8_t brief = 4;
 /// Kind of an `if_` whose first region hardly ever runs; the second holds pure operations only and
 /// may be run where the first is.
