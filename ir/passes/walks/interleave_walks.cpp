@@ -41,7 +41,7 @@ class Interleaver : Strips {
     Value *begin = walk_->operand(0), *end = walk_->operand(1);
     if (is_short()) {
       Value* all = b_.binary(Op::max, b_.sub(end, begin), integer(0));
-      Value* whole = b_.add(begin, b_.binary(Op::bit_and, all, integer(-strip_)));
+      Value* whole = b_.sub(b_.add(begin, all), b_.binary(Op::rem, all, integer(strip_)));
       loop_over_strips(begin_whole_strips(begin, whole, next_));
       walks_ |= brief;
       last_strip(whole, b_.sub(end, whole));
