@@ -81,9 +81,9 @@ TargetTraits block_traits() {
   return t;
 }
 
-TargetTraits strips_of_four() {
+TargetTraits strips_of(uint32_t iterations) {
   TargetTraits t;
-  t.strip = 4;
+  t.strip = iterations;
   return t;
 }
 
@@ -153,11 +153,12 @@ constexpr NamedPass all[] = {
     {"lower_loops.whole",
      [](Kernel& k) { lower_loops(k, plain_signature(k), whole_grid_traits()); }},
     {"version_walks", version_walks},
-    {"split_walks.4", [](Kernel& k) { split_walks(k, strips_of_four()); }},
-    {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, strips_of_four()); }},
-    {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, strips_of_four()); }},
-    {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, strips_of_four()); }},
-    {"defer_updates.4", [](Kernel& k) { defer_updates(k, strips_of_four()); }},
+    {"split_walks.4", [](Kernel& k) { split_walks(k, strips_of(4)); }},
+    {"interleave_walks.3", [](Kernel& k) { interleave_walks(k, strips_of(3)); }},
+    {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, strips_of(4)); }},
+    {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, strips_of(4)); }},
+    {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, strips_of(4)); }},
+    {"defer_updates.4", [](Kernel& k) { defer_updates(k, strips_of(4)); }},
     {"limit_nesting.2", [](Kernel& k) { limit_nesting(k, two_deep()); }},
     {"poll_loops.stoppable", [](Kernel& k) { poll_loops(k, stoppable_traits()); }},
     {"widen_halves", [](Kernel& k) { widen_halves(k, {}); }},
