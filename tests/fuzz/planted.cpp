@@ -198,6 +198,14 @@ void never_rare(Kernel& kernel, Fresh fresh) {
   });
 }
 
+void lose_the_rest(Kernel& kernel, Fresh fresh) {
+  each(fresh, Op::if_, [&](Inst* inst) {
+    const Inst* any = inst->operand(0)->inst;
+    if (any && any->is(Op::lt) && is_constant(any->operand(0), 0))
+      inst->set_operand(0, before(kernel, inst).boolean(false));
+  });
+}
+
 void lose_the_end(Kernel& kernel, Fresh fresh) {
   each(fresh, Op::loop, [&](Inst* inst) {
     if (is_constant(inst->operand(0), 0) && is_constant(inst->operand(1), 2))
@@ -334,7 +342,7 @@ const Mistake mistakes[] = {
     {"version_walks", "forgets the stores of the copy", 150, forget_writes},
     {"split_walks", "loses the end of the walk", 1200, lose_the_end},
     {"split_walks", "loses all but the end of the walk", 100, keep_the_end},
-    {"interleave_walks", "loses the last iteration of a block", 250, shorten_blocks},
+    {"interleave_walks", "loses what whole strips leave over", 250, lose_the_rest},
     {"interleave_walks", "gives all iterations the values of one", 150, keep_one_lane},
     {"replay_rare_branches", "never replays", 500, never_rare},
     {"replay_rare_branches", "loses the last iteration of a block", 400, shorten_blocks},
