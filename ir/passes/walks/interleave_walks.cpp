@@ -17,9 +17,10 @@ namespace {
 /// loops cost more; it must leave room on a thread's stack for the task's other walks.
 constexpr int64_t bytes_near = 24576, bytes_at_most = 65536;
 constexpr int64_t short_strip = 64, least_strip = 32;
-/// A body of at most so many instructions is there twice: vectors need no test for the end in whole
-/// strips.
-constexpr size_t instructions_twice = 300;
+/// A body of at most so many instructions is there three times: for whole strips, where vectors need no
+/// test for the end, for what these leave over, and as it was, for fewer iterations than these.
+constexpr size_t short_body = 300;
+constexpr int64_t least_iterations = 32;
 /// Rounds that each iteration takes together, where one has at most so many instructions.
 constexpr int64_t several = 4;
 constexpr size_t short_round = 40;
@@ -35,30 +36,56 @@ class Interleaver : Strips {
     may_end_early_ = nest_.has_loops_alone();
     find_crossing(nest_.body(), false);
     if (!fit_strip()) return;
-    b_.before(walk_).at(walk_->loc);
-    make_slots();
     for (size_t k = 3; k < walk_->operand_count(); k++) next_.push_back(walk_->operand(k));
-    Value *begin = walk_->operand(0), *end = walk_->operand(1);
-    if (is_short()) {
-      Value* all = b_.binary(Op::max, b_.sub(end, begin), integer(0));
-      Value* whole = b_.sub(b_.add(begin, all), b_.binary(Op::rem, all, integer(strip_)));
-      loop_over_strips(begin_whole_strips(begin, whole, next_));
-      walks_ |= brief;
-      last_strip(whole, b_.sub(end, whole));
-    } else {
+    b_.before(walk_).at(walk_->loc);
+    if (!is_short()) {
+      make_slots();
       walks_ |= brief;
       loop_over_strips(begin_strips(next_));
+      return replace_by(next_);
     }
-    for (size_t k = 0; k < next_.size(); k++) walk_->result(k)->replace_with(next_[k]);
+    Inst* choice = in_place_of_few();
+    make_slots();
+    Value *begin = walk_->operand(0), *end = walk_->operand(1);
+    Value* all = b_.sub(end, begin);
+    Value* whole = b_.sub(end, b_.binary(Op::rem, all, integer(strip_)));
+    loop_over_strips(begin_whole_strips(begin, whole, next_));
+    walks_ |= brief;
+    last_strip(whole, b_.sub(end, whole));
     walk_->erase();
+    b_.at_end(choice->region(0)).yield(next_);
   }
 
  private:
-  /// So that it may stand there twice, once for whole strips?
   bool is_short() const {
     size_t instructions = 0;
     ir::walk(body_, [&](const Inst*) { instructions++; });
-    return instructions <= instructions_twice;
+    return instructions <= short_body;
+  }
+
+  void replace_by(const std::vector<Value*>& results) {
+    for (size_t k = 0; k < results.size(); k++) walk_->result(k)->replace_with(results[k]);
+    walk_->erase();
+  }
+
+  /// A branch that takes the walk as it was where there are few iterations; else what becomes of the
+  /// walk, which stands in its first region.
+  Inst* in_place_of_few() {
+    std::vector<Type> types;
+    for (const Value& v : walk_->results) types.push_back(v.type);
+    Value* count = b_.sub(walk_->operand(1), walk_->operand(0));
+    Value* many = b_.binary(Op::ge, count, integer(std::min(least_iterations, strip_)));
+    Inst* choice = b_.if_(many, types);
+    for (size_t k = 0; k < types.size(); k++) walk_->result(k)->replace_with(choice->result(k));
+    b_.at_end(choice->region(1));
+    ValueMap map;
+    std::vector<Value*> results;
+    for (Value& v : clone_inst(b_, walk_, map)->results) results.push_back(&v);
+    b_.yield(results);
+    b_.at_end(choice->region(0));
+    move(b_, walk_);
+    b_.before(walk_);
+    return choice;
   }
 
   void loop_over_strips(Inst* loop) {
