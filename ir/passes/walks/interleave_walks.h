@@ -13,8 +13,9 @@
 // a time. Local variables have an element for each iteration. Contributions of the strip to a location
 // that it shares are combined, in any order, and given in one atomic. Each iteration does what it did, in
 // its order; only the order between iterations changes, which has no meaning.
-// Short bodies are there twice, once for whole strips; loops over what these leave over, and all those of
-// long bodies, are `brief`.
+// Short bodies are there three times: for whole strips, for what these leave over, and as they were for
+// few iterations. Loops over what whole strips leave over, and over all strips of long bodies, are
+// `brief`.
 // Nothing changes where target.strip is 0. Linear in the code that it makes.
 #include "quern/ir/lower.h"
 
