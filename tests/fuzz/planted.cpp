@@ -343,7 +343,7 @@ const Mistake mistakes[] = {
     {"split_walks", "loses the end of the walk", 1200, lose_the_end},
     {"split_walks", "loses all but the end of the walk", 100, keep_the_end},
     {"interleave_walks", "loses what whole strips leave over", 250, lose_the_rest},
-    {"interleave_walks", "gives all iterations the values of one", 800, keep_one_lane},
+    {"interleave_walks", "gives all iterations the values of one", 300, keep_one_lane},
     {"replay_rare_branches", "never replays", 500, never_rare},
     {"replay_rare_branches", "loses the last iteration of a block", 400, shorten_blocks},
     {"defer_rare_branches", "never takes the rare branch", 200, never_rare},

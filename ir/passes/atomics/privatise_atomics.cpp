@@ -92,8 +92,8 @@ uint64_t times(const Inst* inst, const Region* iteration) {
   return std::min<uint64_t>(product, UINT32_MAX);
 }
 
-/// Do neighbouring iterations update elements in turns, so that those of one element come one right
-/// after the other? Between them are all rounds of loops that a loop's index tells apart.
+/// Do updates of one element by neighbouring iterations follow so closely that these take copies in
+/// turns? Where loops around it have many rounds, all of these lie between.
 bool comes_in_turns(const Inst* inst, const Region* iteration) {
   return times(inst, iteration) < BufferSize::updating * many_rounds;
 }

@@ -7,8 +7,8 @@
 // atomics that may be combined (atomic_rules.h) and whose index differs between iterations ask
 // whether there are copies of the field: a buffer (BufferSize::copies), whose size the runtime decides
 // by the field's and how many updates come to it. If so, they update an element of the chunk's copy,
-// row-major, neighbouring iterations in turns one of several where they are small (abi::copies), so that
-// updates of one element do not wait for each other; atomics there are plain, as no other thread
+// row-major, neighbouring iterations in turns one of several where they are small (abi::copies) and few
+// rounds lie between, so that updates of one element do not wait for each other; atomics there are plain, as no other thread
 // touches it. Else they are what they were. A chunk begins by clearing its copies. A task behind each
 // launch of this one, one for each field (Task::merges), combines the copies and then, plainly, each
 // element that any update came to with the field's.
