@@ -19,6 +19,13 @@ namespace {
 /// a body that LLVM takes long over (1,000 of them twenty times as long as their reads).
 constexpr int most_rmw_in_place = 24;
 
+/// Of a component's element in memory. Bytes between neighbours are a multiple of it, which loops
+/// want to be known: LLVM takes a number of bytes of which it knows nothing for 1, makes vector code
+/// of a loop for that alone, and scalar code for what comes.
+uint32_t byte_size(const ir::Binding& binding, uint32_t component) {
+  return uint32_t(ir::byte_size(binding.encoding(component)));
+}
+
 bool may_overlap(uint64_t a, uint64_t b) {
   if (a == b) return true;
   return (a == 0 && b < ir::abi::frame_class) || (b == 0 && a < ir::abi::frame_class);
@@ -32,11 +39,15 @@ Memory::Memory(llvm::LLVMContext& context, const Machine& machine, const ir::Ker
     const ir::Binding& binding = kernel.bindings[k];
     if (binding.kind == ir::Binding::buffer && binding.size.rule == ir::BufferSize::copies)
       copies_.insert(binding.alias_class);
-    if (binding.alignment <= 1) continue;
+    if (!binding.has_elements()) continue;
     const ir::abi::Place& place = layout.places[k];
-    alignments_[place.base(0)] = binding.alignment;
-    for (uint32_t axis = 0; axis < binding.rank; axis++)
-      alignments_[place.stride(0, axis)] = binding.alignment;
+    if (binding.alignment > 1) alignments_[place.base(0)] = binding.alignment;
+    for (uint32_t c = 0; c < binding.components.size(); c++) {
+      const uint32_t aligned = c == 0 ? binding.alignment : 1;
+      const uint32_t known = machine.grid ? aligned : std::max(aligned, byte_size(binding, c));
+      for (uint32_t axis = 0; known > 1 && axis < binding.rank; axis++)
+        alignments_[place.stride(c, axis)] = known;
+    }
   }
 }
 

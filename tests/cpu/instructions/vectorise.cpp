@@ -636,3 +636,33 @@ TEST_CASE("iterations with loops of their own are lanes of vectors") {
   CHECK(count_compiled(test::sapphire_rapids, text, "vfmadd\\w+sd") <= 20);
   CHECK(count_compiled(test::sapphire_rapids, text, "vminsd") == 1);
 }
+
+TEST_CASE("rows of iterations that are lanes may lie any number of bytes apart") {
+  const std::string text = R"(quern 1
+  kernel @powers level=structured modes=contract
+  binding field rank=2 f64 "of"
+  binding field rank=1 f64 "sums"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %all = constant<14> : i32
+    %none = constant<0> : f64
+    parallel over=1 {(%i: i32)
+      %sum = loop %zero, %all, %one, %none : f64 {(%d: i32, %s: f64)
+        %x = load<0.0> %i, %d : f64
+        %e = exp %x : f64
+        %t = add %s, %e : f64
+        yield %t
+      }
+      store<1.0> %i, %sum
+      yield
+    }
+    yield
+  })";
+  // No vector code is made for rows one byte apart, which none are.
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vfmadd\\w+pd[^\n]*[yz]mm") >= 8);
+    CHECK(count_compiled(cpu, text, "cmpq\\s+\\$1,") == 0);
+  }
+}
