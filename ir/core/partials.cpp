@@ -47,6 +47,10 @@ struct Case {
     return b.select(lost, number(0), v);
   }
   Value* zero_with(Value* x, Value* v) const { return zero_where(is_zero(x), v); }
+  static bool is_one(const Value* v) {
+    const Inst* c = v->inst;
+    return c && c->is(Op::constant) && real_of(c->imm, v->type) == 1;
+  }
 
  private:
   static bool never_zero(const Value* v) {
@@ -61,11 +65,11 @@ Value* chain_sub(const Case& s) { return s.k == 0 ? s.t : s.neg(s.t); }
 Value* chain_mul(const Case& s) { return s.b.mul(s.t, s[1 - s.k]); }
 Value* chain_neg(const Case& s) { return s.neg(s.t); }
 
-/// -(t / b) · a / b shares t / b with the dividend's, and stays in range where b² would not. Where
-/// a is 0 so is the product, also if t / b overflows.
+/// -(t / b) · a / b shares t / b with the dividend's, and stays in range where b² would not. Of 1 / b
+/// the result serves for both. Where a is 0 so is the product, also if t / b overflows.
 Value* chain_div(const Case& s) {
   if (s.k == 0) return s.over(s.t, s[1]);
-  Value* quotient = s.b.div(s.t, s[1]);
+  Value* quotient = s.is_one(s[0]) ? s.b.mul(s.t, s.result) : s.b.div(s.t, s[1]);
   Value* none = s.is_zero(s.t);
   none = s.b.binary(Op::bit_or, none, s.is_zero(s.result));
   return s.zero_where(none, s.neg(s.b.mul(quotient, s.result)));
