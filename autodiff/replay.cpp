@@ -174,7 +174,7 @@ void Replay::count_all(const Region* body, std::span<Value* const> totals) {
   for (size_t k = 0; k < sites_.size(); k++) {
     if (!sites_[k].alike) continue;
     count_iterations(sites_[k].alike, operands_now(sites_[k].alike));
-    Value* rows = b_.mul(rounds_alike(sites_[k].loop), iterations_.at(sites_[k].alike));
+    Value* rows = b_.mul(rounds_alike(sites_[k].loop), places_.at(sites_[k].alike));
     b_.put(totals[k], rows);
   }
   bool is_in_parallel = false;  // which count() leaves out
@@ -201,7 +201,11 @@ void Replay::count_iterations(const Inst* inst, std::span<Value* const> operands
     }
     all = b_.mul(all, length);
   }
-  iterations_[inst] = all;
+  // Each round has whole cache lines, but of few iterations: threads write side by side.
+  Value* line = b_.integer(Type::i64, 8);
+  Value* lines = b_.div(b_.add(all, b_.integer(Type::i64, 7)), line);
+  Value* padded = b_.mul(lines, line);
+  places_[inst] = b_.select(b_.lt(all, line), all, padded);
 }
 
 void Replay::number_iteration(const Inst* inst) {
@@ -328,7 +332,7 @@ Value* Replay::place_of(const Inst* loop, Value* round) {
   if (site < 0) return b_.convert(round, Type::i32);
   const Inst* alike = sites_[size_t(site)].alike;
   if (!alike) return last_row_or(b_, rows_[size_t(site)], b_.add(first_row_.at(site), round));
-  return b_.add(b_.mul(round, iterations_.at(alike)), iteration_.at(alike));
+  return b_.add(b_.mul(round, places_.at(alike)), iteration_.at(alike));
 }
 
 void Replay::keep(const Inst* loop, size_t number, Value* at, Value* v) {

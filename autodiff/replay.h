@@ -8,7 +8,7 @@
 // has as many as all iterations together take: each takes its rows by an atomic add to a cursor, so
 // that none are lost or shared, whatever the number. Where all iterations have as many rounds, and
 // that is known before the parallel loop, rows lie by round, then iteration: neighbours keep theirs
-// side by side.
+// side by side, and a round of more than a few begins a cache line.
 //
 // What is computed twice is the same twice, so that rounds are: where it may depend on floats how
 // many are counted, operations are neither contracted nor reassociated, and sums have one order.
@@ -176,9 +176,9 @@ class Replay {
   std::span<ir::Value* const> totals_;  ///< of count_all
   std::vector<ir::Value*> most_;        ///< by site, slots: rows that one execution takes at most
   std::unordered_map<int, ir::Value*> first_row_;  ///< by site, i64, of the iteration
-  /// Of parallel loops with rows alike: how many iterations they have, and the number of the one at
-  /// hand, i64.
-  std::unordered_map<const ir::Inst*, ir::Value*> iterations_, iteration_;
+  /// Of parallel loops with rows alike: how many rows each round has, one for each iteration, and the
+  /// number of the iteration at hand, i64.
+  std::unordered_map<const ir::Inst*, ir::Value*> places_, iteration_;
   std::unordered_map<const ir::Inst*, std::vector<ir::Value*>> arrays_;
   /// Of carried values that are inverted, slots: what the round began with that was recorded or
   /// gone back through last.

@@ -246,6 +246,7 @@ class Run {
           std::clamp<uint64_t>(work.operations / chunk_cost, 1,
                                std::min(most, most_chunks(index, total, work.operations)));
       uint64_t grain = (total + wanted - 1) / wanted;
+      grain = (grain + task.together - 1) / task.together * task.together;
       if (driver_.target().traits.stoppable) grain = std::min(grain, short_grain(task, total));
       // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
       uint64_t unit = grain >= row ? row : std::min<uint64_t>(grain, 64);

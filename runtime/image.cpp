@@ -13,7 +13,7 @@ namespace {
 
 constexpr char magic[8] = {'Q', 'U', 'E', 'R', 'N', 'I', 'M', 'G'};
 /// Of the format below. What launches and code agree on has a version of its own, abi::version.
-constexpr uint32_t format_version = 7;
+constexpr uint32_t format_version = 8;
 constexpr size_t head_bytes = sizeof magic + 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
 /// Cells are numbered in 16 bits.
 constexpr uint32_t most_frame_bytes = 8 << 16;
@@ -179,6 +179,7 @@ void archive(Archive& a, Image::Task& t) {
   a(t.block_size);
   a(t.reductions);
   a(t.grain);
+  a(t.together);
   a(t.operations);
   for (std::optional<HostExpression>* e : {&t.domain, &t.bound}) {
     bool is_there = e->has_value();
@@ -322,7 +323,7 @@ bool is_consistent(const Image::Task& t, const Image& image) {
   const auto is_merged = [&](const Image::Buffer& b) {
     return b.binding == t.merges && b.size == Image::Buffer::copies;
   };
-  return is_good(t.domain) && is_good(t.bound) && (t.domain || !t.bound) &&
+  return t.together >= 1 && is_good(t.domain) && is_good(t.bound) && (t.domain || !t.bound) &&
          (t.merges == no_binding || std::ranges::any_of(image.buffers, is_merged));
 }
 

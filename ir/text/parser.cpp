@@ -345,6 +345,8 @@ class Parser {
         t.options.over = attribute<uint32_t>("a binding");
       } else if (accept("grain")) {
         t.grain = attribute<uint64_t>("a number of iterations");
+      } else if (accept("together")) {
+        t.together = attribute<uint32_t>("a number of iterations");
       } else if (accept("block")) {
         t.options.block = attribute<uint16_t>("a block size");
       } else if (accept("deterministic")) {

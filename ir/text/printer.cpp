@@ -305,6 +305,7 @@ class Printer {
     if (t.innermost) out_ += number(" innermost=", t.innermost);
     if (t.options.ordinal != ~0u) out_ += number(" ordinal=", t.options.ordinal);
     if (t.grain) out_ += number(" grain=", t.grain);
+    if (t.together != 1) out_ += number(" together=", t.together);
     out_ += options_of(t.options);
     if (t.lanes) out_ += " lanes";
     if (t.once) out_ += " once";

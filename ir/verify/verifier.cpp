@@ -279,6 +279,8 @@ class Verifier {
                                    kernel_.bindings[t.merges].kind == Binding::buffer &&
                                    kernel_.bindings[t.merges].size.rule == BufferSize::copies),
         what + " merges what is no buffer of copies");
+    require(t.together == 1 || (t.together > 1 && t.walk == Task::chunked),
+            what + ": iterations that are together are of a chunked task");
     require(!t.lanes || (t.walk == Task::element && !t.reductions.empty()),
             what + ": lanes are of an element task with reductions");
     require(!t.once || (t.walk == Task::element && !t.lanes && t.kind == Task::range),

@@ -1,19 +1,37 @@
 #include "runtime/compile/compile.h"
 
+#include <algorithm>
+
 namespace quern::runtime {
 
 using namespace ir;
 
 namespace {
-/// Of one run of a region; a loop counts as eight rounds.
+constexpr uint64_t most_operations = 1u << 24;
+
+/// A loop counts as eight rounds, or as more where constants say so.
+uint64_t rounds_of(const Inst* inst) {
+  if (inst->op != Op::loop && inst->op != Op::while_) return 1;
+  uint64_t rounds = 8;
+  int64_t bounds[3];
+  for (size_t k = 0; k < 3; k++) {
+    const Inst* bound = inst->op == Op::loop ? inst->operand(k)->inst : nullptr;
+    if (!bound || !bound->is(Op::constant)) return rounds;
+    bounds[k] = to_signed(bound->imm, bound->type());
+  }
+  if (bounds[1] <= bounds[0] || bounds[2] <= 0) return rounds;
+  const uint64_t span = uint64_t(bounds[1]) - uint64_t(bounds[0]);
+  return std::max(rounds, std::min(span / uint64_t(bounds[2]), most_operations));
+}
+
+/// Of one run of a region.
 uint64_t operations_of(const Region* region) {
   uint64_t sum = 0;
-  for (const Inst* inst = region->first; inst && sum < 1u << 20; inst = inst->next) {
-    const bool repeats = inst->op == Op::loop || inst->op == Op::while_;
+  for (const Inst* inst = region->first; inst && sum < most_operations; inst = inst->next) {
     sum += info(inst->op).library ? 16 : 1;
-    for (const Region* r : inst->regions) sum += operations_of(r) * (repeats ? 8 : 1);
+    for (const Region* r : inst->regions) sum += operations_of(r) * rounds_of(inst);
   }
-  return sum;
+  return std::min(sum, most_operations);
 }
 }  // namespace
 

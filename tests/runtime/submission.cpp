@@ -17,7 +17,11 @@ namespace {
 /// Runs nothing: its memory is the host's, and no record is ever claimed.
 class Noting : public Driver {
  public:
-  explicit Noting(std::vector<bool>& asked, int* waits = nullptr) : asked_(asked), waits_(waits) {}
+  explicit Noting(std::vector<bool>& asked, int* waits = nullptr,
+                  std::vector<uint64_t>* grains = nullptr)
+      : asked_(asked), waits_(waits), grains_(grains) {
+    target_.workers = 4;
+  }
 
   const Target& target() const override { return target_; }
   Address allocate(uint64_t bytes, uint32_t) override {
@@ -30,7 +34,11 @@ class Noting : public Driver {
   std::unique_ptr<Executable> load(const Image&) override { return std::make_unique<Executable>(); }
   Ticket submit(std::span<const Command> commands, const Order&) override {
     for (const Command& command : commands) {
-      if (auto* l = std::get_if<Launch>(&command)) asked_.push_back(l->asks);
+      if (auto* l = std::get_if<Launch>(&command)) {
+        asked_.push_back(l->asks);
+        const auto* work = std::get_if<Chunked>(&l->work);
+        if (work && grains_) grains_->push_back(work->grain);
+      }
       if (auto* f = std::get_if<Fill>(&command))
         std::memset(reinterpret_cast<void*>(f->to), int(f->pattern), f->bytes);
     }
@@ -54,6 +62,7 @@ class Noting : public Driver {
  private:
   std::vector<bool>& asked_;
   int* waits_;  ///< counts waits and downloads
+  std::vector<uint64_t>* grains_;
   Target target_;
   std::map<Address, std::unique_ptr<std::byte[]>> memory_;
   uint64_t ticket_ = 0;
@@ -148,4 +157,38 @@ TEST_CASE("memory is given back without a wait") {
   CHECK(waits == 0);
   device->synchronize();  // waits are counted
   CHECK(waits > 0);
+}
+
+TEST_CASE("chunks have whole vectors of iterations") {
+  std::vector<bool> asked;
+  std::vector<uint64_t> grains;
+  auto device =
+      std::make_shared<Device>("noting", std::make_unique<Noting>(asked, nullptr, &grains));
+  auto grain_of = [&](uint64_t iterations, uint64_t operations, uint32_t together) {
+    using Step = HostExpression::Step;
+    const Step zero{.source = HostExpression::constant, .result = ir::Type::i64};
+    Step end = zero;
+    end.imm = iterations;
+    auto image = std::make_shared<Image>();
+    image->layout.bytes = ir::abi::head_bytes;
+    Image::Task task;
+    task.kind = ir::Task::range;
+    task.walk = ir::Task::chunked;
+    task.rank = 1;
+    task.domain = {{zero, end}, {0, 1}, false};
+    task.operations = operations;
+    task.together = together;
+    image->tasks.push_back(task);
+    image->schedule.push_back({});
+    LoadedKernel(device, image).launch({});
+    return grains.back();
+  };
+  // Four workers, eight chunks for each where there is enough to do.
+  CHECK(grain_of(1000, 100'000, 1) == 32);
+  CHECK(grain_of(14, 1'000'000, 1) == 1);
+  CHECK(grain_of(14, 1'000'000, 8) == 8);
+  CHECK(grain_of(40, 1'000'000, 32) == 32);
+  CHECK(grain_of(1000, 100'000, 24) == 48);
+  CHECK(grain_of(5, 1'000'000, 8) >= 5);  // one chunk
+  CHECK(grain_of(100, 1, 8) == 100);      // too little for two
 }

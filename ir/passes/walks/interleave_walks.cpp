@@ -21,14 +21,16 @@ constexpr int64_t short_strip = 64, least_strip = 32;
 /// test for the end, for what these leave over, and as it was, for fewer iterations than these.
 constexpr size_t short_body = 300;
 constexpr int64_t least_iterations = 32;
+/// Of a vector, or of some.
+constexpr int64_t lanes = 8;
 /// Rounds that each iteration takes together, where one has at most so many instructions.
 constexpr int64_t several = 4;
 constexpr size_t short_round = 40;
 
 class Interleaver : Strips {
  public:
-  Interleaver(Kernel& kernel, Inst* walk, int64_t strip)
-      : Strips(kernel, walk, strip), nest_(kernel, walk) {}
+  Interleaver(Kernel& kernel, Task& task, Inst* walk, int64_t strip)
+      : Strips(kernel, walk, strip), task_(task), nest_(kernel, walk) {}
 
   /// Changes the walk where it has the form and it pays; it is gone then.
   void run() {
@@ -38,6 +40,7 @@ class Interleaver : Strips {
     if (!fit_strip()) return;
     for (size_t k = 3; k < walk_->operand_count(); k++) next_.push_back(walk_->operand(k));
     b_.before(walk_).at(walk_->loc);
+    takes_together(is_short() ? std::min(least_iterations, strip_) : lanes);
     if (!is_short()) {
       make_slots();
       walks_ |= brief;
@@ -61,6 +64,10 @@ class Interleaver : Strips {
     size_t instructions = 0;
     ir::walk(body_, [&](const Inst*) { instructions++; });
     return instructions <= short_body;
+  }
+
+  void takes_together(int64_t iterations) {
+    task_.together = std::max(task_.together, uint32_t(iterations));
   }
 
   void replace_by(const std::vector<Value*>& results) {
@@ -561,6 +568,7 @@ class Interleaver : Strips {
     b_.at_end(around);
   }
 
+  Task& task_;
   Nest nest_;
   uint8_t walks_ = parallel_walk;  ///< the kind of the loops over a strip
   int64_t bytes_ = 0;              ///< of what a strip keeps for an iteration
@@ -574,7 +582,8 @@ class Interleaver : Strips {
 
 void interleave_walks(Kernel& kernel, const TargetTraits& target) {
   if (target.strip == 0) return;
-  for (Inst* walk : walks_of(kernel)) Interleaver(kernel, walk, target.strip).run();
+  for (Task& task : kernel.tasks)
+    for (Inst* walk : walks_of(task)) Interleaver(kernel, task, walk, target.strip).run();
 }
 
 }  // namespace quern::ir

@@ -15,7 +15,7 @@
 // its order; only the order between iterations changes, which has no meaning.
 // Short bodies are there three times: for whole strips, for what these leave over, and as they were for
 // few iterations. Loops over what whole strips leave over, and over all strips of long bodies, are
-// `brief`.
+// `brief`. The task says how many iterations are worth a strip (Task::together).
 // Nothing changes where target.strip is 0. Linear in the code that it makes.
 #include "quern/ir/lower.h"
 

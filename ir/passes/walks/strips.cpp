@@ -2,12 +2,20 @@
 
 namespace quern::ir {
 
+std::vector<Inst*> walks_of(const Task& task) {
+  std::vector<Inst*> walks;
+  walk(task.body, [&](Inst* inst) {
+    if (inst->is(Op::loop) && (inst->kind & parallel_walk)) walks.push_back(inst);
+  });
+  return walks;
+}
+
 std::vector<Inst*> walks_of(const Kernel& kernel) {
   std::vector<Inst*> walks;
-  for (const Task& task : kernel.tasks)
-    walk(task.body, [&](Inst* inst) {
-      if (inst->is(Op::loop) && (inst->kind & parallel_walk)) walks.push_back(inst);
-    });
+  for (const Task& task : kernel.tasks) {
+    const std::vector<Inst*> more = walks_of(task);
+    walks.insert(walks.end(), more.begin(), more.end());
+  }
   return walks;
 }
 

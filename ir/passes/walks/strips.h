@@ -12,7 +12,8 @@
 
 namespace quern::ir {
 
-/// The loops of all tasks that walk iterations of a parallel loop (kind parallel_walk).
+/// The loops of a task, or of all, that walk iterations of a parallel loop (kind parallel_walk).
+std::vector<Inst*> walks_of(const Task& task);
 std::vector<Inst*> walks_of(const Kernel& kernel);
 
 class Strips {
