@@ -147,7 +147,10 @@ class Puller {
     Value* slot = nullptr;
     const Region* home = nullptr;  ///< of the primal, where the value is
     bool of_kernel = false;        ///< made outside of parallel loops
-    bool is_zero = true;
+    bool is_zero = true;           ///< nothing was added yet
+    /// A branch directly at home in whose first region all of it comes from, if so: elsewhere it is
+    /// zero.
+    const Inst* only_in = nullptr;
   };
 
   /// Slots for what is active directly in the region.
@@ -166,8 +169,29 @@ class Puller {
 
   void accumulate(const Value* v, Value* t) {
     Adjoint& to = adjoints_.at(v);
-    add_to(to.slot, t, to.of_kernel, std::exchange(to.is_zero, false) && to.home == here_);
+    const Inst* only_in = to.home == here_ ? only_in_ : branch_at(to.home);
+    const bool is_first = std::exchange(to.is_zero, false);
+    to.only_in = is_first || to.only_in == only_in ? only_in : nullptr;
+    add_to(to.slot, t, to.of_kernel, is_first && is_once(to.home));
   }
+
+  /// Is what one goes back through run once at most in a run of that region?
+  bool is_once(const Region* home) const {
+    const Region* r = here_;
+    while (r && r != home) r = r->parent && r->parent->is(Op::if_) ? r->parent->parent : nullptr;
+    return r != nullptr;
+  }
+
+  /// The branch directly in that region in whose first region one is.
+  const Inst* branch_at(const Region* home) const {
+    if (!is_once(home)) return nullptr;
+    const Region* r = here_;
+    while (r->parent->parent != home) r = r->parent->parent;
+    return r == r->parent->region(0) ? r->parent : nullptr;
+  }
+
+  /// Has the value an adjoint that is not zero for certain, behind all that uses it?
+  bool has_adjoint(const Value* v) const { return active_(v) && !adjoints_.at(v).is_zero; }
 
   /// The same where the value varies.
   void give(const Value* v, Value* t) {
@@ -191,9 +215,60 @@ class Puller {
 
   void back(const Region* region) {
     const Region* around = std::exchange(here_, region);
-    for (const Inst* inst = region->last; inst; inst = inst->prev)
+    const Inst* inst = region->last;
+    while (inst) {
+      const Inst* branch = in_loop(region) ? branch_of(inst) : nullptr;
+      if (branch && adds_to_elements(branch)) {
+        inst = back_where(branch, inst);
+        continue;
+      }
+      only_in_ = branch_of(inst);
       if (!has(inst->op, flag::ends)) back(inst);
+      only_in_ = nullptr;
+      inst = inst->prev;
+    }
     here_ = around;
+  }
+
+  static bool in_loop(const Region* region) {
+    return region->parent && (region->parent->is(Op::loop) || region->parent->is(Op::while_));
+  }
+
+  static bool is_plain(const Inst* inst) {
+    return inst->is(Op::load) || (inst->results.size() == 1 && inst->regions.empty() &&
+                                  info(inst->op).rule != OperandRule::special);
+  }
+
+  /// Does going back through it do nothing?
+  bool is_passed_over(const Inst* inst) const {
+    return is_plain(inst) && !has_adjoint(inst->result());
+  }
+
+  /// The branch where alone going back through it does something, if that is so.
+  const Inst* branch_of(const Inst* inst) const {
+    if (!is_plain(inst) || !has_adjoint(inst->result())) return nullptr;
+    return adjoints_.at(inst->result()).only_in;
+  }
+
+  /// Are there elements, read before the branch, that going back adds to?
+  bool adds_to_elements(const Inst* branch) const {
+    for (const Inst* inst = branch->prev; inst; inst = inst->prev)
+      if (inst->is(Op::load) && active_(inst->result())) return true;
+    return false;
+  }
+
+  /// Goes back from `inst` on as long as that adds nothing where the branch was not taken: a pair too
+  /// far apart to meet adds to no element. Comes back with what is left.
+  const Inst* back_where(const Inst* branch, const Inst* inst) {
+    const Region* region = here_;
+    only_where(values_.now(branch->operand(0)), [&] {
+      here_ = region;
+      only_in_ = branch;
+      for (; inst && (is_passed_over(inst) || branch_of(inst) == branch); inst = inst->prev)
+        back(inst);
+      only_in_ = nullptr;
+    });
+    return inst;
   }
 
   void back(const Inst* inst) {
@@ -233,7 +308,7 @@ class Puller {
   Value* taken(const Inst* inst) { return b_.get(adjoint_of(inst->result())); }
 
   void back_operation(const Inst* inst) {
-    if (inst->results.empty() || !active_(inst->result())) return;
+    if (inst->results.empty() || !has_adjoint(inst->result())) return;
     Value* adjoint = taken(inst);
     const Type type = derivative_type(inst->type());
     if (inst->is(Op::convert)) {
@@ -265,7 +340,7 @@ class Puller {
   /// By the function's pullback.
   void back_applied(const Inst* inst) {
     bool varies = false;
-    for (const Value& v : inst->results) varies |= active_(&v);
+    for (const Value& v : inst->results) varies |= has_adjoint(&v);
     if (!varies) return;
     const Function* rule = rule_of(kernel_, inst, Direction::back);
     if (!rule) refuse(inst, "a function without a pullback", "give it one with its pushforward");
@@ -291,7 +366,8 @@ class Puller {
         here_ = r;
         prepare(r);
         for (size_t k = 0; k < inst->results.size(); k++)
-          give(r->terminator()->operand(k), known(inst->result(k)));
+          if (has_adjoint(inst->result(k)))
+            give(r->terminator()->operand(k), known(inst->result(k)));
         back(r);
         b_.yield();
       });
@@ -506,7 +582,7 @@ class Puller {
   // ---- fields and variables
 
   void back_load(const Inst* inst) {
-    if (!active_(inst->result())) return;
+    if (!has_adjoint(inst->result())) return;
     Value* t = taken(inst);
     change(inst, [&] {
       b_.atomic(AtomicOp::add, companions_[inst->binding()], inst->component(), t->type,
@@ -557,7 +633,7 @@ class Puller {
   }
 
   void back_get(const Inst* inst) {
-    if (!active_(inst->result())) return;
+    if (!has_adjoint(inst->result())) return;
     const Value* slot = inst->operand(0);
     Value* t = taken(inst);
     Value* at = element_now(inst, 1);
@@ -601,6 +677,8 @@ class Puller {
   std::unordered_map<uint32_t, Value*> scalar_;  ///< slots of adjoints, by binding
   std::unordered_map<const Value*, Adjoint> adjoints_;
   const Region* here_ = nullptr;  ///< of the primal, that is gone back through in a straight line
+  /// Of what is gone back through there: a branch where alone its adjoint is not zero.
+  const Inst* only_in_ = nullptr;
   bool is_parallel_ = false;
 };
 
