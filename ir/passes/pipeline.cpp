@@ -150,6 +150,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.must("lower_loops", lower_loops, signature, target);
   run.may("promote_slots", promote_slots);
   run.must("widen_halves", widen_halves, target);
+  run.may("hoist", hoist);  // library functions, as long as they are one instruction
   run.must("legalise", legalise, target);
   run.may("simplify", simplify);
   run.may("hoist", hoist);
