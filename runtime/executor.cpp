@@ -356,6 +356,7 @@ class Run {
     if (buffer.size == Image::Buffer::rows) return reduced_;
     if (buffer.size == Image::Buffer::iterations) return iterations;
     if (buffer.size == Image::Buffer::copies) {
+      if (chunks == 1 && driver_.target().workers > 1) return 0;  // atomics are plain
       const Copied c = copied(number, iterations);
       return chunks <= c.chunks ? c.elements * chunks : 0;
     }

@@ -88,14 +88,15 @@ class Driver : public runtime::Driver {
     TaskFunction task = static_cast<const Executable*>(launch.executable)->task(launch.task);
     auto* args = pointer<const void>(launch.args);
     if (auto* serial = std::get_if<runtime::Serial>(&launch.work))
-      return task(args, 0, 0, int64_t(serial->rows));
+      return task(args, int64_t(ir::abi::alone_bit), 0, int64_t(serial->rows));
     const auto& work = std::get<runtime::Chunked>(launch.work);
+    const uint64_t chunks = work.chunks();
+    const uint64_t alone = chunks == 1 ? ir::abi::alone_bit : 0;  // launches run one by one
     auto chunk = [&](uint64_t k) {
       uint64_t begin = k * work.grain;
-      task(args, int64_t(k), int64_t(begin),
+      task(args, int64_t(k | alone), int64_t(begin),
            int64_t(std::min(work.iterations, begin + work.grain)));
     };
-    const uint64_t chunks = work.chunks();
     // Of very many chunks a group at a time, so that those of a launch that was ended are not called
     // one by one to do nothing.
     const uint64_t group = chunks / most_groups + 1;

@@ -25,12 +25,19 @@ void Emitter::task(llvm::Function* function, const ir::Task& task) {
   if (machine_.grid)
     enter_thread(task);
   else
-    builtins_ = {{ir::Builtin::chunk, function->getArg(1)},
-                 {ir::Builtin::begin, function->getArg(2)},
-                 {ir::Builtin::end, function->getArg(3)}};
+    enter_chunk();
   region(task.body);
   b_.CreateRetVoid();
   pieces_.move_out(*function);
+}
+
+void Emitter::enter_chunk() {
+  Value* chunk = function_->getArg(1);
+  Value* alone = b_.CreateAnd(chunk, b_.getInt64(ir::abi::alone_bit));
+  memory_.set_alone(b_.CreateIsNotNull(alone));
+  builtins_ = {{ir::Builtin::chunk, b_.CreateXor(chunk, alone)},
+               {ir::Builtin::begin, function_->getArg(2)},
+               {ir::Builtin::end, function_->getArg(3)}};
 }
 
 /// What a thread of a grid does of the launch.

@@ -51,6 +51,7 @@ class Emitter {
   void emit(const ir::Inst& inst);
   llvm::Value* single(const ir::Inst& inst);
   llvm::Value* builtin(ir::Builtin which);
+  void enter_chunk();
   void enter_thread(const ir::Task& task);
   llvm::Value* pass_guard(llvm::Value* guard);
 

@@ -54,6 +54,7 @@ Memory::Memory(llvm::LLVMContext& context, const Machine& machine, const ir::Ker
 void Memory::begin_task(const ir::Region* body) {
   classes_.clear();
   group_ = nullptr;
+  alone_ = nullptr;
   bool calls = false;
   int loops = 0;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
@@ -188,18 +189,19 @@ Value* Memory::call_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* add
       "atomic_" + std::string(ir::name(inst.atomic())) + "_" + std::string(ir::name(inst.elem));
   llvm::Function* f = module.getFunction(name);
   if (!f) {
-    auto* type = llvm::FunctionType::get(v->getType(), {address->getType(), v->getType()}, false);
+    auto* type = llvm::FunctionType::get(v->getType(),
+                                         {address->getType(), v->getType(), b.getInt1Ty()}, false);
     f = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
     f->setCallingConv(llvm::CallingConv::PreserveAll);
     const llvm::Function& caller = *b.GetInsertBlock()->getParent();
     f->addFnAttrs(llvm::AttrBuilder(context_, caller.getAttributes().getFnAttrs()));
     f->addFnAttr(llvm::Attribute::NoInline);
     llvm::IRBuilder<> inside(llvm::BasicBlock::Create(context_, "entry", f));
-    Value* old = emit_rmw(inside, inst, f->getArg(0), f->getArg(1));
-    inside.CreateRet(old);
+    Value* to_add = f->getArg(1);
+    inside.CreateRet(rmw_unless(inside, f->getArg(2), inst, f->getArg(0), {&to_add, 1}));
     for (llvm::Instruction& i : llvm::instructions(f)) i.dropUnknownNonDebugMetadata();
   }
-  auto* call = b.CreateCall(f, {address, v});
+  auto* call = b.CreateCall(f, {address, v, alone_ ? alone_ : b.getFalse()});
   call->setCallingConv(llvm::CallingConv::PreserveAll);
   annotate(call, inst.imm);
   return call;
@@ -232,7 +234,6 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
                    std::span<Value* const> values) {
   AtomicOp op = inst.atomic();
   ir::Type type = inst.elem;
-  llvm::Align align(ir::byte_size(type));
   if (type == ir::Type::b1 || type == ir::Type::address)
     throw InternalError("an atomic of type " + std::string(ir::name(type)) +
                         " reached the code generator");
@@ -242,6 +243,38 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
     return llvm::PoisonValue::get(stored(type));
   }
   if (is_alone(inst)) return plain_update(b, inst, address, values);
+  if (calls_rmw_ && becomes_loop(inst)) return call_rmw(b, inst, address, values[0]);
+  if (alone_ && op != AtomicOp::load && inst.imm < ir::abi::frame_class)
+    return rmw_unless(b, alone_, inst, address, values);
+  return shared_rmw(b, inst, address, values);
+}
+
+Value* Memory::rmw_unless(llvm::IRBuilderBase& b, Value* alone, const ir::Inst& inst,
+                          Value* address, std::span<Value* const> values) {
+  llvm::Function* function = b.GetInsertBlock()->getParent();
+  auto* single = llvm::BasicBlock::Create(context_, "single", function);
+  auto* shared = llvm::BasicBlock::Create(context_, "shared", function);
+  auto* join = llvm::BasicBlock::Create(context_, "join", function);
+  b.CreateCondBr(alone, single, shared);
+  b.SetInsertPoint(single);
+  Value* plain = plain_update(b, inst, address, values);
+  b.CreateBr(join);
+  b.SetInsertPoint(shared);
+  Value* old = shared_rmw(b, inst, address, values);
+  llvm::BasicBlock* end = b.GetInsertBlock();
+  b.CreateBr(join);
+  b.SetInsertPoint(join);
+  auto* phi = b.CreatePHI(old->getType(), 2);
+  phi->addIncoming(plain, single);
+  phi->addIncoming(old, end);
+  return phi;
+}
+
+Value* Memory::shared_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
+                          std::span<Value* const> values) {
+  const AtomicOp op = inst.atomic();
+  const ir::Type type = inst.elem;
+  const llvm::Align align(ir::byte_size(type));
   if (op == AtomicOp::load) {
     auto* load = b.CreateAlignedLoad(stored(type), address, align);
     load->setAtomic(llvm::AtomicOrdering::Monotonic, scope());
@@ -252,7 +285,6 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
     Value* pair = compare_and_swap(b, inst, address, values[0], values[1]);
     return b.CreateBitCast(b.CreateExtractValue(pair, 0), values[0]->getType());
   }
-  if (calls_rmw_ && becomes_loop(inst)) return call_rmw(b, inst, address, values[0]);
   return emit_rmw(b, inst, address, values[0]);
 }
 

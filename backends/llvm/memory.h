@@ -18,6 +18,8 @@ class Memory {
   void begin_task(const ir::Region* body);
   /// Accesses made from here on belong to `group` (a parallel loop's), or to none where null.
   void set_group(llvm::MDNode* group) { group_ = group; }
+  /// Of the task that has begun: an i1, do its iterations run one after another?
+  void set_alone(llvm::Value* alone) { alone_ = alone; }
   llvm::MDNode* group() const { return group_; }
 
   llvm::Value* read(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address);
@@ -48,6 +50,11 @@ class Memory {
                         llvm::Value* v);
   llvm::Value* emit_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
                         llvm::Value* v);
+  /// The atomic, or a plain update where iterations run one after another.
+  llvm::Value* rmw_unless(llvm::IRBuilderBase& b, llvm::Value* alone, const ir::Inst& inst,
+                          llvm::Value* address, std::span<llvm::Value* const> values);
+  llvm::Value* shared_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
+                          std::span<llvm::Value* const> values);
   llvm::Value* plain_update(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address,
                             std::span<llvm::Value* const> values);
   llvm::SyncScope::ID scope();
@@ -60,6 +67,7 @@ class Memory {
   std::map<uint64_t, uint32_t> alignments_;
   std::set<uint64_t> copies_;  ///< alias classes of what a chunk has for itself
   llvm::MDNode* group_ = nullptr;
+  llvm::Value* alone_ = nullptr;
   bool calls_rmw_ = false;  ///< the task has so many loops of atomics that each is a call
 };
 

@@ -15,7 +15,7 @@ namespace quern::ir::abi {
 
 /// Counts the changes of what launches and code agree on: whatever this file says, and the words
 /// that a driver passes to a task.
-inline constexpr uint32_t version = 2;
+inline constexpr uint32_t version = 3;
 
 /// What an argument block begins with.
 struct Head {
@@ -169,6 +169,9 @@ inline constexpr uint32_t stop_bit = 0x40000000u;
 /// Set in the guard of a launch on a target that is told of failures, where one before may have
 /// failed.
 inline constexpr uint64_t asks_bit = 1;
+/// In the number of a chunk, on CPUs: the launch has no other, so that iterations run one after
+/// another, and atomics on fields may be plain updates.
+inline constexpr uint64_t alone_bit = uint64_t(1) << 62;
 struct ErrorRecord {
   uint32_t state = 0;  ///< 0, a claim, or stop_bit with or without one
   uint32_t site = 0;
