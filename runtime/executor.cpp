@@ -230,6 +230,24 @@ class Run {
     return task.reductions == 0 ? grain : std::max(grain, total / most_partials + 1);
   }
 
+  /// The grain, or a multiple of Task::together where workers are ready no later by that. Vectors
+  /// are of iterations of one row.
+  uint64_t whole_vectors(const Image::Task& task, const Extent& extent, uint64_t grain) const {
+    constexpr uint64_t lanes = ir::Task::lanes_together;
+    const uint64_t together = task.together, workers = driver_.target().workers;
+    if (together == 1) return grain;
+    const auto quotient = [](uint64_t n, uint64_t by) { return (n + by - 1) / by; };
+    const auto time = [&](uint64_t of_chunk) {
+      of_chunk = std::min(of_chunk, extent.total);
+      const uint64_t length = std::min(of_chunk, extent.row);
+      const bool by_vectors = length >= together || together <= lanes;
+      return quotient(quotient(extent.total, of_chunk), workers) * quotient(of_chunk, length) *
+             (by_vectors ? quotient(length, lanes) : length);
+    };
+    const uint64_t whole = quotient(grain, together) * together;
+    return time(whole) <= time(grain) ? whole : grain;
+  }
+
   Chunked chunked(uint32_t index, const Extent& extent) {
     const Image::Task& task = loaded_.image->tasks[index];
     const uint64_t total = extent.total, row = extent.row;
@@ -246,7 +264,7 @@ class Run {
           std::clamp<uint64_t>(work.operations / chunk_cost, 1,
                                std::min(most, most_chunks(index, total, work.operations)));
       uint64_t grain = (total + wanted - 1) / wanted;
-      grain = (grain + task.together - 1) / task.together * task.together;
+      grain = whole_vectors(task, extent, grain);
       if (driver_.target().traits.stoppable) grain = std::min(grain, short_grain(task, total));
       // Whole rows, or whole cache lines of one row, keep the inner loop long and writes apart.
       uint64_t unit = grain >= row ? row : std::min<uint64_t>(grain, 64);

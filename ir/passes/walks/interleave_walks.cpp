@@ -21,8 +21,6 @@ constexpr int64_t short_strip = 64, least_strip = 32;
 /// test for the end, for what these leave over, and as it was, for fewer iterations than these.
 constexpr size_t short_body = 300;
 constexpr int64_t least_iterations = 32;
-/// Of a vector, or of some.
-constexpr int64_t lanes = 8;
 /// Rounds that each iteration takes together, where one has at most so many instructions.
 constexpr int64_t several = 4;
 constexpr size_t short_round = 40;
@@ -40,7 +38,7 @@ class Interleaver : Strips {
     if (!fit_strip()) return;
     for (size_t k = 3; k < walk_->operand_count(); k++) next_.push_back(walk_->operand(k));
     b_.before(walk_).at(walk_->loc);
-    takes_together(is_short() ? std::min(least_iterations, strip_) : lanes);
+    takes_together(is_short() ? std::min(least_iterations, strip_) : Task::lanes_together);
     if (!is_short()) {
       make_slots();
       walks_ |= brief;
@@ -66,7 +64,10 @@ class Interleaver : Strips {
     return instructions <= short_body;
   }
 
+  /// Not of a cell of a tree, which is an iteration of the task.
   void takes_together(int64_t iterations) {
+    for (const Inst* i = walk_->parent->parent; i; i = i->parent->parent)
+      if (task_.rank == 1 && i->is(Op::loop)) return;
     task_.together = std::max(task_.together, uint32_t(iterations));
   }
 

@@ -234,9 +234,10 @@ struct Task {
   bool once = false;
   LoopOptions options = {.ordinal = ~0u};  ///< of its parallel loop
   uint64_t grain = 0;        ///< iterations per chunk; 0: the runtime chooses (chunked)
-  /// So many iterations of a chunk are no slower than one (lanes of vectors): the runtime gives a
-  /// chunk a multiple of them.
+  /// Where iterations are lanes of vectors: so many next to each other are worth a strip of them
+  /// (chunked). Fewer go through vectors, too, up to `lanes_together`, and else one by one.
   uint32_t together = 1;
+  static constexpr uint32_t lanes_together = 8;
   Region* domain = nullptr;  ///< null for a serial task, and where `options.over` is in its place
   /// Element walk: indices that contain the domain's, for a host that does not know those. The code
   /// then finds its extents itself, and a launch says the bound as its end. Null: the host knows.
