@@ -56,14 +56,16 @@ void Memory::begin_task(const ir::Region* body) {
   group_ = nullptr;
   alone_ = nullptr;
   bool calls = false;
-  int loops = 0;
+  int loops = 0, all = 0;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
     if (ir::accesses_memory(inst->op))
       classes_[inst->imm].written |= ir::has(inst->op, ir::flag::writes);
     calls |= inst->is(ir::Op::call) && is_atomic(kernel_, *inst);
     loops += inst->is(ir::Op::rmw) && becomes_loop(*inst);
+    all += inst->is(ir::Op::rmw);
   });
   calls_rmw_ = loops > most_rmw_in_place;
+  has_few_rmw_ = all <= most_rmw_in_place;
   llvm::MDBuilder md(context_);
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain();
   for (auto& [id, scopes] : classes_) scopes.scope = md.createAnonymousAliasScope(domain);
@@ -244,7 +246,7 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
   }
   if (is_alone(inst)) return plain_update(b, inst, address, values);
   if (calls_rmw_ && becomes_loop(inst)) return call_rmw(b, inst, address, values[0]);
-  if (alone_ && op != AtomicOp::load && inst.imm < ir::abi::frame_class)
+  if (alone_ && has_few_rmw_ && op != AtomicOp::load && inst.imm < ir::abi::frame_class)
     return rmw_unless(b, alone_, inst, address, values);
   return shared_rmw(b, inst, address, values);
 }

@@ -68,7 +68,8 @@ class Memory {
   std::set<uint64_t> copies_;  ///< alias classes of what a chunk has for itself
   llvm::MDNode* group_ = nullptr;
   llvm::Value* alone_ = nullptr;
-  bool calls_rmw_ = false;  ///< the task has so many loops of atomics that each is a call
+  bool calls_rmw_ = false;    ///< the task has so many loops of atomics that each is a call
+  bool has_few_rmw_ = false;  ///< … so few atomics that each may be there twice
 };
 
 }  // namespace quern::codegen

@@ -171,7 +171,7 @@ inline constexpr uint32_t stop_bit = 0x40000000u;
 inline constexpr uint64_t asks_bit = 1;
 /// In the number of a chunk, on CPUs: the launch has no other, so that iterations run one after
 /// another, and atomics on fields may be plain updates.
-inline constexpr uint64_t alone_bit = uint64_t(1) << 62;
+inline constexpr uint64_t alone_bit = uint64_t(1) << 63;
 struct ErrorRecord {
   uint32_t state = 0;  ///< 0, a claim, or stop_bit with or without one
   uint32_t site = 0;
