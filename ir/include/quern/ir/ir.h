@@ -233,7 +233,7 @@ struct Task {
   /// for each.
   bool once = false;
   LoopOptions options = {.ordinal = ~0u};  ///< of its parallel loop
-  uint64_t grain = 0;        ///< iterations per chunk; 0: the runtime chooses (chunked)
+  uint64_t grain = 0;  ///< iterations per chunk; 0: the runtime chooses (chunked)
   /// Where iterations are lanes of vectors: so many next to each other are worth a strip of them
   /// (chunked). Fewer go through vectors, too, up to `lanes_together`, and else one by one.
   uint32_t together = 1;
