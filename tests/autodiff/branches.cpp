@@ -42,8 +42,8 @@ std::vector<double> sums(int n, D&& d) {
   return all;
 }
 
-void expect_gradient(const qn::Device& device, const std::vector<double>& at,
-                     void (*body)(const qn::Field<double>&, const qn::Field<double>&),
+template <class F>
+void expect_gradient(const qn::Device& device, const std::vector<double>& at, F&& body,
                      const std::vector<double>& expected) {
   auto x = numbers(device, at);
   qn::Field<double> y{device, {int64_t(at.size())}};
@@ -107,81 +107,59 @@ TEST_CASE(
     "adjoints of what a branch in a loop uses, the other one, both, and what is around them") {
   on_every_device([](const qn::Device& device) {
     const std::vector<double> at = {0.5, -2, 1.5};
-    // y_i = Σ_k g(x_i x_k): of x_i the whole of Σ_k, of x_k one term of it, here of g'(x_i x_k).
-    const auto gradient = [&](auto&& slope) {
-      std::vector<double> all(3, 0.0);
+    // y_i = Σ_k g(w) with w = x_i x_k: `term` adds g(w), `slope` is g'.
+    const auto expect_sums = [&](auto&& term, auto&& slope) {
+      std::vector<double> expected(3, 0.0);
       for (size_t i = 0; i < 3; i++)
         for (size_t k = 0; k < 3; k++) {
-          all[i] += slope(at[i] * at[k]) * at[k];
-          all[k] += slope(at[i] * at[k]) * at[i];
+          expected[i] += slope(at[i] * at[k]) * at[k];
+          expected[k] += slope(at[i] * at[k]) * at[i];
         }
-      return all;
+      const auto body = [&](const qn::Field<double>& x, const qn::Field<double>& y) {
+        for (auto i : y) {
+          Var<double> sum = 0.0;
+          for (auto k : range(3)) {
+            Val<double> w = x[i] * x[k];
+            term(w, sum);
+          }
+          y[i] = sum;
+        }
+      };
+      expect_gradient(device, at, body, expected);
     };
-    expect_gradient(
-        device, at,
-        [](const qn::Field<double>& x, const qn::Field<double>& y) {
-          for (auto i : y) {
-            Var<double> sum = 0.0;
-            for (auto k : range(3)) {
-              Val<double> w = x[i] * x[k];
-              If(w > 0) { sum += 1.0; }
-              Else { sum += exp(w) * w; }
-            }
-            y[i] = sum;
-          }
+    expect_sums(
+        [](F64 w, Var<double>& sum) {
+          If(w > 0) { sum += 1.0; }
+          Else { sum += exp(w) * w; }
         },
-        gradient([](double w) { return w > 0 ? 0 : (1 + w) * std::exp(w); }));
-    expect_gradient(
-        device, at,
-        [](const qn::Field<double>& x, const qn::Field<double>& y) {
-          for (auto i : y) {
-            Var<double> sum = 0.0;
-            for (auto k : range(3)) {
-              Val<double> w = x[i] * x[k];
-              If(w > 0) { sum += sin(w); }
-              Else { sum += w * w; }
-            }
-            y[i] = sum;
-          }
+        [](double w) { return w > 0 ? 0 : (1 + w) * std::exp(w); });
+    expect_sums(
+        [](F64 w, Var<double>& sum) {
+          If(w > 0) { sum += sin(w); }
+          Else { sum += w * w; }
         },
-        gradient([](double w) { return w > 0 ? std::cos(w) : 2 * w; }));
-    expect_gradient(
-        device, at,
-        [](const qn::Field<double>& x, const qn::Field<double>& y) {
-          for (auto i : y) {
-            Var<double> sum = 0.0;
-            for (auto k : range(3)) {
-              Val<double> w = x[i] * x[k];
-              If(w > 0) { sum += exp(w) * w; }
-              sum += 5 * w;
-            }
-            y[i] = sum;
-          }
+        [](double w) { return w > 0 ? std::cos(w) : 2 * w; });
+    expect_sums(
+        [](F64 w, Var<double>& sum) {
+          If(w > 0) { sum += exp(w) * w; }
+          sum += 5 * w;
         },
-        gradient([](double w) { return w > 0 ? (1 + w) * std::exp(w) + 5 : 5; }));
+        [](double w) { return w > 0 ? (1 + w) * std::exp(w) + 5 : 5; });
     // Two branches, one of them in the other, with what lies between.
-    expect_gradient(
-        device, at,
-        [](const qn::Field<double>& x, const qn::Field<double>& y) {
-          for (auto i : y) {
-            Var<double> sum = 0.0;
-            for (auto k : range(3)) {
-              Val<double> w = x[i] * x[k];
-              Val<double> half = 0.5 * w;
-              If(w > -2) {
-                Val<double> v = exp(half);
-                If(v < 2) { sum += v * sin(v); }
-              }
-              If(w > 2) { sum += log(w); }
-            }
-            y[i] = sum;
+    expect_sums(
+        [](F64 w, Var<double>& sum) {
+          Val<double> half = 0.5 * w;
+          If(w > -2) {
+            Val<double> v = exp(half);
+            If(v < 2) { sum += v * sin(v); }
           }
+          If(w > 2) { sum += log(w); }
         },
-        gradient([](double w) {
+        [](double w) {
           const double v = std::exp(0.5 * w);
           const double inner = w > -2 && v < 2 ? (std::sin(v) + v * std::cos(v)) * 0.5 * v : 0;
           return inner + (w > 2 ? 1 / w : 0);
-        }));
+        });
   });
 }
 

@@ -235,7 +235,7 @@ struct Task {
   LoopOptions options = {.ordinal = ~0u};  ///< of its parallel loop
   uint64_t grain = 0;  ///< iterations per chunk; 0: the runtime chooses (chunked)
   /// Where iterations are lanes of vectors: so many next to each other are worth a strip of them
-  /// (chunked). Fewer go through vectors, too, up to `lanes_together`, and else one by one.
+  /// (chunked). Fewer go one by one, but through vectors where it is `lanes_together` or less.
   uint32_t together = 1;
   static constexpr uint32_t lanes_together = 8;
   Region* domain = nullptr;  ///< null for a serial task, and where `options.over` is in its place
