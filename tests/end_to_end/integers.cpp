@@ -123,7 +123,8 @@ void check_divisions(qn::Device& device) {
   std::mt19937 random(7);
   for (int k = 0; k < 4000; k++) {
     const T divisor = T(random() >> random() % 32);
-    x.push_back(k % 2 ? T(random()) : T(divisor * T(random() >> 12) - T(k / 2 % 2)));
+    const uint64_t about = uint64_t(divisor) * (random() >> 12) - uint64_t(k / 2 % 2);
+    x.push_back(k % 2 ? T(random()) : T(about));
     y.push_back(divisor);
   }
   const auto n = int64_t(x.size());
