@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "autodiff/closed_loops.h"
 #include "autodiff/stencil.h"
 #include "quern/ir/builder.h"
 
@@ -15,18 +16,27 @@ namespace {
 
 constexpr uint32_t most_arrays = 8;  ///< of a component
 
+/// A loop, or one of two versions.
+struct Loop {
+  Inst* inst = nullptr;
+  uint32_t over = no_binding;  ///< the field whose elements it runs through
+  Value* runs = nullptr;       ///< else it has no iterations; null: true
+  bool is_closed = false;      ///< as ClosedLoops::closed is
+};
+
 class Gatherer {
  public:
-  Gatherer(Kernel& kernel, std::span<const uint32_t> shapes, Inst* loop, const Stencil& stencil)
+  Gatherer(Kernel& kernel, std::span<const uint32_t> shapes, const Loop& loop,
+           const Stencil& stencil)
       : kernel_(kernel),
-        loop_(loop),
-        body_(loop->region(0)),
+        loop_(loop.inst),
+        body_(loop_->region(0)),
+        version_(loop),
         stencil_(stencil),
         mapping_(stencil.mapping),
         shape_(shapes[stencil.binding]),
         b_(kernel) {
-    const uint32_t over = loop->options.over;
-    walks_field_ = over != no_binding && shapes[over] == shape_;
+    walks_field_ = loop.over != no_binding && shapes[loop.over] == shape_;
     for (uint32_t k = 0; k < mapping_.axes.size(); k++) walks_field_ &= mapping_.axes[k] == k;
     choose_place();
   }
@@ -44,6 +54,16 @@ class Gatherer {
   // ---- arrays
 
   using Place = std::pair<uint32_t, uint32_t>;  ///< component and array
+
+  /// Does the loop run through all of the field along that axis, where indices go around?
+  bool is_closed(size_t k) const {
+    return version_.is_closed &&
+           std::ranges::any_of(stencil_.terms, [&](const Term& t) { return goes_around(t, k); });
+  }
+  /// Is the element always that of the offsets, modulo the extents of closed axes?
+  bool is_exact(const Term& t) const {
+    return t.is_exact() || (version_.is_closed && !t.wrappings.empty());
+  }
 
   /// An iteration's terms are kept at an element that it adds to in any case, as that is in the
   /// field; or at its own, where that is.
@@ -66,7 +86,7 @@ class Gatherer {
       if (t.kept) {
         // In a branch what was kept says which terms there are, too.
         const Region* branch = t.in_branch ? t.atomic->parent : nullptr;
-        const Inst* alone = t.in_branch && !t.is_exact() ? t.atomic : nullptr;
+        const Inst* alone = t.in_branch && !is_exact(t) ? t.atomic : nullptr;
         const auto [at, is_new] = known.try_emplace({component, t.kept, branch, alone}, 0);
         if (is_new) at->second = count[component]++;
         array = at->second;
@@ -109,6 +129,7 @@ class Gatherer {
   Value* within_field(std::span<Value* const> indices) {
     Value* all = nullptr;
     for (size_t k = 0; k < indices.size(); k++) {
+      if (is_closed(k)) continue;
       Value* from = first(k);
       Value* to = end(k);
       all = both(all, within(indices[k], from, to));
@@ -134,6 +155,7 @@ class Gatherer {
       return copy == map.end() ? v : copy->second;
     };
     Value* all = nullptr;
+    if (is_exact(t)) return all;
     for (const Question& q : t.questions) {
       Value* holds = now(q.a);
       if (q.a->type != Type::b1)
@@ -214,7 +236,7 @@ class Gatherer {
       Value* from = first(k);
       return {from, end(k)};
     }
-    const uint32_t over = loop_->options.over;
+    const uint32_t over = version_.over;
     if (over == no_binding) return {loop_->operand(2 * k), loop_->operand(2 * k + 1)};
     Value* from = b_.first(over, uint32_t(k), index_type(k));
     Value* extent = b_.extent(over, uint32_t(k), index_type(k));
@@ -237,19 +259,21 @@ class Gatherer {
 
   void gather() {
     b_.after(loop_).at(loop_->loc);
+    const bool is_over = walks_field_ && !version_.runs;
     std::vector<Bounds> domain;
     std::vector<Value*> operands;
     for (size_t k = 0; k < mapping_.axes.size(); k++) {
       domain.push_back(bounds(k));
-      if (walks_field_) continue;
-      const Bounds made = reached(k, domain.back());
+      if (is_over) continue;
+      const bool is_all = walks_field_ || is_closed(k);
+      const Bounds made = is_all ? domain.back() : reached(k, domain.back());
       operands.push_back(made.lo);
-      operands.push_back(made.hi);
+      operands.push_back(version_.runs ? b_.select(version_.runs, made.hi, made.lo) : made.hi);
     }
     Inst* made = b_.make(Op::parallel, std::span<const Type>(), operands);
     made->kind = loop_->kind;
     made->options = loop_->options;
-    made->options.over = walks_field_ ? stencil_.binding : no_binding;
+    made->options.over = is_over ? stencil_.binding : no_binding;
     std::vector<Type> types;
     for (const Value& index : body_->args) types.push_back(index.type);
     b_.set_regions(made, {b_.make_region(std::span<const Type>(types))});
@@ -285,11 +309,14 @@ class Gatherer {
     Value* there = nullptr;
     ValueMap map;
     for (size_t k = 0; k < own.size(); k++) {
-      Value* index = plus(own[k], -t.offsets[k]);
-      const bool in_domain = walks_field_ && t.offsets[k] == 0;
-      Value* at = plus(own[k], shift_[k] - t.offsets[k]);
+      const int64_t offset = t.offsets[k];
+      const bool is_around = is_closed(k) && goes_around(t, k);
+      const bool in_domain = offset == 0 ? walks_field_ || is_closed(k) : is_around;
+      Value* index = plus(own[k], -offset);
+      if (is_around && offset != 0) index = around(index, offset, k);
+      Value* at = is_around ? plus(index, shift_[k]) : plus(own[k], shift_[k] - offset);
       from.push_back(index);
-      in_field.push_back(in_domain || at == own[k] ? at : clamped(at, k));
+      in_field.push_back((in_domain && shift_[k] == 0) || at == own[k] ? at : clamped(at, k));
       if (!in_domain) there = both(there, within(index, domain[k].lo, domain[k].hi));
       map[body_->arg(k)] = index;
     }
@@ -307,6 +334,13 @@ class Gatherer {
     return there ? b_.select(there, value, zero) : value;
   }
 
+  /// The iteration of a closed axis, so far behind the element, around its ends.
+  Value* around(Value* index, int64_t offset, size_t k) {
+    Value* extent = b_.extent(shape_, mapping_.axes[k], index_type(k));
+    return offset > 0 ? b_.select(b_.lt(index, first(k)), b_.add(index, extent), index)
+                      : b_.select(b_.lt(index, end(k)), index, b_.sub(index, extent));
+  }
+
   Value* clamped(Value* index, size_t k) {
     Value* last = plus(end(k), -1);
     Value* below = b_.binary(Op::min, index, last);
@@ -316,6 +350,7 @@ class Gatherer {
   Kernel& kernel_;
   Inst* const loop_;
   Region* const body_;
+  const Loop version_;
   const Stencil& stencil_;
   const Mapping& mapping_;
   const uint32_t shape_;        ///< a field that has the shape of the stencil's
@@ -336,9 +371,20 @@ bool gather_terms(Kernel& kernel, std::vector<uint32_t> shapes) {
     if (inst->is(Op::parallel)) loops.push_back(inst);
   });
   bool changed = false;
-  for (Inst* loop : loops)
-    for (const Stencil& stencil : stencils_of(kernel, loop))
+  const auto gather = [&](const Loop& loop) {
+    for (const Stencil& stencil : stencils_of(kernel, loop.inst))
       changed |= Gatherer(kernel, shapes, loop, stencil).run();
+  };
+  for (Inst* loop : loops) {
+    const uint32_t over = loop->options.over;
+    const auto made = close_loop(kernel, shapes, loop, stencils_of(kernel, loop));
+    if (!made) {
+      gather({loop, over});
+      continue;
+    }
+    gather({made->closed, over, made->is_closed, true});
+    gather({made->open, over, made->is_open});
+  }
   return changed;
 }
 

@@ -82,6 +82,8 @@ class Surveyor {
     mapping.axes.assign(indices, no_binding);
     mapping.fixed.assign(rank, nullptr);
     term.offsets.assign(indices, 0);
+    term.wrappings.assign(indices, {});
+    bool goes_around = true;
     for (uint32_t axis = 0; axis < rank; axis++) {
       Value* v = term.atomic->operand(axis);
       if (is_fixed(v)) {
@@ -93,8 +95,17 @@ class Surveyor {
       if (!index || mapping.axes[index->index] != no_binding) return false;
       mapping.axes[index->index] = axis;
       term.offsets[index->index] = found.offset;
+      if (found.questions.empty()) continue;
       for (Question& q : found.questions) term.questions.push_back(q);
+      auto wrapping = wrapping_of(v, index, found.offset, forms_, [&](const Value* fixed) {
+        return is_fixed(fixed) || invariant_.repeatable(fixed);
+      });
+      if (wrapping)
+        term.wrappings[index->index] = std::move(*wrapping);
+      else
+        goes_around = false;
     }
+    if (!goes_around || term.is_exact()) term.wrappings.clear();
     return std::ranges::find(mapping.axes, no_binding) == mapping.axes.end();
   }
 
@@ -167,6 +178,13 @@ class Surveyor {
 
   /// False where another iteration cannot compute what it has to.
   bool find_kept(Term& term) {
+    std::vector<const Value*> fixed;
+    for (const Wrapping& w : term.wrappings) {
+      if (w.modulus) fixed.push_back(w.modulus);
+      fixed.insert(fixed.end(), w.symbols.begin(), w.symbols.end());
+    }
+    term.around = invariant_.of(fixed);
+    if (!term.around || !term.around.is_pure()) term.wrappings.clear();
     std::vector<const Value*> computed, given = indices();
     if (term.in_branch) {
       term.kept = term.value();

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "autodiff/wrapping.h"
 #include "ir/analysis/slice.h"
 #include "quern/ir/ir.h"
 
@@ -29,6 +30,10 @@ struct Term {
   ir::Inst* atomic = nullptr;
   std::vector<int64_t> offsets;     ///< by index of the loop
   std::vector<Question> questions;  ///< where all hold, the element is that of the offsets
+  /// By index of the loop: how it goes around where questions do not hold; without a modulus where
+  /// there are none about it. Empty where one is about something else.
+  std::vector<Wrapping> wrappings;
+  ir::Slice around;  ///< what wrappings name
   bool in_branch = false;
   /// What the iteration has to keep for others to know the term; null: nothing.
   ir::Value* kept = nullptr;

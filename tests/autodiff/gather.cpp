@@ -14,6 +14,8 @@
 #include "tests/dsl/record.h"
 #include "tests/end_to_end/devices.h"
 
+#include <quern/else.h>
+
 using namespace qn::lang;
 
 namespace {
@@ -58,9 +60,10 @@ void expect_adjoints(const qn::Field<double>& x, const qn::Field<double>& y,
 F64 squared(F64 v) { return v * v; }
 
 /// Loops of the reverse kernel, atomics that each iteration comes to but for one in each loop, and
-/// what the last loop reads besides companions. A third field is no input.
+/// what the last loop reads besides companions; loops with atomics in branches. A third field is no
+/// input.
 struct Shape {
-  int loops = 0, spare = 0, reads = 0;
+  int loops = 0, spare = 0, reads = 0, branching = 0;
 };
 template <class F>
 Shape shape_of_reverse(F&& record_kernel, size_t fields) {
@@ -78,6 +81,9 @@ Shape shape_of_reverse(F&& record_kernel, size_t fields) {
     int atomics = 0;
     for (const qn::ir::Inst* i : *inst->region(0)) atomics += i->is(qn::ir::Op::atomic);
     shape.spare += std::max(0, atomics - 1);
+    qn::ir::walk(inst->region(0),
+                 [&](const qn::ir::Inst* i) { atomics -= i->is(qn::ir::Op::atomic); });
+    shape.branching += atomics < 0;
     shape.reads = 0;
     qn::ir::walk(inst->region(0), [&](const qn::ir::Inst* i) {
       const bool reads = i->is(qn::ir::Op::load);
@@ -107,8 +113,10 @@ TEST_CASE("a stencil's adjoints are gathered: no atomics but an element's own") 
         });
       },
       2);
-  CHECK(wraps.loops == 2);
+  // Two where the loop has an iteration for each element of x, and nothing is asked.
+  CHECK(wraps.loops == 4);
   CHECK(wraps.spare == 0);
+  CHECK(wraps.branching == 1);
   // Elements around need not be iterations: what those read may not be there.
   const Shape weighted = shape_of_reverse(
       [] {
@@ -182,6 +190,89 @@ TEST_CASE("adjoints of a stencil whose indices are clamped or wrap") {
             ((k + 1 < n ? w[size_t(k + 1)] : 0) + (k - 2 >= 0 ? 3 * w[size_t(k - 2)] : 0));
         CHECK(x.grad().at(k) == Approx(expected).epsilon(1e-13));
       }
+    }
+  });
+}
+
+TEST_CASE(
+    "adjoints of a stencil that goes around, where its loop is the field's and where it is not") {
+  on_every_device([](const qn::Device& device) {
+    for (int n : {1, 2, 3, 40})
+      for (int first : {0, -7}) {
+        const qn::Layout placed = qn::aos.offset(first);
+        qn::Field<double> x{device, {n}, placed}, y{device, {n}, placed},
+            z{device, {n + 2}, placed};
+        auto u = bordered(x, border::wrap);
+        const auto at = [&](int i) { return first + ((i - first) % n + n) % n; };
+        const auto reads = [&](int i, const auto& read) {
+          read(at(i - 1), 1);
+          read(at(i), -3);
+          read(at(i + 2), 0.5);
+        };
+        const auto value = [&](I32 i) {
+          return squared(u(i - 1)) - 3.0 * squared(u(i)) + 0.5 * squared(u(i + 2));
+        };
+        qn::Kernel own = [&] {
+          for (auto i : x) y[i] = value(i);
+        };
+        expect_adjoints(x, y, own, first, first, first + n, reads);
+        qn::Kernel other = [&] {
+          for (auto i : y) y[i] = value(i);
+        };
+        expect_adjoints(x, y, other, first, first, first + n, reads);
+        qn::Kernel part = [&] {
+          for (auto i : range(first, first + n - 1)) y[i] = value(i);
+        };
+        expect_adjoints(x, y, part, first, first, first + n - 1, reads);
+        qn::Kernel more = [&] {
+          for (auto i : z) z[i] = value(i);
+        };
+        expect_adjoints(x, z, more, first, first, first + n + 2, reads);
+        qn::Kernel choice = [&] {
+          for (auto i : y) {
+            Var<double> s = 0;
+            If((i & 1) == 0) { s += squared(u(i - 1)); }
+            Else { s -= 2.0 * squared(u(i + 1)); }
+            y[i] = s;
+          }
+        };
+        expect_adjoints(x, y, choice, first, first, first + n, [&](int i, const auto& read) {
+          if (i % 2 == 0)
+            read(at(i - 1), 1);
+          else
+            read(at(i + 1), -2);
+        });
+      }
+    // A remainder of another number than the field's extent.
+    qn::Field<double> x{device, {12}}, y{device, {12}};
+    qn::Kernel f = [&] {
+      for (auto i : x) y[i] = squared(x[(i + 1) % 9]) + 2.0 * squared(x[i]);
+    };
+    expect_adjoints(x, y, f, 0, 0, 12, [](int i, const auto& read) {
+      read((i + 1) % 9, 1);
+      read(i, 2);
+    });
+  });
+}
+
+TEST_CASE("an element gets what goes around to it in one sum") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int h = 6, w = 11;
+    // The next number is 2 more: one at a time, the terms would be lost.
+    constexpr double large = 1e16;
+    qn::Field<double, 2> x{device, {h, w}}, y{device, {h, w}};
+    auto u = bordered(x, border::wrap);
+    qn::Kernel own = [&] {
+      for (auto [i, j] : x) y(i, j) = u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1);
+    };
+    qn::Kernel other = [&] {
+      for (auto [i, j] : y) y(i, j) = u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1);
+    };
+    for (const auto& f : {own, other}) {
+      x.grad().fill(large);
+      y.grad().fill(1);
+      qn::vjp(f)()();
+      for (double found : qn::to_vector(x.grad())) CHECK(found == large + 4);
     }
   });
 }
