@@ -37,7 +37,8 @@ struct Storage::Memory {
   /// The same contents, in memory of its own.
   std::shared_ptr<Memory> copy(Loc loc) const;
   /// Commands that copy each allocation of `from`, of the same sizes.
-  void copy_from(const Memory& from);
+  /// `is_kept`: as Copy takes it.
+  void copy_from(const Memory& from, bool is_kept = false);
   /// The same, to one allocation, from the first-th byte on.
   void copy_side_by_side(const Memory& from, uint64_t first);
   /// Takes the name of what was copied so.

@@ -63,11 +63,12 @@ void Storage::Memory::allocate_for(Memory& other, Loc loc) const {
   other.uses = std::move(uses_made);
 }
 
-void Storage::Memory::copy_from(const Memory& from) {
+void Storage::Memory::copy_from(const Memory& from, bool is_kept) {
   thread_local std::vector<Command> commands;  // kept, as most of these copies are small
   commands.clear();
   for (size_t k = 0; k < allocations.size(); k++)
-    if (bytes()[k] > 0) commands.push_back(Copy{allocations[k], from.allocations[k], bytes()[k]});
+    if (bytes()[k] > 0)
+      commands.push_back(Copy{allocations[k], from.allocations[k], bytes()[k], is_kept});
   const Touch touched[] = {{from.uses.get(), false}, {uses.get(), true}};
   Stream::current(*device).submit(commands, touched);
 }
@@ -102,7 +103,7 @@ void Storage::Memory::part_from_snapshot(Loc loc) {
     std::lock_guard held(snapshot->holding);
     allocate_for(*snapshot, loc);
     snapshot->shares = false;
-    snapshot->copy_from(*this);
+    snapshot->copy_from(*this, true);
   }
   sharing_.reset();
   has_shared_ = false;

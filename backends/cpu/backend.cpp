@@ -120,7 +120,7 @@ class Driver : public runtime::Driver {
                  run_group);
   }
   void run(const runtime::Copy& c) {
-    copy(pointer<void>(c.to), pointer<const void>(c.from), c.bytes);
+    copy(pointer<void>(c.to), pointer<const void>(c.from), c.bytes, c.is_kept);
   }
   void run(const runtime::Fill& f) { fill(pointer<void>(f.to), f.bytes, f.pattern); }
 

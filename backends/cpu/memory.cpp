@@ -1,6 +1,9 @@
 #include "backends/cpu/memory.h"
 
 #include <sys/mman.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -20,7 +23,8 @@ constexpr bool are_watched = codegen::own_sanitizer == codegen::Sanitizer::addre
 constexpr uint64_t small = are_watched ? 0 : SmallBlocks::largest;
 constexpr uint64_t large = are_watched ? UINT64_MAX : 1 << 20;
 constexpr uint64_t page = 4096;
-constexpr uint64_t piece = 256 << 10;  ///< bytes a thread copies or fills at a time
+constexpr uint64_t piece = 256 << 10;    ///< bytes a thread copies or fills at a time
+constexpr uint64_t streamed = 16 << 10;  ///< bytes from which on it pays to write past the caches
 
 /// With room for any start in the first one.
 uint64_t whole_pages(uint64_t bytes) {
@@ -43,6 +47,27 @@ void give_back(void* at, uint64_t bytes) {
     std::free(at);
   else
     munmap(at, bytes);
+}
+
+void copy_piece(std::byte* to, const std::byte* from, uint64_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+/// Writes whole cache lines that are not read before, and that no cache keeps.
+void stream(std::byte* to, const std::byte* from, uint64_t bytes) {
+#ifdef __SSE2__
+  constexpr uint64_t line = 64;
+  const uint64_t head = std::min(bytes, -reinterpret_cast<uintptr_t>(to) % line);
+  const uint64_t lines = (bytes - head) / line * line;
+  copy_piece(to, from, head);
+  for (uint64_t k = head; k < head + lines; k += sizeof(__m128i))
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + k),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k)));
+  _mm_sfence();
+  copy_piece(to + head + lines, from + head + lines, bytes - head - lines);
+#else
+  copy_piece(to, from, bytes);
+#endif
 }
 
 /// Calls f(first, bytes) for the blocks of `bytes`.
@@ -139,7 +164,7 @@ void Memory::release(void* address) {
   keep_at_most(kept_limit);
 }
 
-void copy(void* to, const void* from, uint64_t bytes) {
+void copy(void* to, const void* from, uint64_t bytes, bool is_kept) {
   if (bytes == 0) return;  // the pointers may be null
   auto* target = static_cast<std::byte*>(to);
   auto* source = static_cast<const std::byte*>(from);
@@ -148,9 +173,9 @@ void copy(void* to, const void* from, uint64_t bytes) {
     std::memmove(to, from, bytes);
     return;
   }
-  by_blocks(bytes, [&](uint64_t first, uint64_t count) {
-    std::memcpy(target + first, source + first, count);
-  });
+  const auto piece_of = is_kept && bytes >= streamed ? &stream : &copy_piece;
+  by_blocks(bytes,
+            [&](uint64_t first, uint64_t n) { piece_of(target + first, source + first, n); });
 }
 
 void fill(void* to, uint64_t bytes, uint32_t pattern) {

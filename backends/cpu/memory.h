@@ -48,8 +48,8 @@ class Memory {
   std::vector<Block> kept_;                  ///< released, in that order
 };
 
-/// memmove and pattern fill, by several threads where that pays.
-void copy(void* to, const void* from, uint64_t bytes);
+/// memmove and pattern fill, by several threads where that pays. What is kept goes past the caches.
+void copy(void* to, const void* from, uint64_t bytes, bool is_kept = false);
 void fill(void* to, uint64_t bytes, uint32_t pattern);
 
 }  // namespace quern::cpu

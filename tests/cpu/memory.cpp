@@ -1,5 +1,6 @@
 #include "backends/cpu/memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <vector>
@@ -137,4 +138,20 @@ TEST_CASE("small blocks count, too") {
   CHECK_THROWS_AS(memory.allocate(200), quern::Error);
   memory.release(at);
   memory.release(memory.allocate(900));
+}
+
+TEST_CASE("copies bring what they are to and nothing beside it, kept ones too") {
+  for (uint64_t bytes : {0u, 1u, 63u, 64u, 16383u, 16384u, 16500u, 70'001u, 1'100'003u})
+    for (uint64_t from : {0u, 1u, 24u})
+      for (uint64_t to : {0u, 3u, 16u, 63u})
+        for (bool is_kept : {false, true}) {
+          INFO(bytes << " bytes from " << from << " to " << to);
+          std::vector<std::byte> source(from + bytes), target(to + bytes + 100, std::byte{7});
+          for (size_t k = 0; k < source.size(); k++) source[k] = std::byte(k * 37 + k / 251);
+          std::vector<std::byte> expected = target;
+          std::copy(source.begin() + ptrdiff_t(from), source.end(),
+                    expected.begin() + ptrdiff_t(to));
+          quern::cpu::copy(target.data() + to, source.data() + from, bytes, is_kept);
+          CHECK(target == expected);
+        }
 }

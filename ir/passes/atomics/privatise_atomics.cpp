@@ -152,11 +152,10 @@ class Privatiser {
   }
 
  private:
-  /// In the loop: to the copy, or as it was.
+  /// In the loop: to the copy, or as it was. Where the element lies in the copy is computed outside of
+  /// the branch, where updates share parts of it.
   void update(Inst* inst, const Shape& shape, Value* own, Value* from, Value* mask) {
     b_.before(inst).at(inst->loc);
-    Inst* branch = b_.if_(own);
-    b_.at_end(branch->region(0));
     Value* at = nullptr;
     for (size_t axis = 0; axis < shape.extents.size(); axis++) {
       Value* index = b_.sub(b_.convert(inst->operand(axis), Type::i64), shape.firsts[axis]);
@@ -169,6 +168,8 @@ class Privatiser {
     }
     at = b_.add(at, from);
     if (turn) at = b_.add(at, turn);
+    Inst* branch = b_.if_(own);
+    b_.at_end(branch->region(0));
     Value* v = inst->operand(shape.extents.size());
     b_.atomic(inst->atomic(), c_.buffer, c_.number(inst), inst->elem, {&at, 1}, {&v, 1});
     b_.yield();

@@ -78,6 +78,7 @@ struct Launch {
 struct Copy {
   Address to = 0, from = 0;
   uint64_t bytes = 0;
+  bool is_kept = false;  ///< nobody reads it soon: caches may do without
 };
 /// Sets `bytes` bytes (a multiple of 4) to the 32-bit pattern.
 struct Fill {
