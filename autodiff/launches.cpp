@@ -341,7 +341,12 @@ void clear_adjoints_of(runtime::Storage& field, Loc loc) {
 }
 
 void Recorded::clear_adjoints(Loc loc) const {
-  for (const runtime::Argument& field : fields()) {
+  const std::vector<uint32_t>& of = program().reverse.fields;
+  const std::vector<bool>& assigned = program().reverse.assigned;
+  for (size_t k = 0, n = 0; k < of.size(); k++) {
+    if (of[k] == ir::no_binding) continue;
+    const runtime::Argument& field = fields()[n++];
+    if (k < assigned.size() && assigned[k]) continue;
     const auto companion = field.storage->companion(adjoints, loc);
     clear(*companion, loc);
     if (program().second) clear(*companion->companion(tangents, loc), loc);

@@ -187,7 +187,8 @@ class Recorded {
   /// What fields held before it, and of each the field.
   std::span<const runtime::Storage::Contents> contents() const { return contents_; }
   std::span<const SeenFields::Passed::Snapshot> snapshots() const { return passed_->snapshots; }
-  /// Of every field that is an input they become 0, and their tangents with them.
+  /// Of every field that is an input they become 0, and their tangents with them, where going back does
+  /// not overwrite them.
   void clear_adjoints(Loc loc) const;
   /// Launches the reverse kernel, with the random numbers of the launch if there was one. `along`:
   /// tangents of scalars(), where it runs forward. Null where no scalar has an adjoint. Throws

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "autodiff/assigned.h"
 #include "autodiff/combined.h"
 #include "autodiff/gather.h"
 #include "autodiff/pull.h"
@@ -82,6 +83,18 @@ std::vector<uint32_t> shapes_of(const Reverse& reverse) {
   return shapes;
 }
 
+/// The bindings of adjoints of each of the primal's fields.
+std::vector<uint32_t> adjoints_of(const Reverse& reverse) {
+  std::vector<uint32_t> all(reverse.fields.size(), no_binding);
+  for (uint32_t number = 0; number < reverse.kernel->bindings.size(); number++) {
+    const Binding& b = reverse.kernel->bindings[number];
+    if (!b.is_derived() || b.companion != adjoints) continue;
+    const auto field = std::ranges::find(reverse.fields, b.of);
+    if (field != reverse.fields.end()) all[size_t(field - reverse.fields.begin())] = number;
+  }
+  return all;
+}
+
 /// Is what it yields all that a launch of it does?
 bool has_no_effects(const Kernel& kernel) {
   bool none = true;
@@ -114,6 +127,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   number_calls(*source);
   Reverse out;
   out.races = races_of(*source, inputs);
+  const bool are_cleared = with_values;
   with_values = with_values && !premises.modes.checked && has_no_effects(*source);
   const Second second = twice ? Second::by_log : Second::none;
   out.scratch = derive_combined(*source, inputs, true, second).scratch;
@@ -136,6 +150,8 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   if (!sites.empty()) out.count = counting(primal, *source, logged, plans, sites);
   optimise(*out.kernel);
   if (!on_trees.any() && gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
+  if (are_cleared && !on_trees.any())
+    out.assigned = assign_adjoints(*out.kernel, adjoints_of(out), shapes_of(out));
 
   std::vector<bool> accessed(source->bindings.size(), false);
   add_accessed(*out.kernel, accessed);

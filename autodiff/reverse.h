@@ -36,6 +36,9 @@ struct Reverse {
   /// The kernel does all that the primal does, so that nobody need launch that, and keeps nothing
   /// for which something would have to run before.
   bool yields_values = false;
+  /// Of each field of the primal: what its adjoints were before is overwritten, and need not be 0.
+  /// Empty: of none.
+  std::vector<bool> assigned;
   size_t seeds = 0;
   /// What loops of any number of rounds carry is kept in fields of one axis, which stand behind the
   /// seeds: of these components, and of as many rows as `count` says, a kernel with the bindings of
@@ -55,7 +58,8 @@ struct Reverse {
 /// `trees`: of each binding; empty: none is on one. Fields on trees are passed as they were before
 /// the launch, with which elements were active; adjoints are on the tree as it has become, and only
 /// elements that are active there have some.
-/// `with_values`: the kernel yields the primal's results too, if that has no effects besides.
+/// `with_values`: of a gradient, before which the inputs' adjoints are cleared, where they have to be;
+/// the kernel yields the primal's results too, if that has no effects besides.
 /// `twice`: it and its log will run forward.
 /// Throws Error with the line of what it has no rule for: what `forward` refuses; an element that
 /// is read while other iterations add to it; a race that every launch has; what asks which elements

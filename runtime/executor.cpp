@@ -260,9 +260,10 @@ class Run {
     } else if (work.grain == 0) {
       const uint64_t workers = driver_.target().workers;
       const uint64_t most = workers > 1 ? workers * most_chunks_per_worker : 1;
-      const uint64_t wanted =
+      uint64_t wanted =
           std::clamp<uint64_t>(work.operations / chunk_cost, 1,
                                std::min(most, most_chunks(index, total, work.operations)));
+      if (wanted > workers) wanted -= wanted % workers;  // else all wait for the last ones
       uint64_t grain = (total + wanted - 1) / wanted;
       grain = whole_vectors(task, extent, grain);
       if (driver_.target().traits.stoppable) grain = std::min(grain, short_grain(task, total));

@@ -115,6 +115,62 @@ TEST_CASE("the gradient by fields is set: quadratic form and Rosenbrock's functi
   });
 }
 
+TEST_CASE("adjoints that get one term are set, not cleared and added to") {
+  // Does the reverse kernel, which is launched last, add to anything?
+  struct Reads : qn::runtime::LaunchObserver {
+    bool any = false;
+    qn::runtime::Observation observation{*this, qn::runtime::Observation::kernels};
+    void before(const qn::runtime::LaunchEvent& event) override {
+      any = false;
+      qn::ir::walk(event.recording->body,
+                   [&](const qn::ir::Inst* inst) { any |= inst->is(qn::ir::Op::atomic); });
+    }
+  };
+  on_every_device([](const qn::Device& device) {
+    for (int n : {0, 1, 2, 50}) {
+      auto x = numbers(device, std::vector<double>(size_t(n), 2.0));
+      const auto adjoints = [&](const auto& f, bool expected) {
+        x.grad().fill(7);
+        Reads reads;
+        qn::value_and_grad(f, qn::wrt(x))();
+        if (n > 0) CHECK(reads.any != expected);  // else no loop is recorded
+        return qn::to_vector(x.grad());
+      };
+      qn::Kernel once = [&]() -> F64 {
+        Var<double> sum = 0;
+        for (auto i : x) sum += x[i] * x[i] * x[i];
+        return sum;
+      };
+      for (double found : adjoints(once, true)) CHECK(found == 12);
+      qn::Kernel twice = [&]() -> F64 {
+        Var<double> sum = 0;
+        for (auto i : x) sum += x[i] * x[i] * x[i];
+        for (auto i : x) sum += x[i];
+        return sum;
+      };
+      for (double found : adjoints(twice, false)) CHECK(found == 13);
+      qn::Kernel some = [&]() -> F64 {
+        Var<double> sum = 0;
+        for (auto i : x) If(i != 1) sum += x[i] * x[i];
+        return sum;
+      };
+      const std::vector<double> found = adjoints(some, false);
+      for (int i = 0; i < n; i++) CHECK(found[size_t(i)] == (i == 1 ? 0 : 4));
+      if (n < 2) continue;
+      auto part = x.slice(0, 1, n);
+      qn::Kernel both = [&]() -> F64 {
+        Var<double> sum = 0;
+        for (auto i : part) sum += 3.0 * part[i] + x[0];
+        return sum;
+      };
+      x.grad().fill(7);
+      qn::value_and_grad(both, qn::wrt(x))();
+      CHECK(x.grad().at(0) == n - 1);
+      for (int i = 1; i < n; i++) CHECK(x.grad().at(i) == 3);
+    }
+  });
+}
+
 TEST_CASE("by what is not chosen nothing is computed") {
   on_every_device([](const qn::Device& device) {
     auto x = numbers(device, {1, 2, 3}), y = numbers(device, {4, 5, 6}),

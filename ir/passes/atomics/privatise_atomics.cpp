@@ -153,29 +153,37 @@ class Privatiser {
 
  private:
   /// In the loop: to the copy, or as it was. Where the element lies in the copy is computed outside of
-  /// the branch, where updates share parts of it.
+  /// the branch, where updates share parts of it; but in rounds of a loop, where registers are few.
   void update(Inst* inst, const Shape& shape, Value* own, Value* from, Value* mask) {
     b_.before(inst).at(inst->loc);
-    Value* at = nullptr;
-    for (size_t axis = 0; axis < shape.extents.size(); axis++) {
-      Value* index = b_.sub(b_.convert(inst->operand(axis), Type::i64), shape.firsts[axis]);
-      at = at ? b_.add(b_.mul(at, shape.extents[axis]), index) : index;
-    }
-    Value* turn = nullptr;
-    if (comes_in_turns(inst, loop_->region(0))) {
-      Value* copy = b_.binary(Op::bit_and, b_.builtin(Builtin::iteration), mask);
-      turn = b_.mul(copy, shape.count);
-    }
-    at = b_.add(at, from);
-    if (turn) at = b_.add(at, turn);
+    Value* at = is_in_rounds(inst) ? nullptr : place(inst, shape, from, mask);
     Inst* branch = b_.if_(own);
     b_.at_end(branch->region(0));
+    if (!at) at = place(inst, shape, from, mask);
     Value* v = inst->operand(shape.extents.size());
     b_.atomic(inst->atomic(), c_.buffer, c_.number(inst), inst->elem, {&at, 1}, {&v, 1});
     b_.yield();
     b_.at_end(branch->region(1));
     move(b_, inst);
     b_.yield();
+  }
+
+  bool is_in_rounds(const Inst* inst) const {
+    const Region* r = inst->parent;
+    while (r != loop_->region(0) && r->parent->is(Op::if_)) r = r->parent->parent;
+    return r != loop_->region(0);
+  }
+
+  Value* place(const Inst* inst, const Shape& shape, Value* from, Value* mask) {
+    Value* at = nullptr;
+    for (size_t axis = 0; axis < shape.extents.size(); axis++) {
+      Value* index = b_.sub(b_.convert(inst->operand(axis), Type::i64), shape.firsts[axis]);
+      at = at ? b_.add(b_.mul(at, shape.extents[axis]), index) : index;
+    }
+    at = b_.add(at, from);
+    if (!comes_in_turns(inst, loop_->region(0))) return at;
+    Value* copy = b_.binary(Op::bit_and, b_.builtin(Builtin::iteration), mask);
+    return b_.add(at, b_.mul(copy, shape.count));
   }
 
   Builder b_;

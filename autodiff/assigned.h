@@ -1,0 +1,18 @@
+#pragma once
+// Adjoints that are 0 before the launch, and that it adds to once: they need neither be cleared nor read.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "quern/ir/ir.h"
+
+namespace quern::autodiff {
+
+/// Of a reverse kernel at level structured, optimised, before which all adjoints of inputs are 0. Where
+/// each element of a field's adjoints gets its only term by a plain addition in the loop over that field,
+/// the addition becomes a store. Comes back: of each of `companions`, whether all that it held before is
+/// overwritten. `shapes`: as gather_terms takes them. Linear.
+std::vector<bool> assign_adjoints(ir::Kernel& kernel, std::span<const uint32_t> companions,
+                                  std::span<const uint32_t> shapes);
+
+}  // namespace quern::autodiff
