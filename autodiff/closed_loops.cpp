@@ -18,7 +18,7 @@ class Closer {
   std::optional<ClosedLoops> run(std::span<const Stencil> stencils) {
     b_.before(loop_).at(loop_->loc);
     for (const Stencil& stencil : stencils)
-      for (const Term& term : stencil.terms) add(stencil, term);
+      for (const Term& term : stencil.terms) require_closed(stencil, term);
     if (!closes_) return std::nullopt;
     ClosedLoops made{.is_closed = closes_};
     made.is_open = b_.unary(Op::bit_not, closes_);
@@ -41,7 +41,9 @@ class Closer {
 
   Type index_type(size_t k) const { return loop_->region(0)->arg(uint32_t(k))->type; }
 
-  void add(const Stencil& stencil, const Term& term) {
+  /// That the loop is closed along the axes where the term goes around.
+  void require_closed(const Stencil& stencil, const Term& term) {
+    if (term.wrappings.empty()) return;
     ValueMap map;
     repeat(b_, term.around, map);
     const auto now = [&](Value* v) {
@@ -62,9 +64,8 @@ class Closer {
         require_equal(lo, first);
         require_equal(hi, b_.add(first, extent));
       }
-      const int64_t offset = term.offsets[k];
-      if (offset != 0)
-        require(b_.binary(Op::ge, extent, b_.integer(extent->type, std::abs(offset))));
+      if (w.offset != 0)
+        require(b_.binary(Op::ge, extent, b_.integer(extent->type, std::abs(w.offset))));
       require_small(first);
       require_small(extent);
       for (Value* symbol : w.symbols) require_small(now(symbol));

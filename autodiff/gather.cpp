@@ -61,8 +61,11 @@ class Gatherer {
            std::ranges::any_of(stencil_.terms, [&](const Term& t) { return goes_around(t, k); });
   }
   /// Is the element always that of the offsets, modulo the extents of closed axes?
-  bool is_exact(const Term& t) const {
+  bool is_always_near(const Term& t) const {
     return t.is_exact() || (version_.is_closed && !t.wrappings.empty());
+  }
+  int64_t offset_of(const Term& t, size_t k) const {
+    return version_.is_closed && goes_around(t, k) ? t.wrappings[k].offset : t.offsets[k];
   }
 
   /// An iteration's terms are kept at an element that it adds to in any case, as that is in the
@@ -86,7 +89,7 @@ class Gatherer {
       if (t.kept) {
         // In a branch what was kept says which terms there are, too.
         const Region* branch = t.in_branch ? t.atomic->parent : nullptr;
-        const Inst* alone = t.in_branch && !is_exact(t) ? t.atomic : nullptr;
+        const Inst* alone = t.in_branch && !is_always_near(t) ? t.atomic : nullptr;
         const auto [at, is_new] = known.try_emplace({component, t.kept, branch, alone}, 0);
         if (is_new) at->second = count[component]++;
         array = at->second;
@@ -155,7 +158,7 @@ class Gatherer {
       return copy == map.end() ? v : copy->second;
     };
     Value* all = nullptr;
-    if (is_exact(t)) return all;
+    if (is_always_near(t)) return all;
     for (const Question& q : t.questions) {
       Value* holds = now(q.a);
       if (q.a->type != Type::b1)
@@ -291,7 +294,7 @@ class Gatherer {
     b_.yield();
   }
 
-  /// The terms of an element, the first iteration's first.
+  /// The terms of an element, by offsets: the first iteration's first, unless they come around.
   std::vector<size_t> in_order() const {
     std::vector<size_t> order;
     for (size_t n = 0; n < stencil_.terms.size(); n++) order.push_back(n);
@@ -309,7 +312,7 @@ class Gatherer {
     Value* there = nullptr;
     ValueMap map;
     for (size_t k = 0; k < own.size(); k++) {
-      const int64_t offset = t.offsets[k];
+      const int64_t offset = offset_of(t, k);
       const bool is_around = is_closed(k) && goes_around(t, k);
       const bool in_domain = offset == 0 ? walks_field_ || is_closed(k) : is_around;
       Value* index = plus(own[k], -offset);
@@ -382,6 +385,7 @@ bool gather_terms(Kernel& kernel, std::vector<uint32_t> shapes) {
       gather({loop, over});
       continue;
     }
+    changed = true;
     gather({made->closed, over, made->is_closed, true});
     gather({made->open, over, made->is_open});
   }

@@ -36,8 +36,8 @@ struct Reverse {
   /// The kernel does all that the primal does, so that nobody need launch that, and keeps nothing
   /// for which something would have to run before.
   bool yields_values = false;
-  /// Of each field of the primal: what its adjoints were before is overwritten, and need not be 0.
-  /// Empty: of none.
+  /// By the index of `fields`: what the adjoints were before is overwritten, and need not be 0. Empty: of
+  /// none.
   std::vector<bool> assigned;
   size_t seeds = 0;
   /// What loops of any number of rounds carry is kept in fields of one axis, which stand behind the

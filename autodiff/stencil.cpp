@@ -184,7 +184,10 @@ class Surveyor {
       fixed.insert(fixed.end(), w.symbols.begin(), w.symbols.end());
     }
     term.around = invariant_.of(fixed);
-    if (!term.around || !term.around.is_pure()) term.wrappings.clear();
+    if (!term.around || !term.around.is_pure()) {
+      term.wrappings.clear();
+      term.around = {};
+    }
     std::vector<const Value*> computed, given = indices();
     if (term.in_branch) {
       term.kept = term.value();

@@ -33,6 +33,12 @@ class Reducer {
     Sum sum;
     sum.add(forms_.of(v));
     if (!reduces(sum, 0)) return std::nullopt;
+    found_.offset = offset_;
+    if (const Inst* modulus = constant_of(found_.modulus)) {
+      const int64_t n = to_signed(modulus->imm, found_.modulus->type);
+      found_.offset %= n;
+      if (std::abs(found_.offset) > n / 2) found_.offset += found_.offset > 0 ? -n : n;
+    }
     return std::move(found_);
   }
 
@@ -72,7 +78,7 @@ class Reducer {
       if (std::abs(factor) != 1) return false;
       if (symbol == index_ || symbol == found_.modulus || !is_fixed_(symbol)) continue;
       if (!symbol->inst || ++symbols > most_symbols) return false;
-      Value* fixed = symbol->inst->result();
+      Value* fixed = symbol->inst->result(symbol->index);
       if (std::ranges::find(found_.symbols, fixed) == found_.symbols.end())
         found_.symbols.push_back(fixed);
     }

@@ -9,10 +9,11 @@
 
 namespace quern::autodiff {
 
-/// An integer is another one plus a constant, modulo the modulus, where no symbol is farther from 0
+/// An integer is another one plus the offset, modulo the modulus, where no symbol is farther from 0
 /// than `most_wrapping`: nothing on the way wraps around the width of its type then.
 struct Wrapping {
   ir::Value* modulus = nullptr;
+  int64_t offset = 0;               ///< of least magnitude where the modulus is a constant
   std::vector<ir::Value*> symbols;  ///< what stands in sums besides, the same in all iterations
 };
 inline constexpr int64_t most_wrapping = int64_t(1) << 24;

@@ -117,6 +117,20 @@ TEST_CASE("a stencil's adjoints are gathered: no atomics but an element's own") 
   CHECK(wraps.loops == 4);
   CHECK(wraps.spare == 0);
   CHECK(wraps.branching == 1);
+  const auto closes = [](const auto& index) {
+    const Shape shape = shape_of_reverse(
+        [&] {
+          return qn::test::record([&](qn::Field<double> x, qn::Field<double> y) {
+            for (auto i : range(8)) y[i] = x[i] + x[index(i)];
+          });
+        },
+        2);
+    return shape.loops == 4 && shape.branching == 1;
+  };
+  CHECK(closes([](I32 i) { return I32((i + 1) % 8); }));
+  CHECK(closes([](I32 i) { return I32(((i + 1) % 8 + 8) % 8); }));
+  CHECK(closes([](I32 i) { return I32((i + 7) % 8); }));
+  CHECK(!closes([](I32 i) { return I32(i * 3 % 8); }));
   // Elements around need not be iterations: what those read may not be there.
   const Shape weighted = shape_of_reverse(
       [] {
@@ -243,7 +257,8 @@ TEST_CASE(
             read(at(i + 1), -2);
         });
       }
-    // A remainder of another number than the field's extent.
+    // Remainders of another number than the field's extent, of a sum that wraps around its own width, and
+    // more terms than there are arrays for.
     qn::Field<double> x{device, {12}}, y{device, {12}};
     qn::Kernel f = [&] {
       for (auto i : x) y[i] = squared(x[(i + 1) % 9]) + 2.0 * squared(x[i]);
@@ -251,6 +266,38 @@ TEST_CASE(
     expect_adjoints(x, y, f, 0, 0, 12, [](int i, const auto& read) {
       read((i + 1) % 9, 1);
       read(i, 2);
+    });
+    qn::Field<int> far{device, {2}};
+    for (int start : {-2147483646, -5}) {
+      far.fill(start);
+      qn::Kernel overflows = [&] {
+        Var<double> t = 1;
+        Var<int> u = far[0];
+        for (auto r : serial(range(far[0], far[1]))) {
+          t = t * 0.5 + cast<double>(r);
+          u = u * 5 + 1;
+        }
+        for (auto i : x) {
+          I32 k = ((i - u) % 12 + u + 1) % 12;
+          y[i] = t * squared(x[select(k >= 0, k, k + 12)]);
+        }
+      };
+      const auto sum = [](int a, int b) { return int(unsigned(a) + unsigned(b)); };
+      expect_adjoints(x, y, overflows, 0, 0, 12, [&](int i, const auto& read) {
+        const int k = sum(sum(sum(i, -start) % 12, start), 1) % 12;
+        read(k >= 0 ? k : k + 12, 1);
+      });
+    }
+    auto u = bordered(x, border::wrap);
+    qn::Kernel many = [&] {
+      for (auto i : x) {
+        Var<double> s = 0;
+        for (int k = -5; k < 6; k++) s += (k + 7.0) * squared(u(i + k));
+        y[i] = s;
+      }
+    };
+    expect_adjoints(x, y, many, 0, 0, 12, [](int i, const auto& read) {
+      for (int k = -5; k < 6; k++) read((i + k + 12) % 12, k + 7);
     });
   });
 }
