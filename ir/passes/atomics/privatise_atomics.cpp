@@ -18,6 +18,9 @@ constexpr size_t most_sites = 64;  ///< atomics on a component; each one more br
 /// Rounds of an inner loop that are not known, and one of how many times a branch is taken: borders of
 /// stencils are.
 constexpr uint64_t likely_rounds = 8, seldom = 64;
+/// So many updates of a field by an iteration share much of where their elements lie: it pays to keep
+/// what they share until they are done.
+constexpr size_t many_updates = 8;
 /// So many updates apart those of one element do not wait for each other.
 constexpr uint64_t many_rounds = 16;
 
@@ -153,13 +156,16 @@ class Privatiser {
 
  private:
   /// In the loop: to the copy, or as it was. Where the element lies in the copy is computed outside of
-  /// the branch, where updates share parts of it; but in rounds of a loop, where registers are few.
+  /// the branch where many updates share parts of it, in 32 bits, which vectors multiply faster; but in
+  /// rounds of a loop, where registers are few.
   void update(Inst* inst, const Shape& shape, Value* own, Value* from, Value* mask) {
     b_.before(inst).at(inst->loc);
-    Value* at = is_in_rounds(inst) ? nullptr : place(inst, shape, from, mask);
+    const bool shares = c_.atomics.size() >= many_updates && !is_in_rounds(inst);
+    Value* place = shares ? place_of(inst, shape, mask, Type::i32) : nullptr;
     Inst* branch = b_.if_(own);
     b_.at_end(branch->region(0));
-    if (!at) at = place(inst, shape, from, mask);
+    if (!place) place = place_of(inst, shape, mask, Type::i64);
+    Value* at = b_.add(from, b_.convert(place, Type::i64));
     Value* v = inst->operand(shape.extents.size());
     b_.atomic(inst->atomic(), c_.buffer, c_.number(inst), inst->elem, {&at, 1}, {&v, 1});
     b_.yield();
@@ -174,16 +180,18 @@ class Privatiser {
     return r != loop_->region(0);
   }
 
-  Value* place(const Inst* inst, const Shape& shape, Value* from, Value* mask) {
+  /// Among the elements that the chunk has, which are fewer than 2^31. Any number where there are no
+  /// copies.
+  Value* place_of(const Inst* inst, const Shape& shape, Value* mask, Type type) {
+    const auto as = [&](Value* v) { return b_.convert(v, type); };
     Value* at = nullptr;
     for (size_t axis = 0; axis < shape.extents.size(); axis++) {
-      Value* index = b_.sub(b_.convert(inst->operand(axis), Type::i64), shape.firsts[axis]);
-      at = at ? b_.add(b_.mul(at, shape.extents[axis]), index) : index;
+      Value* index = b_.sub(as(inst->operand(axis)), as(shape.firsts[axis]));
+      at = at ? b_.add(b_.mul(at, as(shape.extents[axis])), index) : index;
     }
-    at = b_.add(at, from);
     if (!comes_in_turns(inst, loop_->region(0))) return at;
     Value* copy = b_.binary(Op::bit_and, b_.builtin(Builtin::iteration), mask);
-    return b_.add(at, b_.mul(copy, shape.count));
+    return b_.add(at, b_.mul(as(copy), as(shape.count)));
   }
 
   Builder b_;
