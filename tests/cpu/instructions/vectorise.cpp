@@ -534,34 +534,6 @@ TEST_CASE("what stands before atomics is computed by vectors") {
   }
 }
 
-TEST_CASE("many updates of copies share what they have in common of their places") {
-  const auto multiplications = [](int updates) {
-    std::string text = R"(quern 1
-    kernel @scatter level=structured modes=contract
-    binding field rank=1 f32 "x"
-    binding field rank=1 i32 "at"
-    binding field rank=2 f32 "y"
-    body {
-      %zero = constant<0> : i32
-      %n = extent<0.0> : i32
-      parallel %zero, %n {(%i: i32)
-        %x = load<0.0> %i : f32
-        %k = load<1.0> %i : i32
-)";
-    for (int u = 0; u < updates; u++) {
-      const std::string n = std::to_string(u), column = std::to_string(u % 3);
-      text += "%c" + n + " = constant<" + std::to_string(u / 3) + "> : i32\n%d" + n +
-              " = constant<" + column + "> : i32\n%a" + n + " = add %k, %c" + n + " : i32\n%v" + n +
-              " = mul %x, %x : f32\n" + "%o" + n + " = atomic.add<2.0> %a" + n + ", %d" + n +
-              ", %v" + n + " : f32\n";
-    }
-    text += "yield\n}\nyield\n}";
-    return count_compiled(all_x86[0], text, "imul");
-  };
-  // Each update alone multiplies a row's number and a copy's.
-  CHECK(multiplications(9) < 9 + multiplications(1));
-}
-
 TEST_CASE("copies of a field are combined, and merged with it, by vectors") {
   const std::string text = R"(quern 1
   kernel @scatter level=structured modes=contract
