@@ -1,7 +1,6 @@
 #include "autodiff/stencil.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "ir/analysis/affine.h"
@@ -114,24 +113,14 @@ class Surveyor {
     int64_t offset = 0;
     std::vector<Question> questions = {};
   };
-  /// A sum of values, each times a factor, and a constant.
-  struct Sum {
-    std::map<const Value*, int64_t> terms;
-    int64_t constant = 0;
-    void add(const Affine& form) {
-      constant += form.constant;
-      for (const Affine::Term& t : form.terms)
-        if ((terms[t.symbol] += t.factor) == 0) terms.erase(t.symbol);
-    }
-  };
 
   /// The index of the loop that the value is, plus an offset, where questions hold.
   Followed followed(const Value* v) {
-    Sum sum;
+    IndexSum sum;
     sum.add(forms_.of(v));
     return followed(sum, 0);
   }
-  Followed followed(const Sum& sum, int depth) {
+  Followed followed(const IndexSum& sum, int depth) {
     const Value* varying = nullptr;
     for (const auto& [symbol, factor] : sum.terms) {
       if (is_fixed(symbol) || invariant_.repeatable(symbol)) continue;
@@ -145,7 +134,7 @@ class Surveyor {
     }
     if (depth > deepest_border) return {};
     for (const auto& [operand, questions] : without_border(varying->inst)) {
-      Sum next = sum;
+      IndexSum next = sum;
       next.terms.erase(varying);
       next.add(forms_.of(operand));
       Followed found = followed(next, depth + 1);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 
 #include "ir/analysis/facts.h"
 
@@ -30,7 +29,7 @@ class Reducer {
 
   std::optional<Wrapping> run(const Value* v) {
     if (!is_signed(v->type) || !find_modulus(v, 0) || !is_near(forms_.of(v))) return std::nullopt;
-    Sum sum;
+    IndexSum sum;
     sum.add(forms_.of(v));
     if (!reduces(sum, 0)) return std::nullopt;
     found_.offset = offset_;
@@ -43,17 +42,6 @@ class Reducer {
   }
 
  private:
-  /// Values, each times a factor, and a constant.
-  struct Sum {
-    std::map<const Value*, int64_t> terms;
-    int64_t constant = 0;
-    void add(const Affine& form) {
-      constant += form.constant;
-      for (const Affine::Term& t : form.terms)
-        if ((terms[t.symbol] += t.factor) == 0) terms.erase(t.symbol);
-    }
-  };
-
   /// The first one of a remainder on the way.
   bool find_modulus(const Value* v, int depth) {
     if (depth > deepest) return false;
@@ -85,7 +73,7 @@ class Reducer {
     return std::abs(form.constant) <= most_wrapping;
   }
 
-  bool reduces(const Sum& sum, int depth) {
+  bool reduces(const IndexSum& sum, int depth) {
     const Value* varying = nullptr;
     for (const auto& [symbol, factor] : sum.terms) {
       if (symbol == index_ || is_fixed_(symbol)) continue;
@@ -98,7 +86,7 @@ class Reducer {
     const auto reduces_by = [&](const Value* operand) {
       const Affine& form = forms_.of(operand);
       if (!is_near(form)) return false;
-      Sum next = sum;
+      IndexSum next = sum;
       next.terms.erase(varying);
       next.add(form);
       return reduces(next, depth + 1);
@@ -109,7 +97,7 @@ class Reducer {
   }
 
   /// Is it the index and the offset, but for multiples of the modulus?
-  bool is_reached(Sum sum) const {
+  bool is_reached(IndexSum sum) const {
     sum.terms.erase(found_.modulus);
     const auto at = sum.terms.find(index_);
     if (at == sum.terms.end() || at->second != 1 || sum.terms.size() > 1) return false;

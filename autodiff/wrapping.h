@@ -1,6 +1,7 @@
 #pragma once
 // Indices that go around the ends of an axis.
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -8,6 +9,17 @@
 #include "quern/ir/ir.h"
 
 namespace quern::autodiff {
+
+/// Values, each times a factor, and a constant.
+struct IndexSum {
+  std::map<const ir::Value*, int64_t> terms;
+  int64_t constant = 0;
+  void add(const ir::Affine& form) {
+    constant += form.constant;
+    for (const ir::Affine::Term& t : form.terms)
+      if ((terms[t.symbol] += t.factor) == 0) terms.erase(t.symbol);
+  }
+};
 
 /// An integer is another one plus the offset, modulo the modulus, where no symbol is farther from 0
 /// than `most_wrapping`: nothing on the way wraps around the width of its type then.
