@@ -22,6 +22,7 @@ constexpr uint64_t longest_chunk_cost = 1u << 28;
 /// Of the copies of fields that a chunk updates in their place: so much stays in a second-level cache,
 /// and all of a task in memory that a launch may take.
 constexpr uint64_t cached_copy_bytes = 512 * 1024, most_bytes_of_copies = 256 << 20;
+static_assert(most_bytes_of_copies < 1ull << 31, "code counts a chunk's elements in 32 bits");
 /// An update without others that do the same saves a multiple of what it takes: one pays for two values
 /// of copies, cleared and merged, in that cache, and for one beyond it. A chunk is to do so much more
 /// than that.

@@ -288,6 +288,13 @@ TEST_CASE(
         read(k >= 0 ? k : k + 12, 1);
       });
     }
+    qn::Kernel wide = [&] {
+      for (auto i : x.wide()) y[i] = squared(x[(i + 1) % int64_t(12)]) + 2.0 * squared(x[i]);
+    };
+    expect_adjoints(x, y, wide, 0, 0, 12, [](int i, const auto& read) {
+      read((i + 1) % 12, 1);
+      read(i, 2);
+    });
     auto u = bordered(x, border::wrap);
     qn::Kernel many = [&] {
       for (auto i : x) {

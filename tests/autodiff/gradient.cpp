@@ -117,7 +117,7 @@ TEST_CASE("the gradient by fields is set: quadratic form and Rosenbrock's functi
 
 TEST_CASE("adjoints that get one term are set, not cleared and added to") {
   // Does the reverse kernel, which is launched last, add to anything?
-  struct Reads : qn::runtime::LaunchObserver {
+  struct Adds : qn::runtime::LaunchObserver {
     bool any = false;
     qn::runtime::Observation observation{*this, qn::runtime::Observation::kernels};
     void before(const qn::runtime::LaunchEvent& event) override {
@@ -129,11 +129,11 @@ TEST_CASE("adjoints that get one term are set, not cleared and added to") {
   on_every_device([](const qn::Device& device) {
     for (int n : {0, 1, 2, 50}) {
       auto x = numbers(device, std::vector<double>(size_t(n), 2.0));
-      const auto adjoints = [&](const auto& f, bool expected) {
+      const auto adjoints = [&](const auto& f, bool is_set) {
         x.grad().fill(7);
-        Reads reads;
+        Adds adds;
         qn::value_and_grad(f, qn::wrt(x))();
-        if (n > 0) CHECK(reads.any != expected);  // else no loop is recorded
+        if (n > 0) CHECK(adds.any != is_set);  // else no loop is recorded
         return qn::to_vector(x.grad());
       };
       qn::Kernel once = [&]() -> F64 {
