@@ -36,6 +36,16 @@ llvm::Value* shuffle_down(llvm::IRBuilderBase& b, llvm::Value* v, unsigned dista
                            {all, v, b.getInt32(distance), last});
 }
 
+llvm::Value* all_here(llvm::IRBuilderBase& b) {
+  llvm::Value* mask = b.CreateIntrinsic(llvm::Intrinsic::nvvm_activemask, {}, {});
+  return b.CreateICmpEQ(mask, b.getInt32(~0u));
+}
+
+llvm::Value* all_alike(llvm::IRBuilderBase& b, llvm::Value* v) {
+  return b.CreateExtractValue(
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_match_all_sync_i64p, {}, {b.getInt32(~0u), v}), 1);
+}
+
 void barrier(llvm::IRBuilderBase& b) {
 #if LLVM_VERSION_MAJOR >= 21
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {}, {b.getInt32(0)});
@@ -61,6 +71,15 @@ llvm::Value* native(llvm::IRBuilderBase& b, ir::Op op, llvm::Value* x) {
   return b.CreateIntrinsic(llvm::Intrinsic::nvvm_rsqrt_approx_f, {}, {x});
 }
 
+/// Blocks have one axis, of which ptxas is not told.
+llvm::Value* thread_of_other_axis(llvm::IRBuilderBase& b) {
+  return b.CreateZExt(b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y, {}, {}),
+                      b.getInt64Ty());
+}
+
+/// NVPTX's address space of a thread's own memory.
+constexpr unsigned local_space = 5;
+
 codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& machine) {
   codegen::Machine out = codegen::gpu_machine(isa, machine);
   out.args_space = 1;
@@ -68,17 +87,24 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   out.atomic_scope = "device";
   out.grid = grid;
   out.shuffle_down = shuffle_down;
+  out.all_here = all_here;
+  out.all_alike = all_alike;
   out.barrier = barrier;
   out.native = native;
   out.finish = finish;
   return out;
 }
 
+/// Of the 255 that a thread can have; the rest are for addresses and what ptxas moves.
+constexpr codegen::Registers long_code = {
+    .count = 200, .bits = 32, .memory_space = local_space, .hidden_zero = thread_of_other_axis};
+
 const codegen::Toolchain tools = {.backend = "cuda",
                                   .initialise = initialise,
                                   .describe = describe,
                                   .mend = codegen::keep_zeros_of_choices,
                                   .vectorise = false,
+                                  .long_code = long_code,
                                   .assembly = "ptx",
                                   .text = true,
                                   .max_local_bytes = codegen::max_gpu_local_bytes,

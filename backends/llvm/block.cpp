@@ -2,6 +2,7 @@
 #include "backends/llvm/emitter.h"
 #include "backends/llvm/scalar.h"
 #include "quern/error.h"
+#include "quern/ir/abi.h"
 
 namespace quern::codegen {
 
@@ -11,6 +12,7 @@ using llvm::Value;
 namespace {
 constexpr unsigned row = 32;        ///< threads that shuffles reach
 constexpr unsigned most_rows = 32;  ///< a block has at most 1,024 threads
+constexpr int most_met = 24;        ///< updates of a task that are there twice
 
 bool in_loop(const ir::Inst& inst) {
   for (const ir::Inst* around = inst.parent->parent; around; around = around->parent->parent)
@@ -44,6 +46,53 @@ Value* Emitter::shuffle_down(Value* v, unsigned distance) {
   Value* high = b_.CreateZExt(word(b_.CreateLShr(bits, 32)), b_.getInt64Ty());
   Value* both = b_.CreateOr(b_.CreateShl(high, 32), b_.CreateZExt(low, b_.getInt64Ty()));
   return b_.CreateBitCast(both, v->getType());
+}
+
+/// The first thread of each row of 32 gets all their values, combined.
+Value* Emitter::halved(ir::AtomicOp op, ir::Type type, Value* v) {
+  for (unsigned distance = row / 2; distance > 0; distance /= 2)
+    v = emit_combine(b_, op, type, v, shuffle_down(v, distance));
+  return v;
+}
+
+/// Do all threads of a block that come to the update, which nobody has the old value of, change one
+/// location? Then all of them would wait there, one for the other. NaNs make minima depend on the order.
+bool Emitter::is_met(const ir::Inst& inst) {
+  using ir::AtomicOp;
+  if (!machine_.all_here || !task_ || task_->walk != ir::Task::element || inst.used() ||
+      inst.imm >= ir::abi::frame_class || met_ == most_met)
+    return false;
+  const AtomicOp op = inst.atomic();
+  const bool sum = op == AtomicOp::add && !(kernel_.modes.strict && ir::is_float(inst.elem));
+  const bool other = !ir::is_float(inst.elem) &&
+                     (op == AtomicOp::min || op == AtomicOp::max || op == AtomicOp::bit_and ||
+                      op == AtomicOp::bit_or || op == AtomicOp::bit_xor);
+  if (!sum && !other) return false;
+  if (!divergence_) divergence_.emplace(kernel_, *task_);
+  return !divergence_->varies(inst.operand(0));
+}
+
+/// Where a row's threads are all here, in one round of the loops around: one update, of what they
+/// have together (Adinets, "Optimized filtering with warp-aggregated atomics", 2014).
+void Emitter::update_together(const ir::Inst& inst) {
+  met_++;
+  Value *address = value(inst.operand(0)), *v = value(inst.operand(1));
+  BasicBlock *here = block("here"), *together = block("together"), *first = block("first"),
+             *apart = block("apart"), *done = block("done");
+  b_.CreateCondBr(machine_.all_here(b_), here, apart);
+  b_.SetInsertPoint(here);
+  Value* place = b_.CreatePtrToInt(address, b_.getInt64Ty());
+  b_.CreateCondBr(machine_.all_alike(b_, place), together, apart);
+  b_.SetInsertPoint(together);
+  Value* all = halved(inst.atomic(), inst.elem, v);
+  b_.CreateCondBr(b_.CreateIsNull(b_.CreateAnd(grid_.thread, row - 1)), first, done);
+  b_.SetInsertPoint(first);
+  memory_.rmw(b_, inst, address, {&all, 1});
+  b_.CreateBr(done);
+  b_.SetInsertPoint(apart);
+  memory_.rmw(b_, inst, address, {&v, 1});
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
 }
 
 /// First each row by halving, then the first thread takes the rows' values in order.

@@ -51,6 +51,11 @@ struct Machine {
   /// The i32 that the thread `distance` places on has, of those whose number in the block has the
   /// same quotient by 32; anything where there is none. All threads of the block call it.
   std::function<llvm::Value*(llvm::IRBuilderBase&, llvm::Value* v, unsigned distance)> shuffle_down;
+  /// An i1, the same for all that ask this at once: are they all 32 threads of such a row? Null:
+  /// updates of one location are left to the target.
+  std::function<llvm::Value*(llvm::IRBuilderBase&)> all_here;
+  /// An i1 for all threads of such a row, which are here: have they one i64?
+  std::function<llvm::Value*(llvm::IRBuilderBase&, llvm::Value* v)> all_alike;
   /// All threads of the block wait for each other, and see each other's writes to shared memory.
   std::function<void(llvm::IRBuilderBase&)> barrier;
   /// A function of one argument that is among TargetTraits::native_math; null for others.

@@ -22,6 +22,7 @@ Emitter::Emitter(llvm::Module& module, const ir::Kernel& kernel, const Machine& 
 
 void Emitter::task(llvm::Function* function, const ir::Task& task) {
   start(function, task.body);
+  task_ = &task;
   if (machine_.grid)
     enter_thread(task);
   else
@@ -184,6 +185,9 @@ void Emitter::emit(const ir::Inst& inst) {
     case Op::put: return put(inst);
     case Op::call: return call(inst);
     case Op::write: return memory_.write(b_, inst, value(inst.operand(0)), value(inst.operand(1)));
+    case Op::rmw:
+      if (is_met(inst)) return update_together(inst);
+      [[fallthrough]];
     default:
       if (!extreme_step(inst)) values_[inst.results.data()] = single(inst);
   }

@@ -12,6 +12,7 @@
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/memory.h"
 #include "backends/llvm/pieces.h"
+#include "ir/analysis/divergence.h"
 
 namespace quern::codegen {
 
@@ -58,8 +59,13 @@ class Emitter {
   // block.cpp
   llvm::Value* block_reduce(const ir::Inst& inst);
   llvm::Value* shuffle_down(llvm::Value* v, unsigned distance);
+  llvm::Value* halved(ir::AtomicOp op, ir::Type type, llvm::Value* v);
+  bool is_met(const ir::Inst& inst);
+  void update_together(const ir::Inst& inst);
   llvm::GlobalVariable* block_values(int number);
-  int reductions_ = 0;  ///< of blocks, in the function so far
+  int reductions_ = 0;                        ///< of blocks, in the function so far
+  int met_ = 0;                               ///< updates of rows of threads, likewise
+  std::optional<ir::Divergence> divergence_;  ///< of the task, once it is asked for
 
   void return_unless(llvm::Value* condition);
   llvm::Value* offset(llvm::Value* address, llvm::Value* bytes);
@@ -98,6 +104,7 @@ class Emitter {
   Pieces pieces_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
+  const ir::Task* task_ = nullptr;  ///< null: it is no task's
   llvm::BasicBlock* entry_ = nullptr;
   std::map<ir::Builtin, llvm::Value*> builtins_;  ///< of the task
   Grid grid_{};                                   ///< where Machine::grid is set

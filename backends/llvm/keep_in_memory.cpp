@@ -5,9 +5,11 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -23,21 +25,68 @@ constexpr size_t spare = 3;
 constexpr bool is_volatile = true;
 constexpr size_t never = std::numeric_limits<size_t>::max();
 
+/// A function's memory for values: one array.
+class Frame {
+ public:
+  Frame(llvm::Function& function, const Registers& registers) {
+    llvm::BasicBlock& entry = function.getEntryBlock();
+    llvm::IRBuilder<> b(&entry, entry.begin());
+    memory_ = b.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), 0));
+    start_ = memory_;
+    if (registers.memory_space != 0)
+      start_ = b.CreateAddrSpaceCast(memory_, b.getPtrTy(registers.memory_space));
+    if (registers.hidden_zero)
+      start_ = b.CreateGEP(b.getInt8Ty(), start_, registers.hidden_zero(b));
+  }
+  /// The array gets the size of what was added, or goes.
+  void finish() {
+    auto* byte = llvm::Type::getInt8Ty(memory_->getContext());
+    memory_->setAllocatedType(llvm::ArrayType::get(byte, bytes_));
+    memory_->setAlignment(alignment_);
+    if (bytes_ == 0) llvm::RecursivelyDeleteTriviallyDeadInstructions(start_);
+  }
+
+  /// Where a value of the type lies, in bytes from the start.
+  uint64_t add(llvm::Type* type) {
+    const llvm::Align align = alignment(type);
+    const uint64_t at = llvm::alignTo(bytes_, align);
+    alignment_ = std::max(alignment_, align);
+    bytes_ = at + align.value();
+    return at;
+  }
+  void store(llvm::IRBuilder<> b, llvm::Value* v, uint64_t at) const {
+    b.CreateAlignedStore(v, place(b, at), alignment(v->getType()), is_volatile);
+  }
+  llvm::Value* load(llvm::IRBuilder<> b, llvm::Type* type, uint64_t at) const {
+    return b.CreateAlignedLoad(type, place(b, at), alignment(type), is_volatile);
+  }
+
+ private:
+  llvm::Value* place(llvm::IRBuilder<>& b, uint64_t at) const {
+    return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), start_, at);
+  }
+  llvm::Align alignment(llvm::Type* type) const {
+    const llvm::DataLayout& layout = memory_->getModule()->getDataLayout();
+    return llvm::Align(llvm::PowerOf2Ceil(layout.getTypeAllocSize(type).getFixedValue()));
+  }
+
+  llvm::AllocaInst* memory_;
+  llvm::Value* start_;
+  uint64_t bytes_ = 0;
+  llvm::Align alignment_;
+};
+
 /// One block, from its start to its end; what leaves the registers is what is wanted last (Belady, A
 /// study of replacement algorithms for a virtual-storage computer, 1966).
 class Block {
  public:
-  Block(llvm::BasicBlock& block, const llvm::TargetTransformInfo& target)
-      : block_(block), layout_(block.getModule()->getDataLayout()) {
-    const unsigned kind =
-        target.getRegisterClassForType(true, llvm::Type::getFloatTy(block.getContext()));
-    registers_ = target.getNumberOfRegisters(kind);
-    register_bits_ =
-        target.getRegisterBitWidth(llvm::TargetTransformInfo::RGK_FixedWidthVector).getFixedValue();
-  }
+  Block(llvm::BasicBlock& block, const Registers& registers, Frame& frame)
+      : block_(block),
+        layout_(block.getModule()->getDataLayout()),
+        registers_(registers),
+        frame_(frame) {}
 
   void run() {
-    if (registers_ <= spare || register_bits_ == 0) return;
     number();
     size_t place = 0;
     for (llvm::Instruction* inst : order_) {
@@ -56,10 +105,11 @@ class Block {
     size_t next = 0;             ///< of these
     size_t size = 1;             ///< in registers
     llvm::Value* now = nullptr;  ///< what uses take; null: it is in memory
-    llvm::AllocaInst* slot = nullptr;
+    std::optional<uint64_t> slot = std::nullopt;  ///< where it lies in the frame
   };
   struct Slot {
-    llvm::AllocaInst* memory;
+    uint64_t at;
+    llvm::Type* type;
     size_t free_from;
   };
 
@@ -85,7 +135,7 @@ class Block {
       }
       std::ranges::sort(known.uses);
       const uint64_t bits = layout_.getTypeSizeInBits(inst->getType()).getFixedValue();
-      known.size = std::max<size_t>(1, bits / register_bits_);
+      known.size = std::max<size_t>(1, bits / registers_.bits);
       known.now = inst;
       known_.emplace(inst, std::move(known));
     }
@@ -98,8 +148,7 @@ class Block {
       if (found == known_.end()) continue;
       Known& known = found->second;
       if (!known.now) {
-        llvm::IRBuilder<> b(&inst);
-        known.now = b.CreateLoad(of->getType(), known.slot, is_volatile);
+        known.now = frame_.load(llvm::IRBuilder<>(&inst), of->getType(), *known.slot);
         hold(of, place);
       }
       use.set(known.now);
@@ -117,7 +166,7 @@ class Block {
       Known& known = known_.at(v);
       if (known.next < known.uses.size()) return false;
       held_size_ -= known.size;
-      if (known.slot) free_.push_back({known.slot, place});
+      if (known.slot) free_.push_back({*known.slot, v->getType(), place});
       return true;
     });
   }
@@ -126,7 +175,7 @@ class Block {
   void hold(llvm::Instruction* v, size_t place) {
     held_.push_back(v);
     held_size_ += known_.at(v).size;
-    while (held_size_ > registers_ - spare) {
+    while (held_size_ > registers_.count - spare) {
       const auto last = std::ranges::max_element(
           held_, {}, [&](llvm::Instruction* h) { return far(known_.at(h), place); });
       if (far(known_.at(*last), place) == 0) return;
@@ -163,27 +212,23 @@ class Block {
     if (known.slot) return;
     known.slot = slot(v->getType(), known.made);
     auto* behind = llvm::isa<llvm::PHINode>(v) ? block_.getFirstNonPHI() : v->getNextNode();
-    llvm::IRBuilder<>(behind).CreateStore(v, known.slot, is_volatile);
+    frame_.store(llvm::IRBuilder<>(behind), v, *known.slot);
   }
 
   /// One that nobody has used since `place`.
-  llvm::AllocaInst* slot(llvm::Type* type, size_t place) {
-    const auto found = std::ranges::find_if(free_, [&](const Slot& slot) {
-      return slot.memory->getAllocatedType() == type && slot.free_from <= place;
-    });
-    if (found != free_.end()) {
-      llvm::AllocaInst* memory = found->memory;
-      free_.erase(found);
-      return memory;
-    }
-    llvm::BasicBlock& entry = block_.getParent()->getEntryBlock();
-    return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type);
+  uint64_t slot(llvm::Type* type, size_t place) {
+    const auto found = std::ranges::find_if(
+        free_, [&](const Slot& slot) { return slot.type == type && slot.free_from <= place; });
+    if (found == free_.end()) return frame_.add(type);
+    const uint64_t at = found->at;
+    free_.erase(found);
+    return at;
   }
 
   llvm::BasicBlock& block_;
   const llvm::DataLayout& layout_;
-  size_t registers_ = 0;
-  uint64_t register_bits_ = 0;
+  const Registers& registers_;
+  Frame& frame_;
   std::vector<llvm::Instruction*> order_;
   std::unordered_map<llvm::Instruction*, Known> known_;
   std::vector<llvm::Instruction*> held_;
@@ -191,14 +236,32 @@ class Block {
   std::vector<Slot> free_;
 };
 
+/// As LLVM knows them.
+Registers registers_of(const llvm::TargetTransformInfo& target, llvm::LLVMContext& context) {
+  const unsigned kind = target.getRegisterClassForType(true, llvm::Type::getFloatTy(context));
+  return {
+      target.getNumberOfRegisters(kind),
+      target.getRegisterBitWidth(llvm::TargetTransformInfo::RGK_FixedWidthVector).getFixedValue()};
+}
+
 }  // namespace
 
-void keep_far_values_in_memory(llvm::Module& module, const llvm::TargetMachine& machine) {
+void keep_far_values_in_memory(llvm::Module& module, const llvm::TargetMachine& machine,
+                               const Registers& registers) {
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
-    const llvm::TargetTransformInfo target = machine.getTargetTransformInfo(function);
+    const Registers known =
+        registers.count > 0
+            ? registers
+            : registers_of(machine.getTargetTransformInfo(function), module.getContext());
+    if (known.count <= spare || known.bits == 0) continue;
+    std::vector<llvm::BasicBlock*> long_ones;
     for (llvm::BasicBlock& block : function)
-      if (block.size() >= least_size) Block(block, target).run();
+      if (block.size() >= least_size) long_ones.push_back(&block);
+    if (long_ones.empty()) continue;
+    Frame frame(function, known);
+    for (llvm::BasicBlock* block : long_ones) Block(*block, known, frame).run();
+    frame.finish();
   }
 }
 

@@ -18,7 +18,6 @@
 #include <set>
 
 #include "backends/llvm/guard.h"
-#include "backends/llvm/keep_in_memory.h"
 #include "backends/llvm/vector_functions.h"
 #include "quern/error.h"
 #include "quern/ir/text.h"
@@ -121,7 +120,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchai
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
   drop_unused_vector_functions(module);
-  if (tools.far_values_in_memory) keep_far_values_in_memory(module, machine);
+  if (tools.long_code) keep_far_values_in_memory(module, machine, *tools.long_code);
   instrument_for(tools.sanitizer, module);
   if (tools.mend) tools.mend(module);
 }

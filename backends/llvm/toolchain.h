@@ -2,11 +2,13 @@
 // From a kernel to machine code: LLVM's target machines, its optimiser and its emitters, for every
 // target that the code generator serves.
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backends/llvm/codegen.h"
+#include "backends/llvm/keep_in_memory.h"
 #include "backends/llvm/sanitizer.h"
 #include "quern/runtime/compiler.h"
 
@@ -37,8 +39,8 @@ struct Toolchain {
   /// Changes optimised code so that LLVM's code generator does no wrong to it; null: nothing.
   void (*mend)(llvm::Module&) = nullptr;
   bool vectorise = true;  ///< loops into vector code; a GPU has its lanes already
-  /// Of long code (keep_in_memory.h). Not where local memory is far.
-  bool far_values_in_memory = false;
+  /// What long code may hold at once (keep_in_memory.h); none: LLVM's allocator sees to it.
+  std::optional<Registers> long_code = std::nullopt;
   std::string assembly;          ///< what the listing in the target's assembly language is called
   bool text = false;             ///< images are text in that language, not object files
   uint64_t max_local_bytes = 0;  ///< of the local arrays of a loop

@@ -53,6 +53,68 @@ TEST_CASE("every operation on one location, whatever the number of iterations") 
   });
 }
 
+TEST_CASE("all iterations update one element after the other") {
+  on_every_device([](qn::Device& device) {
+    constexpr int width = 9;
+    qn::Field<double> sums{device, {width}};
+    qn::Field<uint32_t> turns{device, {width}};
+    qn::Field<int64_t> least{device, {width}};
+    qn::Field<int> some{device, {width}}, past{device, {width}};
+    qn::Kernel all{[&](I32 n) {
+                     for (auto i : range(n)) {
+                       for (auto j : range(width)) {
+                         sums[j] += cast<double>(i) + 0.5 * cast<double>(j);
+                         atomic_min(least[j], cast<int64_t>(i % 37) - cast<int64_t>(j));
+                         If(i % 3 == j % 3) { some[j] += i; }
+                       }
+                       // Each goes on for a time of its own, skips what is its own, and comes again.
+                       for (auto again : range(2)) {
+                         Var<int> k = 0;
+                         While(k < i % (width + 1)) {
+                           turns[k] += cast<uint32_t>(1 + again);
+                           k += select(k == i % 5, I32(2), I32(1));
+                         }
+                         If(k < width) { past[k] += 1; }
+                       }
+                     }
+                   },
+                   fast};
+    for (int n : {0, 1, 31, 32, 33, 1000}) {
+      std::vector<double> wanted_sums(width, 0.25);
+      std::vector<uint32_t> wanted_turns(width, 7);
+      std::vector<int64_t> wanted_least(width, 20);
+      std::vector<int> wanted_some(width), wanted_past(width);
+      for (int i = 0; i < n; i++) {
+        for (int j = 0; j < width; j++) {
+          wanted_sums[size_t(j)] += i + 0.5 * j;
+          wanted_least[size_t(j)] = std::min<int64_t>(wanted_least[size_t(j)], i % 37 - j);
+          if (i % 3 == j % 3) wanted_some[size_t(j)] += i;
+        }
+        for (uint32_t again = 0; again < 2; again++) {
+          int k = 0;
+          while (k < i % (width + 1)) {
+            wanted_turns[size_t(k)] += 1 + again;
+            k += k == i % 5 ? 2 : 1;
+          }
+          if (k < width) wanted_past[size_t(k)]++;
+        }
+      }
+      sums.fill(0.25);
+      turns.fill(7);
+      least.fill(20);
+      some.fill(0);
+      past.fill(0);
+      all(n);
+      INFO(n << " iterations");
+      CHECK(qn::to_vector(sums) == wanted_sums);  // whole halves: exact in any order
+      CHECK(qn::to_vector(turns) == wanted_turns);
+      CHECK(qn::to_vector(least) == wanted_least);
+      CHECK(qn::to_vector(some) == wanted_some);
+      CHECK(qn::to_vector(past) == wanted_past);
+    }
+  });
+}
+
 TEST_CASE("an atomic that no iteration comes to touches nothing") {
   on_every_device([](qn::Device& device) {
     qn::Field<int> x{device, {4}};

@@ -61,6 +61,8 @@ TEST_CASE("shuffles read the lanes that the manual names") {
       {"shfl.sync.down.b32 %r2, %t, 6, 0x1807, -1;",
        [](uint32_t l) { return l % 8 < 2 ? l + 6 : l; }},
       {"vote.sync.ballot.b32 %r2, %p1, -1;", [](uint32_t) { return 0x55555555u; }},
+      {"mov.u64 %y1, 7; match.all.sync.b64 %r2|%p2, %y1, -1;", [](uint32_t) { return ~0u; }},
+      {"match.all.sync.b32 %r2, %t, -1;", [](uint32_t) { return 0u; }},
   };
   for (auto [code, want] : cases) {
     INFO(code);

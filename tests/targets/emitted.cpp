@@ -76,6 +76,51 @@ TEST_CASE("components side by side move together where the field is aligned") {
         count(single, ".visible") + count(single, ".version") + count(single, ".volatile"));
 }
 
+TEST_CASE("a location that a warp's threads share is updated once for all of them") {
+  auto in_loop = [](const std::string& op, const std::string& type, const std::string& place) {
+    return "kernel @k level=structured\nbinding field rank=1 " + type +
+           " \"x\"\nbinding field rank=1 " + type +
+           " \"y\"\nbody {\n%z = constant<0> : i32\n%n = extent<1.0> : i32\n"
+           "%m = constant<100> : i32\n%one = constant<1> : i32\n"
+           "parallel ordinal=0 %z, %n {(%i: i32)\n%v = load<1.0> %i : " +
+           type + "\nloop %z, %m, %one {(%j: i32)\n%k = add %" + place +
+           ", %one : i32\n%old = atomic." + op + "<0.0> %k, %v : " + type +
+           "\nyield\n}\nyield\n}\nyield\n}\n";
+  };
+  for (const char* type : {"f32", "f64", "i32", "u64"}) {
+    INFO(type);
+    const std::string once = assembly("sm_80", in_loop("add", type, "j"));
+    const size_t there = count(once, "match.all.sync.b64");  // twice where the loop is unrolled
+    CHECK(there > 0);
+    const size_t words = type[1] == '6' ? 2 : 1;
+    CHECK(count(once, "shfl.sync.down.b32") == 5 * words * there);
+    CHECK(count(assembly("sm_80", in_loop("add", type, "i")), "match.") == 0);
+    CHECK(count(assembly("gfx90a", in_loop("add", type, "j")), "v_mbcnt") > 0);  // by LLVM
+    CHECK(count(assembly("gfx90a", in_loop("add", type, "i")), "v_mbcnt") == 0);
+  }
+  CHECK(count(assembly("sm_80", in_loop("max", "i32", "j")), "match.") > 0);
+  CHECK(count(assembly("sm_80", in_loop("max", "f32", "j")), "match.") == 0);
+  CHECK(count(assembly("sm_80", in_loop("exchange", "i32", "j")), "match.") == 0);
+  CHECK(count(assembly("sm_80", in_loop("add", "i32", "j"), {.strict = true}), "match.") > 0);
+}
+
+TEST_CASE("of long code PTX keeps in memory what registers would not hold") {
+  // 300 products, then their sum from the last to the first: all live at once.
+  std::string code = "%p0 = mul %a, %b : f32\n";
+  for (int k = 1; k < 300; k++)
+    code += "%p" + std::to_string(k) + " = mul %p" + std::to_string(k - 1) + ", %b : f32\n";
+  code += "%s299 = sqrt %p299 : f32\n";
+  for (int k = 298; k >= 0; k--)
+    code += "%s" + std::to_string(k) + " = fma %s" + std::to_string(k + 1) + ", %p" +
+            std::to_string(k) + ", %a : f32\n";
+  code += "%r = add %s0, %a : f32";
+  const std::string text = assembly("sm_80", element_wise(code));
+  CHECK(count(text, "st.local.f32") > 80);
+  CHECK(count(text, "st.local.f32") < 150);
+  CHECK(count(text, "ld.local.f32") == count(text, "st.local.f32"));
+  CHECK(count(text, "%tid.y") == 1);  // an offset of 0, so that ptxas leaves it in memory
+}
+
 TEST_CASE("rsqrt is the GPU's instruction in default mode and made of √ and ÷ in strict mode") {
   const std::string code = element_wise("%r = rsqrt %a : f32");
   CHECK(count(assembly("sm_80", code), "rsqrt.approx.f32") == 1);

@@ -1,12 +1,14 @@
 // Branches, and what the threads of a warp or block do together (PTX ISA, "Control Flow
 // Instructions", "Parallel Synchronization and Communication Instructions").
+#include <bit>
+
 #include "tests/gpu/ptx/arithmetic.h"
 
 namespace quern::ptx {
 
 namespace {
 
-constexpr Type b32{Type::bits, 32};
+constexpr Type b32{Type::bits, 32}, b64{Type::bits, 64};
 
 void decode_bra(Decoder& d) {
   Words words = d.words();
@@ -168,6 +170,37 @@ void decode_vote(Decoder& d) {
   inst.run = vote;
 }
 
+// ---- matches
+
+/// The lanes that take part, where all have one value.
+void match_all(Warp& w, const Inst& inst, Lanes on) {
+  const uint64_t* v = w.from(inst.from[0]);
+  const uint64_t one = v[std::countr_zero(on)];
+  bool alike = true;
+  for_lanes(on, [&](unsigned l) { alike &= v[l] == one; });
+  for_lanes(on, [&](unsigned l) { w.to(inst.to[0])[l] = alike ? on : 0; });
+  if (inst.to[1] >= 0) w.set_predicate(inst.to[1], on, alike ? all_lanes : 0);
+}
+
+void decode_match(Decoder& d) {
+  Words words = d.words();
+  Inst& inst = d.inst();
+  if (!words.take("all")) throw words.refused("only all is known in");
+  if (!words.take("sync")) throw words.refused("only sync is known in");
+  const Type t = words.take_type();
+  if (t != b32 && t != b64) throw words.refused("b32 or b64 are compared, not in");
+  words.finish(3);
+  Operand to = d.operand(0);
+  if (!to.second.empty()) inst.to[1] = d.predicate(to.second);
+  to.second.clear();
+  d.to(0, to, b32);
+  d.from(0, 1, t);
+  d.from(4, 2, b32);
+  inst.control = Inst::together;
+  inst.counted = Class::shuffle;
+  inst.run = match_all;
+}
+
 void active(Warp& w, const Inst& inst, Lanes on) {
   for_lanes(on, [&](unsigned l) { w.to(inst.to[0])[l] = on; });
 }
@@ -183,10 +216,11 @@ void decode_activemask(Decoder& d) {
 }  // namespace
 
 const Family& control_family() {
-  static const Family family = {
-      {"bra", decode_bra},   {"ret", decode_leave}, {"exit", decode_leave},
-      {"trap", decode_trap}, {"bar", decode_bar},   {"barrier", decode_bar},
-      {"shfl", decode_shfl}, {"vote", decode_vote}, {"activemask", decode_activemask}};
+  static const Family family = {{"bra", decode_bra},     {"ret", decode_leave},
+                                {"exit", decode_leave},  {"trap", decode_trap},
+                                {"bar", decode_bar},     {"barrier", decode_bar},
+                                {"shfl", decode_shfl},   {"vote", decode_vote},
+                                {"match", decode_match}, {"activemask", decode_activemask}};
   return family;
 }
 
