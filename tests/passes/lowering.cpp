@@ -658,6 +658,28 @@ TEST_CASE("iterations taken together through an inner loop do what they did one 
     }
 }
 
+TEST_CASE("the host computes bounds that take many operations, and so need not wait for them") {
+  for (int operations : {10, 250, 400}) {
+    std::string chain = "%a0 = add %n, %one : i32\n";
+    for (int k = 1; k < operations; k++)
+      chain += "%a" + std::to_string(k) + " = mul %a" + std::to_string(k - 1) + ", %one : i32\n";
+    const std::string end = "%a" + std::to_string(operations - 1);
+    // What comes before the loop that it bounds wants it too.
+    auto kernel =
+        over_x("store<0.0> %i, " + end, "", "",
+               chain + "parallel ordinal=1 %z, %n {(%j: i32)\nstore<1.0> %j, " + end + "\nyield\n}",
+               "%z, " + end);
+    split_tasks(*kernel);
+    INFO(operations);
+    bool waits = false;
+    for (const Task& task : kernel->tasks)
+      if (task.domain)
+        for (const Inst* inst : *task.domain) waits |= inst->is(Op::load);
+    CHECK(waits == (operations > 300));
+    CHECK((count(*kernel, Op::load) > 0) == (operations > 32));
+  }
+}
+
 TEST_CASE("Tests verify kernels after every pass") {
   auto kernel = over_x("store<0.0> %i, %one");
   kernel->body->first->imm = ~Bits(0);  // more bits than an i32 has

@@ -15,8 +15,9 @@ namespace quern::ir {
 
 namespace {
 
-/// A value that takes more operations than this is kept, not recomputed.
-constexpr uint32_t cheap = 32;
+/// A value that takes more operations than this is kept, not recomputed. The host waits for what is
+/// kept: it has time for more.
+constexpr uint32_t cheap = 32, cheap_on_host = 300;
 
 Region* root_of(const Value* v) {
   Region* r = v->inst ? v->inst->parent : v->region;
@@ -53,10 +54,10 @@ class Splitter {
     flush(kernel_.schedule);
 
     share_slots();
-    for (size_t k = 0; k < kernel_.tasks.size(); k++) {
-      if (kernel_.tasks[k].domain) localise(kernel_.tasks[k].domain, true);
-      localise(kernel_.tasks[k].body, false);
-    }
+    // Domains first: they recompute what a body, once it is localised, has loaded from a cell.
+    for (const Task& task : kernel_.tasks)
+      if (task.domain) localise(task.domain, true);
+    for (const Task& task : kernel_.tasks) localise(task.body, false);
     // A later one may name the results of an earlier one.
     for (size_t k = husks_.size(); k-- > 0;) husks_[k]->erase();
     kernel_.body = nullptr;
@@ -355,7 +356,7 @@ class Splitter {
     auto found = local_.find(v);
     if (found != local_.end()) return found->second;
     Value* copy;
-    if (!cells_.contains(v) && cost(v, on_host) <= cheap) {
+    if (on_host ? is_known_to_host(v) : cost(v) <= cheap) {
       ValueMap map;
       for (const Use& use : v->inst->operands) map[use.value] = local(use.value, root, on_host);
       copy = clone_inst(b_.before(start_), v->inst, map)->result();
@@ -370,24 +371,42 @@ class Splitter {
     auto found = cells_.find(v);
     if (found != cells_.end()) return found->second;
     if (!v->inst) throw InternalError("an index crosses tasks without a cell");
+    auto kept = kept_.find(v);
+    if (kept != kept_.end()) return kept->second;
     uint32_t cell = new_cell(v->type);
-    cells_[v] = cell;
+    kept_[v] = cell;
     b_.after(v->inst).at(v->inst->loc).store(frame_, cell, {}, v);
     return cell;
   }
 
+  bool can_recompute(const Value* v) const {
+    return v->inst && is_pure(v->inst->op) && !v->inst->is(Op::apply) &&
+           !can_fail(kernel_, v->inst) && !cells_.contains(v);
+  }
+
   /// Operations it takes to recompute `v`; more than `cheap` where it cannot be.
-  uint32_t cost(Value* v, bool on_host) {
-    uint32_t& c = cost_[on_host][v];
+  uint32_t cost(Value* v) {
+    uint32_t& c = cost_[v];
     if (c) return c;
-    const Inst* inst = v->inst;
-    bool can = inst && is_pure(inst->op) && !inst->is(Op::apply) && !can_fail(kernel_, inst) &&
-               !cells_.contains(v) && !(on_host && info(inst->op).library);
+    const bool can = can_recompute(v);
     uint32_t sum = can ? 1 : cheap + 1;
     if (can)
-      for (const Use& use : inst->operands)
-        sum = std::min(sum + cost(use.value, on_host), cheap + 1);
-    return cost_[on_host][v] = sum;
+      for (const Use& use : v->inst->operands) sum = std::min(sum + cost(use.value), cheap + 1);
+    return cost_[v] = sum;
+  }
+
+  bool is_known_to_host(const Value* v) {
+    std::unordered_set<const Value*> seen = {v};
+    std::vector<const Value*> open = {v};
+    while (!open.empty()) {
+      const Value* next = open.back();
+      open.pop_back();
+      if (!can_recompute(next) || info(next->inst->op).library || seen.size() > cheap_on_host)
+        return false;
+      for (const Use& use : next->inst->operands)
+        if (seen.insert(use.value).second) open.push_back(use.value);
+    }
+    return true;
   }
 
   // ---- tasks without effect
@@ -422,10 +441,11 @@ class Splitter {
   std::unordered_map<Region*, Region*> group_origin_;  ///< of serial tasks
   std::vector<std::pair<Inst*, Region*>> slots_;       ///< of kernel level, and where they stood
   std::vector<Inst*> husks_;                           ///< control whose regions became steps
-  std::unordered_map<const Value*, uint32_t> cells_;
+  std::unordered_map<const Value*, uint32_t> cells_;   ///< of what changes
+  std::unordered_map<const Value*, uint32_t> kept_;    ///< of what another task computes
   std::map<std::pair<Region*, uint32_t>, Value*> start_loads_;
   std::unordered_map<const Value*, Value*> local_;  ///< of the task being localised
-  std::unordered_map<const Value*, uint32_t> cost_[2];
+  std::unordered_map<const Value*, uint32_t> cost_;
   Inst* start_ = nullptr;
 };
 
