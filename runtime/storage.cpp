@@ -22,10 +22,7 @@ Storage::Storage(std::shared_ptr<Device> device, std::vector<ir::Storage> compon
                  std::vector<int64_t> shape, Loc loc, const Layout& layout, Element element)
     : Storage(Unallocated{}, std::move(device), std::move(components), std::move(shape), loc,
               layout, std::move(element)) {
-  const std::string what = "a field of shape " + shape_text(shape_);
-  for (uint64_t bytes : memory_->bytes())
-    memory_->allocations.push_back(
-        device_->allocate(bytes, what, loc, Device::Contents::zeros, memory_->uses.get()));
+  memory_->allocate("a field of shape " + shape_text(shape_), loc, Device::Contents::zeros);
 }
 
 std::shared_ptr<Storage> Storage::unset(std::shared_ptr<Device> device,
@@ -34,9 +31,7 @@ std::shared_ptr<Storage> Storage::unset(std::shared_ptr<Device> device,
                                         Loc loc, const Layout& layout, Element element) {
   std::shared_ptr<Storage> s(new Storage(Unallocated{}, std::move(device), std::move(components),
                                          std::move(shape), loc, layout, std::move(element)));
-  for (uint64_t bytes : s->memory_->bytes())
-    s->memory_->allocations.push_back(
-        s->device_->allocate(bytes, what, loc, Device::Contents::any, s->memory_->uses.get()));
+  s->memory_->allocate(what, loc, Device::Contents::any);
   return s;
 }
 

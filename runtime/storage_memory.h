@@ -15,6 +15,21 @@ struct Storage::Declared {
   std::vector<int64_t> shape;
   Layout layout;
   std::vector<uint64_t> bytes;  ///< of each allocation
+
+  /// Bytes of what lies side by side: no piece is aligned less than Storage::alignment() may say.
+  static uint64_t aligned(uint64_t n) { return (n + 15) / 16 * 16; }
+  uint64_t bytes_side_by_side() const {
+    uint64_t all = 0;
+    for (uint64_t n : bytes) all += aligned(n);
+    return all;
+  }
+  /// Do they lie so, in one allocation of the device's? Then versions are copied at once. What is not
+  /// small does where each begins on a cache line even so.
+  bool is_one_piece() const;
+  uint64_t all_bytes() const {
+    return is_one_piece() ? bytes_side_by_side()
+                          : std::accumulate(bytes.begin(), bytes.end(), uint64_t(0));
+  }
 };
 
 /// What a field and its views share. swap exchanges contents, so that views follow.
@@ -29,6 +44,8 @@ struct Storage::Memory {
   ~Memory() { free(); }
   Memory(const Memory&) = delete;
 
+  /// Allocations as declared, in the place of those it names. Throws Error where there is no memory.
+  void allocate(std::string_view what, Loc loc, Device::Contents contents);
   void free();
   void swap(Memory& other);
   /// Gives the snapshot that shares the allocations its own. Throws Error where there is no memory.
@@ -45,9 +62,8 @@ struct Storage::Memory {
   void name(const Memory& block, uint64_t first, uint64_t version_there);
 
   const std::vector<uint64_t>& bytes() const { return declared->bytes; }
-  uint64_t all_bytes() const {
-    return std::accumulate(bytes().begin(), bytes().end(), uint64_t(0));
-  }
+  /// What it takes of the device.
+  uint64_t all_bytes() const { return declared->all_bytes(); }
 
   // What each launch looks at stands together: a tape keeps more snapshots than a cache holds.
   std::vector<Address> allocations;
@@ -72,17 +88,9 @@ struct Storage::Memory {
   void release_companions(Loc loc);
 
   static uint64_t next_version();
-  /// Bytes of what lies side by side: no piece is aligned less than Storage::alignment() may say.
-  static uint64_t aligned(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
-  uint64_t bytes_side_by_side() const {
-    uint64_t all = 0;
-    for (uint64_t n : bytes()) all += aligned(n);
-    return all;
-  }
 
  private:
-  /// Allocations of the same sizes for another, and their uses.
-  void allocate_for(Memory& other, Loc loc) const;
+  void release();
 
   std::mutex mutex_;                      ///< guards sharing_
   std::weak_ptr<Memory> sharing_;         ///< the snapshot that names these allocations

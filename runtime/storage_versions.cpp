@@ -1,8 +1,14 @@
 // Versions of a field's contents, and snapshots that share memory until it is written.
+#include <algorithm>
+
 #include "quern/runtime/tree.h"
 #include "runtime/storage_memory.h"
 
 namespace quern::runtime {
+
+namespace {
+constexpr const char* what_snapshots_are = "a snapshot of a field";
+}  // namespace
 
 uint64_t Storage::Number::next() {
   static std::atomic<uint64_t> last{0};
@@ -12,6 +18,46 @@ uint64_t Storage::Number::next() {
 uint64_t Storage::Memory::next_version() {
   static std::atomic<uint64_t> last{0};
   return ++last;
+}
+
+bool Storage::Declared::is_one_piece() const {
+  constexpr uint64_t line = 64, most = 4 << 20, small = 2048;
+  if (bytes.size() < 2 || std::ranges::any_of(bytes, [](uint64_t n) { return n == 0 || n > most; }))
+    return false;
+  const uint64_t all = bytes_side_by_side();
+  const auto whole_lines = [](uint64_t n) { return n % line == 0; };
+  return all <= small || (all <= most && std::ranges::all_of(bytes, whole_lines));
+}
+
+void Storage::Memory::allocate(std::string_view what, Loc loc, Device::Contents contents) {
+  auto uses_made = std::make_shared<Uses>();
+  const auto obtain = [&](uint64_t n) {
+    return device->allocate(n, what, loc, contents, uses_made.get());
+  };
+  std::vector<Address> made;
+  made.reserve(bytes().size());
+  if (declared->is_one_piece()) {
+    made.push_back(obtain(all_bytes()));
+    for (size_t k = 1; k < bytes().size(); k++)
+      made.push_back(made.back() + Declared::aligned(bytes()[k - 1]));
+  } else {
+    try {
+      for (uint64_t n : bytes()) made.push_back(obtain(n));
+    } catch (...) {
+      device->release(made, bytes(), *uses_made);
+      throw;
+    }
+  }
+  allocations = std::move(made);
+  uses = std::move(uses_made);
+}
+
+void Storage::Memory::release() {
+  const uint64_t all = all_bytes();
+  if (declared->is_one_piece())
+    device->release({allocations.data(), 1}, {&all, 1}, *uses);
+  else
+    device->release(allocations, bytes(), *uses);
 }
 
 void Storage::Memory::free() {
@@ -27,7 +73,7 @@ void Storage::Memory::free() {
   } else if (foreign) {
     device->disown(allocations[0], bytes()[0], *uses);
   } else if (!shares) {
-    device->release(allocations, bytes(), *uses);
+    release();
   }
   allocations.clear();
   if (auto done = std::move(owner)) done();
@@ -47,28 +93,15 @@ void Storage::Memory::swap(Memory& other) {
   std::swap(identity, other.identity);
 }
 
-void Storage::Memory::allocate_for(Memory& other, Loc loc) const {
-  std::vector<Address> made;
-  made.reserve(bytes().size());
-  auto uses_made = std::make_shared<Uses>();
-  try {
-    for (uint64_t n : bytes())
-      made.push_back(device->allocate(n, "a snapshot of a field", loc, Device::Contents::any,
-                                      uses_made.get()));
-  } catch (...) {
-    device->release(made, bytes(), *uses_made);
-    throw;
-  }
-  other.allocations = std::move(made);
-  other.uses = std::move(uses_made);
-}
-
 void Storage::Memory::copy_from(const Memory& from, bool is_kept) {
   thread_local std::vector<Command> commands;  // kept, as most of these copies are small
   commands.clear();
-  for (size_t k = 0; k < allocations.size(); k++)
-    if (bytes()[k] > 0)
-      commands.push_back(Copy{allocations[k], from.allocations[k], bytes()[k], is_kept});
+  if (declared->is_one_piece())
+    commands.push_back(Copy{allocations[0], from.allocations[0], all_bytes(), is_kept});
+  else
+    for (size_t k = 0; k < allocations.size(); k++)
+      if (bytes()[k] > 0)
+        commands.push_back(Copy{allocations[k], from.allocations[k], bytes()[k], is_kept});
   const Touch touched[] = {{from.uses.get(), false}, {uses.get(), true}};
   Stream::current(*device).submit(commands, touched);
 }
@@ -76,11 +109,14 @@ void Storage::Memory::copy_from(const Memory& from, bool is_kept) {
 void Storage::Memory::copy_side_by_side(const Memory& from, uint64_t first) {
   thread_local std::vector<Command> commands;  // kept, as nearly all of these copies are small
   commands.clear();
-  for (size_t k = 0; k < from.allocations.size(); k++) {
-    const uint64_t n = from.bytes()[k];
-    if (n > 0) commands.push_back(Copy{allocations[0] + first, from.allocations[k], n});
-    first += aligned(n);
-  }
+  if (from.declared->is_one_piece())
+    commands.push_back(Copy{allocations[0] + first, from.allocations[0], from.all_bytes()});
+  else
+    for (size_t k = 0; k < from.allocations.size(); k++) {
+      const uint64_t n = from.bytes()[k];
+      if (n > 0) commands.push_back(Copy{allocations[0] + first, from.allocations[k], n});
+      first += Declared::aligned(n);
+    }
   const Touch touched[] = {{from.uses.get(), false}, {uses.get(), true}};
   Stream::current(*device).submit(commands, touched);
 }
@@ -89,7 +125,7 @@ void Storage::Memory::name(const Memory& block, uint64_t first, uint64_t version
   allocations.resize(bytes().size());
   for (size_t k = 0; k < bytes().size(); k++) {
     allocations[k] = block.allocations[0] + first;
-    first += aligned(bytes()[k]);
+    first += Declared::aligned(bytes()[k]);
   }
   if (uses != block.uses) uses = block.uses;
   version = version_there;
@@ -101,7 +137,7 @@ void Storage::Memory::part_from_snapshot(Loc loc) {
   std::lock_guard lock(mutex_);
   if (const std::shared_ptr<Memory> snapshot = sharing_.lock()) {
     std::lock_guard held(snapshot->holding);
-    allocate_for(*snapshot, loc);
+    snapshot->allocate(what_snapshots_are, loc, Device::Contents::any);
     snapshot->shares = false;
     snapshot->copy_from(*this, true);
   }
@@ -116,7 +152,7 @@ std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
   made->version = version.load();
   made->is_snapshot = true;
   if (foreign || is_shown) {
-    allocate_for(*made, loc);
+    made->allocate(what_snapshots_are, loc, Device::Contents::any);
     made->copy_from(*this);
   } else {
     made->allocations = allocations;
@@ -131,7 +167,7 @@ std::shared_ptr<Storage::Memory> Storage::Memory::snapshot(Loc loc) {
 std::shared_ptr<Storage::Memory> Storage::Memory::copy(Loc loc) const {
   auto made = std::make_shared<Memory>(device, declared, nullptr);
   const std::shared_lock held(holding);
-  allocate_for(*made, loc);
+  made->allocate(what_snapshots_are, loc, Device::Contents::any);
   made->copy_from(*this);
   return made;
 }
@@ -198,14 +234,14 @@ bool Storage::Versions::suit(const Storage& storage) {
   // What SmallBlocks keep costs about as much as a copy of so many bytes.
   constexpr uint64_t most = 2048;
   return !storage.tree_ && !storage.is_snapshot() && storage.size_ > 0 &&
-         storage.memory_->bytes_side_by_side() <= most;
+         storage.memory_->declared->bytes_side_by_side() <= most;
 }
 
 const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) {
   if (storage.has(last_)) return last_;
   storage.expect_alive(loc);
   const Memory& from = *storage.memory_;
-  const uint64_t bytes = from.bytes_side_by_side();
+  const uint64_t bytes = from.declared->bytes_side_by_side();
   if (blocks_.empty() || blocks_.back()->all_bytes() - used_ < bytes)
     begin_block(storage, bytes, loc);
   Memory& block = *blocks_.back();

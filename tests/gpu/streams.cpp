@@ -275,6 +275,45 @@ TEST_CASE_METHOD(OnEachVendor,
   CHECK(recorder.calls["stream_wait_event"] == before);
 }
 
+TEST_CASE_METHOD(OnEachVendor,
+                 "a version of a field of several components is one allocation and one copy") {
+  auto device = std::make_shared<Device>(vendor.name, open());
+  const ir::Storage single = {ir::Type::f32, ir::Type::f32}, wide = {ir::Type::f64, ir::Type::f64};
+  const struct {
+    int64_t count;
+    int pieces;  // 64-byte lines are whole, it is small, or neither
+  } cases[] = {{1600, 1}, {5, 1}, {1001, 3}, {0, 0}};
+  for (auto [count, pieces] : cases) {
+    INFO(count);
+    const std::vector<ir::Storage> components = {single, wide, single};
+    runtime::Element element;
+    element.bytes = 16;
+    element.offsets = {0, 4, 12};
+    auto x = std::make_shared<Storage>(device, components, std::vector<int64_t>{count}, Loc{},
+                                       Layout{}, element);
+    std::vector<std::byte> in = numbers(uint64_t(count) * 16), out(in.size()), old(in.size());
+    x->write(in.data(), 0, count, {});
+    x->read(out.data(), 0, count);
+    CHECK((out == in));
+    const auto snapshot = x->snapshot({});
+    const int copies = recorder.calls["copy"];
+    const int held = recorder.live["allocations"];
+    const uint64_t allocated = device->allocated();
+    std::vector<std::byte> zeros(16);
+    x->fill(zeros.data(), {});
+    CHECK(recorder.calls["copy"] - copies == pieces);
+    CHECK(device->allocated() - allocated == snapshot->bytes());
+    if (count > 0) CHECK(recorder.live["allocations"] - held == pieces);
+    snapshot->read(old.data(), 0, count);
+    CHECK((old == in));
+    x->read(out.data(), 0, count);
+    CHECK((out == std::vector<std::byte>(out.size())));
+    x->restore(*snapshot, {});
+    x->read(out.data(), 0, count);
+    CHECK((out == in));
+  }
+}
+
 TEST_CASE_METHOD(OnEachVendor, "what was launched before there were streams comes before them") {
   auto device = std::make_shared<Device>(vendor.name, open());
   auto x = words(device), y = words(device);
