@@ -29,6 +29,9 @@ const gpu::Vendor vendor = {"CUDA", api, [](const gpu::Api& cuda, const gpu::Pro
                               return target_of(device, version);
                             }};
 
+/// Operations of the math library: ptxas takes seconds for some ten thousand in one function.
+constexpr uint32_t most_copied = 3000;
+
 }  // namespace
 
 runtime::Target target_for(int architecture, int newest_ptx) {
@@ -38,8 +41,12 @@ runtime::Target target_for(int architecture, int newest_ptx) {
   if (!best)
     throw Error("compute capability " + std::to_string(architecture / 10) + "." +
                 std::to_string(architecture % 10) + " is below 7.0, the oldest that Quern serves");
-  return gpu::target_of("cuda", "nvptx64-nvidia-cuda sm_" + std::to_string(best->architecture) +
-                                    " +ptx" + std::to_string(best->ptx));
+  runtime::Target target =
+      gpu::target_of("cuda", "nvptx64-nvidia-cuda sm_" + std::to_string(best->architecture) +
+                                 " +ptx" + std::to_string(best->ptx));
+  target.traits.calls = true;
+  target.traits.most_copied = most_copied;
+  return target;
 }
 
 runtime::Target target_of(const gpu::Properties& device, int driver_version) {

@@ -104,6 +104,20 @@ TEST_CASE("a location that a warp's threads share is updated once for all of the
   CHECK(count(assembly("sm_80", in_loop("add", "i32", "j"), {.strict = true}), "match.") > 0);
 }
 
+TEST_CASE("PTX calls the math library where a task holds much of it") {
+  auto exponentials = [](int count) {
+    std::string code = "%e0 = exp %a : f32\n";
+    for (int k = 1; k < count; k++)
+      code += "%e" + std::to_string(k) + " = exp %e" + std::to_string(k - 1) + " : f32\n";
+    return assembly("sm_80",
+                    element_wise(code + "%r = add %e" + std::to_string(count - 1) + ", %b : f32"));
+  };
+  CHECK(count(exponentials(20), "call.uni") == 0);
+  const std::string many = exponentials(300);
+  CHECK(count(many, "call.uni") == 300);
+  CHECK(count(many, ".func") == 1);
+}
+
 TEST_CASE("of long code PTX keeps in memory what registers would not hold") {
   // 300 products, then their sum from the last to the first: all live at once.
   std::string code = "%p0 = mul %a, %b : f32\n";
