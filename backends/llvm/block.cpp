@@ -55,8 +55,9 @@ Value* Emitter::halved(ir::AtomicOp op, ir::Type type, Value* v) {
   return v;
 }
 
-/// Do all threads of a block that come to the update, which nobody has the old value of, change one
-/// location? Then all of them would wait there, one for the other. NaNs make minima depend on the order.
+/// Do all threads of a block come to the update, which nobody has the old value of, and change one
+/// location? Then all of them would wait there, one for the other. Where threads part on the way few
+/// warps are there as a whole. NaNs make minima depend on the order.
 bool Emitter::is_met(const ir::Inst& inst) {
   using ir::AtomicOp;
   if (!machine_.all_here || !task_ || task_->walk != ir::Task::element || inst.used() ||
@@ -69,7 +70,10 @@ bool Emitter::is_met(const ir::Inst& inst) {
                       op == AtomicOp::bit_or || op == AtomicOp::bit_xor);
   if (!sum && !other) return false;
   if (!divergence_) divergence_.emplace(kernel_, *task_);
-  return !divergence_->varies(inst.operand(0));
+  if (divergence_->varies(inst.operand(0))) return false;
+  const ir::Inst* parts = divergence_->around(&inst);
+  return !parts ||
+         !divergence_->around(parts);  // the outermost keeps threads without an iteration out
 }
 
 /// Where a row's threads are all here, in one round of the loops around: one update, of what they

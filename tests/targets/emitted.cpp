@@ -98,6 +98,12 @@ TEST_CASE("a location that a warp's threads share is updated once for all of the
     CHECK(count(assembly("gfx90a", in_loop("add", type, "j")), "v_mbcnt") > 0);  // by LLVM
     CHECK(count(assembly("gfx90a", in_loop("add", type, "i")), "v_mbcnt") == 0);
   }
+  // Where threads part on the way each updates it.
+  std::string some = in_loop("add", "i32", "j");
+  const std::string update = "%old = atomic.add<0.0> %k, %v : i32";
+  some.replace(some.find(update), update.size(),
+               "%c = lt %v, %k : b1\nif %c {\n" + update + "\nyield\n} {\nyield\n}");
+  CHECK(count(assembly("sm_80", some), "match.") == 0);
   CHECK(count(assembly("sm_80", in_loop("max", "i32", "j")), "match.") > 0);
   CHECK(count(assembly("sm_80", in_loop("max", "f32", "j")), "match.") == 0);
   CHECK(count(assembly("sm_80", in_loop("exchange", "i32", "j")), "match.") == 0);
