@@ -17,14 +17,18 @@ struct Storage::Declared {
   std::vector<uint64_t> bytes;  ///< of each allocation
 
   /// Bytes of what lies side by side: no piece is aligned less than Storage::alignment() may say.
-  static uint64_t aligned(uint64_t n) { return (n + 15) / 16 * 16; }
+  /// Pieces at one place of their pages collide in CPUs' caches: whole pages have a gap behind them.
+  static uint64_t aligned(uint64_t n) {
+    constexpr uint64_t page = 4096, gap = 192;
+    return n > 0 && n % page == 0 ? n + gap : (n + 15) / 16 * 16;
+  }
   uint64_t bytes_side_by_side() const {
     uint64_t all = 0;
     for (uint64_t n : bytes) all += aligned(n);
     return all;
   }
-  /// Do they lie so, in one allocation of the device's? Then versions are copied at once. What is not
-  /// small does where each begins on a cache line even so.
+  /// Do they lie so, in one allocation of the device's? Then versions are copied at once. What is
+  /// not small does where each begins on a cache line even so.
   bool is_one_piece() const;
   uint64_t all_bytes() const {
     return is_one_piece() ? bytes_side_by_side()
@@ -44,7 +48,7 @@ struct Storage::Memory {
   ~Memory() { free(); }
   Memory(const Memory&) = delete;
 
-  /// Allocations as declared, in the place of those it names. Throws Error where there is no memory.
+  /// Allocations as declared, in the place of those it names. Throws Error where memory is short.
   void allocate(std::string_view what, Loc loc, Device::Contents contents);
   void free();
   void swap(Memory& other);

@@ -8,6 +8,15 @@ namespace quern::runtime {
 
 namespace {
 constexpr const char* what_snapshots_are = "a snapshot of a field";
+
+/// The address sanitizer watches the ends of allocations: with it each component has its own.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool are_watched = true;
+#elif defined(__has_feature)
+constexpr bool are_watched = __has_feature(address_sanitizer);
+#else
+constexpr bool are_watched = false;
+#endif
 }  // namespace
 
 uint64_t Storage::Number::next() {
@@ -22,7 +31,8 @@ uint64_t Storage::Memory::next_version() {
 
 bool Storage::Declared::is_one_piece() const {
   constexpr uint64_t line = 64, most = 4 << 20, small = 2048;
-  if (bytes.size() < 2 || std::ranges::any_of(bytes, [](uint64_t n) { return n == 0 || n > most; }))
+  if (are_watched || bytes.size() < 2 ||
+      std::ranges::any_of(bytes, [](uint64_t n) { return n == 0 || n > most; }))
     return false;
   const uint64_t all = bytes_side_by_side();
   const auto whole_lines = [](uint64_t n) { return n % line == 0; };
@@ -30,7 +40,7 @@ bool Storage::Declared::is_one_piece() const {
 }
 
 void Storage::Memory::allocate(std::string_view what, Loc loc, Device::Contents contents) {
-  auto uses_made = std::make_shared<Uses>();
+  auto uses_made = allocations.empty() ? uses : std::make_shared<Uses>();
   const auto obtain = [&](uint64_t n) {
     return device->allocate(n, what, loc, contents, uses_made.get());
   };

@@ -56,8 +56,8 @@ Value* Emitter::halved(ir::AtomicOp op, ir::Type type, Value* v) {
 }
 
 /// Do all threads of a block come to the update, which nobody has the old value of, and change one
-/// location? Then all of them would wait there, one for the other. Where threads part on the way few
-/// warps are there as a whole. NaNs make minima depend on the order.
+/// location? Then all of them would wait there, one for the other. Where threads part on the way
+/// few warps are there as a whole. NaNs make minima depend on the order.
 bool Emitter::is_met(const ir::Inst& inst) {
   using ir::AtomicOp;
   if (!machine_.all_here || !task_ || task_->walk != ir::Task::element || inst.used() ||

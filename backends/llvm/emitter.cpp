@@ -23,6 +23,8 @@ Emitter::Emitter(llvm::Module& module, const ir::Kernel& kernel, const Machine& 
 void Emitter::task(llvm::Function* function, const ir::Task& task) {
   start(function, task.body);
   task_ = &task;
+  divergence_.reset();
+  met_ = 0;
   if (machine_.grid)
     enter_thread(task);
   else

@@ -2,8 +2,8 @@
 // Registers for long stretches of code without branches. The time of LLVM's allocators grows with the
 // length of the code times the number of values that live at once, and what goes back through a
 // thousand operations wants the values of all of them. So the values that are wanted last are stored
-// where they are made, and loaded where they are wanted, before LLVM allocates registers. ptxas takes
-// as long over them, and gives a thread all registers there are, so that few threads are resident.
+// where they are made, and loaded where they are wanted, before LLVM allocates registers. ptxas
+// takes as long over them, and gives a thread all registers there are, so that few are resident.
 #include <cstddef>
 #include <cstdint>
 
@@ -26,7 +26,8 @@ struct Registers {
   llvm::Value* (*hidden_zero)(llvm::IRBuilderBase&) = nullptr;
 };
 
-/// Of optimised code, in whose long blocks no more is then held at once than there are registers for.
+/// Of optimised code, in whose long blocks no more is held at once then than there are registers
+/// for.
 void keep_far_values_in_memory(llvm::Module& module, const llvm::TargetMachine& machine,
                                const Registers& registers);
 

@@ -67,7 +67,7 @@ TEST_CASE("all iterations update one element after the other") {
                          atomic_min(least[j], cast<int64_t>(i % 37) - cast<int64_t>(j));
                          If(i % 3 == j % 3) { some[j] += i; }
                        }
-                       // Each goes on for a time of its own, skips what is its own, and comes again.
+                       // Left apart: each goes on for a time of its own, and comes again.
                        for (auto again : range(2)) {
                          Var<int> k = 0;
                          While(k < i % (width + 1)) {

@@ -63,6 +63,9 @@ TEST_CASE("shuffles read the lanes that the manual names") {
       {"vote.sync.ballot.b32 %r2, %p1, -1;", [](uint32_t) { return 0x55555555u; }},
       {"mov.u64 %y1, 7; match.all.sync.b64 %r2|%p2, %y1, -1;", [](uint32_t) { return ~0u; }},
       {"match.all.sync.b32 %r2, %t, -1;", [](uint32_t) { return 0u; }},
+      {"mov.u64 %y1, 7; match.all.sync.b64 %r2|%p2, %y1, -1; selp.b32 %r2, 5, 6, %p2;",
+       [](uint32_t) { return 5u; }},
+      {"match.all.sync.b32 %r2|%p2, %t, -1; selp.b32 %r2, 5, 6, %p2;", [](uint32_t) { return 6u; }},
   };
   for (auto [code, want] : cases) {
     INFO(code);

@@ -77,15 +77,20 @@ TEST_CASE("components side by side move together where the field is aligned") {
 }
 
 TEST_CASE("a location that a warp's threads share is updated once for all of them") {
-  auto in_loop = [](const std::string& op, const std::string& type, const std::string& place) {
-    return "kernel @k level=structured\nbinding field rank=1 " + type +
-           " \"x\"\nbinding field rank=1 " + type +
-           " \"y\"\nbody {\n%z = constant<0> : i32\n%n = extent<1.0> : i32\n"
-           "%m = constant<100> : i32\n%one = constant<1> : i32\n"
-           "parallel ordinal=0 %z, %n {(%i: i32)\n%v = load<1.0> %i : " +
-           type + "\nloop %z, %m, %one {(%j: i32)\n%k = add %" + place +
-           ", %one : i32\n%old = atomic." + op + "<0.0> %k, %v : " + type +
-           "\nyield\n}\nyield\n}\nyield\n}\n";
+  // Loops over the updates of x[%j + 1], the same for all threads, or x[%p + 1].
+  auto in_loop = [](const std::string& op, const std::string& type, const std::string& places) {
+    std::string text = "kernel @k level=structured\nbinding field rank=1 " + type +
+                       " \"x\"\nbinding field rank=1 " + type +
+                       " \"y\"\nbinding field rank=1 i32 \"at\"\nbody {\n"
+                       "%z = constant<0> : i32\n%n = extent<1.0> : i32\n"
+                       "%m = constant<100> : i32\n%one = constant<1> : i32\n";
+    for (size_t k = 0; k < places.size(); k++)
+      text += "parallel ordinal=" + std::to_string(k) +
+              " %z, %n {(%i: i32)\n%p = load<2.0> %i : i32\n%v = load<1.0> %i : " + type +
+              "\nloop %z, %m, %one {(%j: i32)\n%k = add %" + places[k] +
+              ", %one : i32\n%old = atomic." + op + "<0.0> %k, %v : " + type +
+              "\nyield\n}\nyield\n}\n";
+    return text + "yield\n}\n";
   };
   for (const char* type : {"f32", "f64", "i32", "u64"}) {
     INFO(type);
@@ -94,10 +99,15 @@ TEST_CASE("a location that a warp's threads share is updated once for all of the
     CHECK(there > 0);
     const size_t words = type[1] == '6' ? 2 : 1;
     CHECK(count(once, "shfl.sync.down.b32") == 5 * words * there);
-    CHECK(count(assembly("sm_80", in_loop("add", type, "i")), "match.") == 0);
+    CHECK(count(assembly("sm_80", in_loop("add", type, "p")), "match.") == 0);
     CHECK(count(assembly("gfx90a", in_loop("add", type, "j")), "v_mbcnt") > 0);  // by LLVM
-    CHECK(count(assembly("gfx90a", in_loop("add", type, "i")), "v_mbcnt") == 0);
+    CHECK(count(assembly("gfx90a", in_loop("add", type, "p")), "v_mbcnt") == 0);
   }
+  // Each task is looked at by itself.
+  const std::string both = assembly("sm_80", in_loop("add", "i32", "jp"));
+  const size_t second = both.find(".entry task_1");
+  CHECK(count(both.substr(0, second), "match.") > 0);
+  CHECK(count(both.substr(second), "match.") == 0);
   // Where threads part on the way each updates it.
   std::string some = in_loop("add", "i32", "j");
   const std::string update = "%old = atomic.add<0.0> %k, %v : i32";
