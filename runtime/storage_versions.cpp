@@ -40,7 +40,7 @@ bool Storage::Declared::is_one_piece() const {
 }
 
 void Storage::Memory::allocate(std::string_view what, Loc loc, Device::Contents contents) {
-  auto uses_made = allocations.empty() ? uses : std::make_shared<Uses>();
+  auto uses_made = allocations.empty() && uses ? uses : std::make_shared<Uses>();
   const auto obtain = [&](uint64_t n) {
     return device->allocate(n, what, loc, contents, uses_made.get());
   };
