@@ -1,6 +1,7 @@
 #include "backends/llvm/emitter.h"
 
 #include "backends/llvm/scalar.h"
+#include "backends/llvm/whole_lanes.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
 
@@ -247,7 +248,10 @@ void Emitter::slot(const ir::Inst& inst) {
   auto* memory = at_entry.CreateAlloca(whole, machine_.slot_space);
   memory->setAlignment(llvm::Align(inst.imm == 1 ? ir::byte_size(inst.elem) : 64));
   slots_[inst.results.data()] = {memory, elem};
-  if (inst.kind == ir::unset) return;
+  if (inst.kind == ir::unset) {
+    if (inst.imm > 1) mark_of_strip(*memory);
+    return;
+  }
   if (inst.imm == 1)
     b_.CreateStore(llvm::Constant::getNullValue(whole), memory);
   else

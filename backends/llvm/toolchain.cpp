@@ -19,6 +19,7 @@
 
 #include "backends/llvm/guard.h"
 #include "backends/llvm/vector_functions.h"
+#include "backends/llvm/whole_lanes.h"
 #include "quern/error.h"
 #include "quern/ir/text.h"
 
@@ -120,6 +121,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchai
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
   drop_unused_vector_functions(module);
+  access_whole_lanes(module);
   if (tools.long_code) keep_far_values_in_memory(module, machine, *tools.long_code);
   instrument_for(tools.sanitizer, module);
   if (tools.mend) tools.mend(module);
