@@ -17,14 +17,15 @@ void release(GradientObject* o) noexcept { drop_reference(o); }
 
 namespace {
 
-/// What holds floats and is read.
+/// Fields that are read, and scalars: each of them has its derivative, be it 0.
 std::vector<bool> read_by(const ir::Kernel& kernel) {
-  std::vector<bool> read(kernel.bindings.size(), false);
+  std::vector<bool> read;
+  for (const ir::Binding& b : kernel.bindings) read.push_back(b.kind == ir::Binding::scalar);
   ir::walk(kernel.body, [&](const ir::Inst* inst) {
     const bool is_load =
         inst->is(ir::Op::load) ||
         (inst->is(ir::Op::atomic) && (inst->used() || inst->atomic() == ir::AtomicOp::load));
-    if (is_load || inst->is(ir::Op::param)) read[inst->binding()] = true;
+    if (is_load) read[inst->binding()] = true;
   });
   return read;
 }

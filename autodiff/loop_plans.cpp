@@ -52,6 +52,16 @@ uint64_t bytes(const LoopPlan& plan) {
   return sum;
 }
 
+bool writes_floats(const Region* region) {
+  bool writes = false;
+  walk(const_cast<Region*>(region), [&](const Inst* inst) {
+    writes |= (inst->is(Op::store) || inst->is(Op::atomic) || inst->is(Op::reduce) ||
+               inst->is(Op::put)) &&
+              is_float(inst->elem);
+  });
+  return writes;
+}
+
 size_t first_carried(const Inst* loop) { return loop->is(Op::loop) ? 1 : 0; }
 
 bool is_choice_of(const Use* use, const Value* v) {
@@ -121,12 +131,16 @@ LoopPlan LoopPlans::plan(const Inst* loop) const {
     made.way = LoopPlan::in_order;
     return made;
   }
-  made.way = LoopPlan::backwards;
+  made.replacements = replacements(loop);
+  made.way = made.replacements.empty() ? LoopPlan::backwards : LoopPlan::last_replacing;
   const int64_t rounds = loop->is(Op::loop) ? constant_rounds(loop) : -1;
   made.rounds = uint64_t(std::max<int64_t>(rounds, 1));
   keep_wanted(made, loop, without_others);
   const uint64_t carried = made.rounds * bytes(made);
-  if (rounds >= 0 && (rounds <= most_in_arrays || carried <= most_bytes_in_arrays)) {
+  const bool are_few = rounds >= 0 && (rounds <= most_in_arrays || carried <= most_bytes_in_arrays);
+  if (made.way == LoopPlan::last_replacing) {
+    made.is_in_rows = carried > 0 && !are_few;
+  } else if (are_few) {
     keep_wanted(made, loop, to_keep);
     if (made.rounds * bytes(made) > most_bytes_beside) keep_wanted(made, loop, without_others);
   } else if (carried > 0) {
@@ -138,18 +152,28 @@ LoopPlan LoopPlans::plan(const Inst* loop) const {
 
 /// What is wanted where results that cost so much are kept.
 void LoopPlans::keep_wanted(LoopPlan& plan, const Inst* loop, double to_keep_it) const {
-  const Wanted wanted({loop->regions.begin(), loop->regions.end()}, active_, logged_,
-                      [=, this](const Inst* i) { return may_keep(i->result(), to_keep_it); });
+  std::vector<const Inst*> passed_over;
+  for (const Replacement& r : plan.replacements)
+    if (r.is_chosen()) passed_over.push_back(r.update);
+  const Wanted wanted(
+      {loop->regions.begin(), loop->regions.end()}, active_, logged_,
+      [=, this](const Inst* i) { return may_keep(i->result(), to_keep_it); }, passed_over);
   plan.values = wanted.kept();
   plan.types.clear();
   for (size_t k = 0; k < loop->results.size(); k++)
     plan.carried[k] = wanted(loop->region(0)->arg(first_carried(loop) + k));
-  plan.inverted = found_by_inverses(loop, plan.carried,
-                                    [&](const Region* steps) { return cost(steps) <= to_keep_it; });
+  if (plan.way == LoopPlan::backwards)
+    plan.inverted = found_by_inverses(
+        loop, plan.carried, [&](const Region* steps) { return cost(steps) <= to_keep_it; });
   for (size_t k : plan.inverted) plan.carried[k] = false;
   for (size_t k = 0; k < loop->results.size(); k++)
     if (plan.carried[k]) plan.types.push_back(loop->result(k)->type);
   for (const Value* v : plan.values) plan.types.push_back(v->type);
+}
+
+std::vector<Replacement> LoopPlans::replacements(const Inst* loop) const {
+  if (!loop->is(Op::loop) || writes_floats(loop->region(0))) return {};
+  return replacements_of(loop, active_);
 }
 
 bool LoopPlans::is_sum(const Inst* loop) const {
@@ -195,16 +219,6 @@ bool are_of_one_round(const Inst* loop, const Access& a, const Access& b, Effect
     if (round && a.inst->operand(a.first + k) == round && b.inst->operand(b.first + k) == round)
       return true;
   return false;
-}
-
-bool writes_floats(const Region* region) {
-  bool writes = false;
-  walk(const_cast<Region*>(region), [&](const Inst* inst) {
-    writes |= (inst->is(Op::store) || inst->is(Op::atomic) || inst->is(Op::reduce) ||
-               inst->is(Op::put)) &&
-              is_float(inst->elem);
-  });
-  return writes;
 }
 }  // namespace
 
@@ -267,8 +281,10 @@ double LoopPlans::cost(const Region* region) const {
 /// that?
 bool LoopPlans::is_run_again(const Inst* inst) const {
   const auto known = plans_.find(inst);
-  if (known == plans_.end() || known->second.way != LoopPlan::backwards) return false;
+  if (known == plans_.end()) return false;
   const LoopPlan& plan = known->second;
+  if (plan.way == LoopPlan::last_replacing) return true;
+  if (plan.way != LoopPlan::backwards) return false;
   return inst->is(Op::while_) || !plan.types.empty() || !plan.inverted.empty();
 }
 
@@ -286,6 +302,16 @@ bool LoopPlans::may_keep(const Value* v, double to_keep_it) const {
   return cost(inst) > to_keep_it;
 }
 
+/// Of a round that is gone back through as its loop has chosen what it made: that is known by then.
+bool LoopPlans::is_chosen_there(const Use* use) const {
+  const Inst* around = use->user->parent->parent;
+  const auto known = around ? plans_.find(around) : plans_.end();
+  if (known == plans_.end()) return false;
+  return std::ranges::any_of(known->second.replacements, [&](const Replacement& r) {
+    return r.is_chosen() && r.update == use->user;
+  });
+}
+
 bool LoopPlans::is_choice(const Inst* loop) const {
   bool writes = false;
   for (Region* r : loop->regions)
@@ -300,7 +326,7 @@ bool LoopPlans::is_choice(const Inst* loop) const {
     if (!active_(&v)) continue;
     varies = true;
     for (const Use* use = v.uses; use; use = use->next)
-      if (!is_choice_of(use, &v)) return false;
+      if (!is_choice_of(use, &v) || is_chosen_there(use)) return false;
   }
   return varies;
 }
@@ -323,6 +349,10 @@ std::string LoopPlans::text(const Inst* inst) const {
     return kept.empty() ? "" : at + "a branch passes on: " + kept + "\n";
   }
   const LoopPlan& plan = of(inst);
+  const std::string way =
+      plan.way == LoopPlan::last_replacing
+          ? "the last round of a loop that replaced what it carries is gone back through; "
+          : "a loop is gone back through from its end; ";
   if (plan.way == LoopPlan::computed) return "";
   if (plan.way == LoopPlan::in_order)
     return at + "a loop of sums is gone back through in its own order; nothing is kept\n";
@@ -338,7 +368,7 @@ std::string LoopPlans::text(const Inst* inst) const {
   if (!plan.inverted.empty())
     kept += "; found from the next round: " + std::to_string(plan.inverted.size()) + " of " +
             std::to_string(plan.carried.size()) + " carried values";
-  return at + "a loop is gone back through from its end; " + kept + "\n";
+  return at + way + kept + "\n";
 }
 
 }  // namespace quern::autodiff

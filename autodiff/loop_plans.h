@@ -17,6 +17,9 @@
 // and read, the order of rounds does not matter. Its rounds are computed once more in their own
 // order, each gone back through at once, and nothing is kept.
 //
+// Of a loop whose rounds replace what it carries or pass it on, as one that looks for the least of
+// many, the last round that replaced it is gone back through, and no other (replacements.h).
+//
 // QUERN_DUMP=derivatives prints what was decided.
 #include <string>
 #include <unordered_map>
@@ -24,21 +27,24 @@
 
 #include "autodiff/activity.h"
 #include "autodiff/logged_reads.h"
+#include "autodiff/replacements.h"
 
 namespace quern::autodiff {
 
 struct LoopPlan {
   enum Way : uint8_t {
-    computed,   ///< nothing inside has a part: its values are enough
-    in_order,   ///< of sums
-    backwards,  ///< from the last round on
+    computed,        ///< nothing inside has a part: its values are enough
+    in_order,        ///< of sums
+    backwards,       ///< from the last round on
+    last_replacing,  ///< of one round alone
   };
   Way way = computed;
-  bool is_in_rows = false;               ///< what is kept; else in arrays of the iteration's own
-  uint64_t rounds = 0;                   ///< of arrays: elements
-  std::vector<bool> carried;             ///< of each carried value: is it kept?
-  std::vector<size_t> inverted;          ///< carried values that are found instead, in this order
-  std::vector<const ir::Value*> values;  ///< kept beside, made directly in the body
+  std::vector<Replacement> replacements;  ///< by that round
+  bool is_in_rows = false;                ///< what is kept; else in arrays of the iteration's own
+  uint64_t rounds = 0;                    ///< of arrays: elements
+  std::vector<bool> carried;              ///< of each carried value: is it kept?
+  std::vector<size_t> inverted;           ///< carried values that are found instead, in this order
+  std::vector<const ir::Value*> values;   ///< kept beside, made directly in the body
   /// Of what is kept, in order: carried values, then the others. None: no round keeps anything.
   std::vector<ir::Type> types;
 };
@@ -61,10 +67,12 @@ class LoopPlans {
  private:
   LoopPlan plan(const ir::Inst* loop) const;
   void keep_wanted(LoopPlan& plan, const ir::Inst* loop, double to_keep_it) const;
+  std::vector<Replacement> replacements(const ir::Inst* loop) const;
   bool is_sum(const ir::Inst* loop) const;
   bool is_any_order(const ir::Inst* loop) const;
   bool varies(const ir::Inst* loop, size_t carried) const;
   bool is_run_again(const ir::Inst* inst) const;
+  bool is_chosen_there(const ir::Use* use) const;
   bool may_keep(const ir::Value* v, double cost) const;
   double cost(const ir::Inst* inst) const;
   double cost(const ir::Region* region) const;

@@ -400,16 +400,17 @@ class Puller {
     switch (plans_.of(inst).way) {
       case LoopPlan::computed: return;
       case LoopPlan::in_order: return where_it_has_adjoints(inst, [&] { back_in_order(inst); });
+      case LoopPlan::last_replacing: return back_last_replacing(inst);
       case LoopPlan::backwards:
         return where_it_has_adjoints(
             inst, [&] { inst->is(Op::loop) ? back_rounds(inst) : back_tested_rounds(inst); });
     }
   }
 
-  /// A loop whose results go only to where one of several values is chosen often has none.
-  template <class F>
-  void where_it_has_adjoints(const Inst* inst, F&& make) {
-    if (!plans_.is_choice(inst)) return make();
+  /// A loop whose results go only to where one of several values is chosen often has no adjoints.
+  /// Null: it is not worth asking.
+  Value* has_adjoints(const Inst* inst) {
+    if (!plans_.is_choice(inst)) return nullptr;
     Value* any = nullptr;
     for (const Value& v : inst->results) {
       Value* t = known(&v);
@@ -417,7 +418,12 @@ class Puller {
       Value* own = b_.binary(Op::ne, t, b_.real(t->type, 0));
       any = any ? b_.binary(Op::bit_or, any, own) : own;
     }
-    only_where(any, make);
+    return any;
+  }
+  template <class F>
+  void where_it_has_adjoints(const Inst* inst, F&& make) {
+    Value* any = has_adjoints(inst);
+    any ? only_where(any, make) : make();
   }
 
   /// Which of the values that a loop carries vary, and the arguments that its regions have of them.
@@ -545,6 +551,35 @@ class Puller {
     });
     for (size_t k = 0; k < carried.size(); k++)
       if (carried[k]) give(inst->operand(3 + k), b_.get(carried[k]));
+  }
+
+  /// Where none replaced it, what the loop began with has the adjoint.
+  void back_last_replacing(const Inst* inst) {
+    const Region* body = inst->region(0);
+    Value* round = values_.last_replacing(inst);
+    Value* any = b_.binary(Op::le, b_.integer(round->type, 0), round);
+    std::vector<Value*> adjoints;
+    for (const Replacement& r : plans_.of(inst).replacements) {
+      adjoints.push_back(known(inst->result(r.carried)));
+      if (Value* t = adjoints.back())
+        give(inst->operand(3 + r.carried), b_.select(any, b_.real(t->type, 0), t));
+    }
+    if (Value* asked = has_adjoints(inst)) any = b_.binary(Op::bit_and, any, asked);
+    only_where(any, [&] {
+      const std::vector<Value*> bounds = values_.operands_now(inst);
+      Value* ahead = b_.mul(b_.convert(round, bounds[0]->type), bounds[2]);
+      values_.set(body->arg(0), b_.add(bounds[0], ahead));
+      values_.restore(inst, b_.convert(round, Type::i64));
+      values_.region(body, Replay::recording);
+      here_ = body;
+      prepare(body);
+      size_t k = 0;
+      for (const Replacement& r : plans_.of(inst).replacements) {
+        const Value* made = r.is_chosen() ? r.by : body->terminator()->operand(r.carried);
+        give(made, adjoints[k++]);
+      }
+      back(body);
+    });
   }
 
   /// The condition is tested once more than the body runs: it is gone back through first, and

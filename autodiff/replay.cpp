@@ -102,6 +102,13 @@ bool Replay::is_done(const Inst* inst) const {
          !encloses(root_, inst->operand(0)->inst->parent);
 }
 
+/// Who goes back through a branch or a loop of an iteration replays it again, and who counts replays
+/// all of it: what the iteration reduces it does once.
+bool Replay::reduces_here() const {
+  const Inst* of = root_->parent;
+  return mode_ != counting && (!of || of->is(Op::parallel));
+}
+
 void Replay::pass(const Region* region, Mode mode) {
   const Mode around = std::exchange(mode_, mode);
   const auto known = open_.find(region);
@@ -254,6 +261,9 @@ void Replay::replay(const Inst* inst) {
       if (reduces) parallel(inst, [&] { pass(inst->region(0), plain); });
       return;
     }
+    case Op::reduce:
+      if (reduces_here()) clone_inst(b_, inst, values_);
+      return;
     case Op::if_: return branch(inst);
     case Op::loop: return loop(inst);
     case Op::while_: return while_loop(inst);
@@ -457,6 +467,28 @@ Value* Replay::counted_rounds(std::span<Value* const> bounds) {
   return b_.select(any, count, b_.integer(Type::i64, 0));
 }
 
+/// i64, of the round that is replayed.
+Value* Replay::round_now(const Inst* loop, std::span<Value* const> bounds) {
+  const Type type = bit_width(bounds[0]->type) < 64 ? Type::i64 : bounds[0]->type;
+  Value* index = b_.convert(now(loop->region(0)->arg(0)), type);
+  Value* lo = b_.convert(bounds[0], type);
+  Value* step = b_.convert(bounds[2], type);
+  return b_.convert(b_.div(b_.sub(index, lo), step), Type::i64);
+}
+
+/// Of its number: as wide as must be, since vectors of it stand beside those of floats.
+static Type round_type(const LoopPlan& plan) {
+  return plan.rounds > 1 && plan.rounds < (uint64_t(1) << 31) ? Type::i32 : Type::i64;
+}
+
+void Replay::note_replacing(const Inst* loop, Value* round, Value* last) {
+  const LoopPlan& plan = plans_.of(loop);
+  Value* replaced =
+      is_replaced(b_, plan.replacements[0], [this](const Value* v) { return now(v); });
+  Value* noted = b_.select(replaced, b_.convert(round, round_type(plan)), b_.get(last));
+  b_.put(last, noted);
+}
+
 void Replay::loop(const Inst* inst) {
   const std::vector<Value*> bounds = operands_now(inst);
   const int site = site_of(inst);
@@ -466,28 +498,31 @@ void Replay::loop(const Inst* inst) {
   const bool keeps = mode_ == recording && !plans_.of(inst).types.empty();
   if (keeps && site < 0) make_arrays(inst);
   if (mode_ == recording) make_starts(inst);
+  Value* last = nullptr;
+  if (mode_ == recording && plans_.of(inst).way == LoopPlan::last_replacing) {
+    last = b_.slot(round_type(plans_.of(inst)));
+    b_.put(last, b_.integer(last->inst->elem, -1));
+  }
   open_.erase(body);
   std::vector<Type> types;
   for (const Value& v : inst->results) types.push_back(v.type);
   Region* made = inside(body, [&] {
+    Value* round = keeps || last ? round_now(inst, bounds) : nullptr;
     if (keeps) {
-      const Type type = bit_width(bounds[0]->type) < 64 ? Type::i64 : bounds[0]->type;
-      Value* index = b_.convert(values_[body->arg(0)], type);
-      Value* lo = b_.convert(bounds[0], type);
-      Value* step = b_.convert(bounds[2], type);
-      Value* round = b_.convert(b_.div(b_.sub(index, lo), step), Type::i64);
       Value* at = place_of(inst, round);
       keep_carried(inst, at);
       open_[body] = {inst, at, false};
     }
     if (mode_ == recording) put_starts(inst);
     pass(body, inner_mode());
+    if (last) note_replacing(inst, round, last);
     const std::vector<Value*> yielded = operands_now(body->terminator());
     b_.yield(yielded);
   });
   Inst* copy = b_.make(Op::loop, std::span<const Type>(types), bounds);
   b_.set_regions(copy, {made});
   for (size_t k = 0; k < types.size(); k++) values_[inst->result(k)] = copy->result(k);
+  if (last) last_replacing_[inst] = b_.get(last);
 }
 
 /// A row is what the condition was tested on: one more than there are rounds.

@@ -114,6 +114,9 @@ class Replay {
   bool is_recorded(const ir::Inst* loop) const { return rounds_.contains(loop); }
   /// Of a loop that was recorded: how many rounds there were, i64.
   ir::Value* rounds(const ir::Inst* loop) const { return rounds_.at(loop); }
+  /// Of a loop whose rounds replace what it carries (replacements.h) and that was recorded: the number of
+  /// the last round that did, below 0 where none has.
+  ir::Value* last_replacing(const ir::Inst* loop) const { return last_replacing_.at(loop); }
   /// What the loop kept of round number `round`, i64: of what it carried, which becomes arguments
   /// of its first region, and of what its body made, once that is replayed.
   /// From the last round on, one by one: what is not kept is found from what the round behind it
@@ -127,6 +130,7 @@ class Replay {
  private:
   void pass(const ir::Region* region, Mode mode);
   bool is_done(const ir::Inst* inst) const;
+  bool reduces_here() const;
   void replay(const ir::Inst* inst);
   /// Who goes back through a region replays what is inside once more, recording.
   Mode inner_mode() const { return mode_ == recording ? plain : mode_; }
@@ -140,6 +144,8 @@ class Replay {
   ir::Value* rounds_alike(const ir::Inst* loop);
   void copy_parallel(const ir::Inst* inst, std::span<ir::Value* const> operands, ir::Region* body);
   ir::Value* counted_rounds(std::span<ir::Value* const> bounds);
+  ir::Value* round_now(const ir::Inst* loop, std::span<ir::Value* const> bounds);
+  void note_replacing(const ir::Inst* loop, ir::Value* round, ir::Value* last);
   /// The number of the loop among the sites, or -1.
   int site_of(const ir::Inst* loop) const;
   void took(int site, ir::Value* rows);
@@ -185,7 +191,7 @@ class Replay {
   std::unordered_map<const ir::Inst*, std::vector<ir::Value*>> starts_;
   std::unordered_map<const ir::Region*, Open> open_;
   ir::ValueMap passed_on_;  ///< by branches
-  std::unordered_map<const ir::Inst*, ir::Value*> rounds_;
+  std::unordered_map<const ir::Inst*, ir::Value*> rounds_, last_replacing_;
 };
 
 }  // namespace quern::autodiff

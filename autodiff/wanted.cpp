@@ -58,14 +58,17 @@ bool has_part(const Inst* inst, const Activity& active) {
 }
 
 Wanted::Wanted(std::vector<const Region*> regions, const Activity& active,
-               const LoggedReads& logged, std::function<bool(const Inst*)> is_kept)
+               const LoggedReads& logged, std::function<bool(const Inst*)> is_kept,
+               std::span<const Inst* const> passed_over)
     : regions_(std::move(regions)), active_(active), logged_(logged), is_kept_(std::move(is_kept)) {
   for (const Region* r : regions_)
     walk(const_cast<Region*>(r), [&](const Inst* inst) {
       if (inst->is(Op::put)) puts_.push_back(inst);
     });
   for (const Region* r : regions_)
-    walk(const_cast<Region*>(r), [&](const Inst* inst) { seed(inst); });
+    walk(const_cast<Region*>(r), [&](const Inst* inst) {
+      if (std::ranges::find(passed_over, inst) == passed_over.end()) seed(inst);
+    });
   while (!open_.empty()) {
     const Value* v = open_.back();
     open_.pop_back();

@@ -13,9 +13,11 @@ namespace quern::autodiff {
 class Wanted {
  public:
   /// `is_kept`: of an instruction directly in the last region, whether its results are kept where
-  /// they are wanted. What those are computed from is not wanted for them.
+  /// they are wanted. What those are computed from is not wanted for them. `passed_over`: nobody goes
+  /// back through these.
   Wanted(std::vector<const ir::Region*> regions, const Activity& active, const LoggedReads& logged,
-         std::function<bool(const ir::Inst*)> is_kept);
+         std::function<bool(const ir::Inst*)> is_kept,
+         std::span<const ir::Inst* const> passed_over = {});
 
   bool operator()(const ir::Value* v) const { return wanted_.contains(v); }
   const std::vector<const ir::Value*>& kept() const { return kept_; }

@@ -59,6 +59,84 @@ TEST_CASE("the gradient of a function of scalars and of vectors") {
   });
 }
 
+TEST_CASE("what a kernel does not use has the derivative 0, in its place") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<double> there{device, {1}};
+    const auto at = [&] { return there[0]; };  // says where the kernels run
+    qn::Kernel f = [&](F64 a, F64, F64 b, F64 c) -> F64 { return a * a + 3 * b + 5 * c + at(); };
+    const auto r = qn::value_and_grad(f)(1.0, 1.0, 1.0, 1.0);
+    CHECK(r.get<0>() == 2);
+    CHECK(r.get<1>() == 0);
+    CHECK(r.get<2>() == 3);
+    CHECK(r.get<3>() == 5);
+    const auto h = qn::hessian_vector(f)(qn::Dual<double>(1.0, 1.0), 1.0, 1.0, 1.0);
+    CHECK(h.get<3>() == 5);
+    CHECK(h.product<0>() == 2);
+    CHECK(h.product<3>() == 0);
+
+    qn::Kernel parts = [&](Val<dvec3> v, Val<dmat2> m, F64 b) -> F64 {
+      return v.x * v.y + m(0, 0) + m(1, 1) + 3 * b + at();
+    };
+    const auto p = qn::value_and_grad(parts)(dvec3(5, 7, 11), dmat2(1, 2, 3, 4), 2.0);
+    CHECK(p.get<0>() == dvec3(7, 5, 0));
+    CHECK(p.get<1>() == dmat2(1, 0, 0, 1));
+    CHECK(p.get<2>() == 3);
+
+    qn::Kernel none = [&](F64, F64) -> F64 { return at(); };
+    CHECK(qn::value_and_grad(none)(1.0, 2.0).get<1>() == 0);
+  });
+}
+
+TEST_CASE("the value beside the gradient is the kernel's, wherever its sum is added to") {
+  const std::vector<double> at = {1, -2, 3, 4};
+  const auto branch = [](F64 v, Var<double>& sum) {
+    If(v > 0.0) { sum += v; }
+  };
+  const auto skipped = [](F64 v, Var<double>& sum) {
+    If(v < 0.0) { Continue(); }
+    sum += v;
+  };
+  const auto rounds = [](F64 v, Var<double>& sum) {
+    for (auto j : range(3)) sum += v * cast<double>(j);
+  };
+  const auto tested = [](F64 v, Var<double>& sum) {
+    Var<double> left = v;
+    While(left > 0.0) {
+      sum += left;
+      left -= 1.0;
+    }
+  };
+  const auto both = [&](F64 v, Var<double>& sum) {
+    branch(v, sum);
+    sum += 2 * v;
+    rounds(v, sum);
+  };
+  on_every_device([&](const qn::Device& device) {
+    const auto expect = [&](auto add, double value, const std::vector<double>& gradient) {
+      auto x = numbers(device, at);
+      const auto record = [&](auto options) {
+        qn::Kernel f{[&]() -> F64 {
+                       Var<double> sum = 100.0;
+                       for (auto i : x) add(x[i], sum);
+                       return sum - 3.0;
+                     },
+                     options};
+        x.grad().fill(1000.0);
+        CHECK(f() == Approx(97 + value));
+        CHECK(qn::value_and_grad(f)().value() == Approx(97 + value));
+        CHECK(qn::to_vector(x.grad()) == gradient);
+      };
+      record(qn::Options{.checked = false});
+      record(qn::Options{.checked = true});
+    };
+    expect(branch, 8, {1, 0, 1, 1});
+    expect(skipped, 8, {1, 0, 1, 1});
+    expect(rounds, 18, {3, 3, 3, 3});
+    expect(tested, 1 + 6 + 10, {1, 0, 3, 4});
+    expect(both, 8 + 12 + 18, {6, 5, 6, 6});
+  });
+}
+
 TEST_CASE("the gradient by fields is set: quadratic form and Rosenbrock's function") {
   on_every_device([](const qn::Device& device) {
     const std::vector<double> at = {-1.2, 1, 0.5, 2};
