@@ -22,10 +22,10 @@ void initialise() {
   llvm::InitializeNativeTargetAsmPrinter();
 }
 
-/// The body of a loop up to the usual size becomes vector code. Time to compile grows faster from
-/// there on; code through which many values pass (a step of MPM in 3D: 3,700 operations) is worth
-/// it.
-constexpr codegen::FunctionSizes function_sizes = {.usual = 1500, .most = 6000};
+/// The body of a loop up to the usual size becomes vector code, and one through which many values pass
+/// (a step of MPM in 3D: 3,700 operations; what goes back through thousands) up to a size that LLVM
+/// still takes seconds for.
+constexpr codegen::FunctionSizes function_sizes = {.usual = 1500, .whole = 100'000, .most = 6000};
 
 /// Accesses of wide vectors go past the thread sanitizer.
 constexpr bool vectorise = codegen::own_sanitizer != codegen::Sanitizer::thread;

@@ -30,7 +30,8 @@ struct Grid {
 /// How many operations a function of the generated code has (pieces.h). 0: any number.
 struct FunctionSizes {
   size_t usual = 0;  ///< it is cut from here on, where few values pass
-  size_t most = 0;   ///< it is cut here at the latest, where it can be helped
+  size_t whole = 0;  ///< up to here it is not cut where many values pass
+  size_t most = 0;   ///< longer code is cut here at the latest, where it can be helped
 };
 
 /// What the generator must know of a target; the defaults are those of a CPU.

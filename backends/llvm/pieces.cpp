@@ -75,11 +75,12 @@ std::vector<const ir::Inst*> Pieces::starts(const ir::Region* region) {
   size_t left = operations(region);
   if (!limits_.usual || left <= limits_.usual) return all;
   const std::vector<size_t> passing = values_that_pass(*region);
+  const size_t at_most = left <= limits_.whole ? limits_.whole : limits_.most;
   size_t now = 0, place = 0;
   for (const ir::Inst* inst = region->first; inst != region->last; inst = inst->next, place++) {
     const size_t next = size(inst);
     const bool cheap = passing[place] <= few_values && left >= least_size;
-    const size_t limit = cheap ? limits_.usual : limits_.most;
+    const size_t limit = cheap ? limits_.usual : at_most;
     if (all.empty() || (now >= least_size && now + next > limit)) {
       all.push_back(inst);
       now = 0;

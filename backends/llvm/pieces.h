@@ -1,8 +1,10 @@
 #pragma once
 // LLVM takes more than linear time in the size of a function, and of a block. Code beyond a size
 // is therefore cut into functions of their own, so that a kernel of ten times the statements takes
-// ten times as long to compile. What one piece computes for the next passes through memory: code is
-// cut early where that is little, and late where it is much.
+// ten times as long to compile. What one piece computes for the next passes through memory, and a loop
+// over pieces is no vector code: code is cut early where little passes, and only where it is very long
+// where much does. That takes LLVM longer to pass on than whole blocks, which are cut otherwise
+// (split_blocks.h, keep_in_memory.h).
 #include <unordered_map>
 #include <vector>
 

@@ -7,6 +7,7 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PassInstrumentation.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/CommandLine.h>
@@ -18,6 +19,7 @@
 #include <set>
 
 #include "backends/llvm/guard.h"
+#include "backends/llvm/split_blocks.h"
 #include "backends/llvm/vector_functions.h"
 #include "backends/llvm/whole_lanes.h"
 #include "quern/error.h"
@@ -104,7 +106,12 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchai
   tuning.LoopVectorization = vectorise;
   tuning.LoopInterleaving = vectorise;
   tuning.SLPVectorization = false;  // dear: 1,000 operations take 144 ms with it, 38 without
-  llvm::PassBuilder builder(&machine, tuning);
+  // It takes cubic time, and whole numbers in floats are rare in what is long.
+  llvm::PassInstrumentationCallbacks callbacks;
+  const bool is_long = has_long_blocks(module);
+  callbacks.registerShouldRunOptionalPassCallback(
+      [=](llvm::StringRef name, llvm::Any) { return !is_long || name != "Float2IntPass"; });
+  llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   // Chains of comparisons have become switches, with which a loop does not vectorise.
   builder.registerVectorizerStartEPCallback(
       [&](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) {
@@ -127,28 +134,39 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchai
   if (tools.mend) tools.mend(module);
 }
 
-/// LLVM has this choice as an option of the process only, and looks at it when it makes a list of
+/// LLVM has these choices as options of the process only, and looks at them when it makes a list of
 /// passes: made so, one at a time.
 bool add_passes(llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out,
-                llvm::TargetMachine& machine, llvm::CodeGenFileType type, bool reduce_strength) {
+                llvm::TargetMachine& machine, llvm::CodeGenFileType type,
+                std::span<const char* const> off) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   auto& options = llvm::cl::getRegisteredOptions();
-  auto found = options.find("disable-lsr");
-  auto* off = found == options.end() ? nullptr : static_cast<llvm::cl::opt<bool>*>(found->second);
-  const bool before = off && *off;
-  if (off) off->setValue(before || !reduce_strength);
+  std::vector<llvm::cl::opt<bool>*> set;
+  for (const char* name : off) {
+    const auto found = options.find(name);
+    auto* one = found == options.end() ? nullptr : static_cast<llvm::cl::opt<bool>*>(found->second);
+    if (one && !*one) set.push_back(one);
+  }
+  for (auto* one : set) one->setValue(true);
   const bool failed = machine.addPassesToEmitFile(passes, out, nullptr, type);
-  if (off) off->setValue(before);
+  for (auto* one : set) one->setValue(false);
   return !failed;
 }
 
 llvm::SmallString<0> emit(llvm::Module& module, llvm::TargetMachine& machine,
-                          llvm::CodeGenFileType type, bool reduce_strength) {
+                          llvm::CodeGenFileType type, const Toolchain& tools) {
+  std::vector<const char*> off;
+  if (!tools.reduce_strength) off.push_back("disable-lsr");
+  if (tools.vectorise && has_long_blocks(module)) {
+    split_long_blocks(module);
+    off.push_back("disable-cgp");      // joins blocks
+    off.push_back("disable-post-ra");  // takes quadratic time; CPUs reorder what is left
+  }
   llvm::SmallString<0> out;
   llvm::raw_svector_ostream stream(out);
   llvm::legacy::PassManager passes;
-  if (!add_passes(passes, stream, machine, type, reduce_strength))
+  if (!add_passes(passes, stream, machine, type, off))
     throw InternalError("LLVM cannot emit code for " + machine.getTargetTriple().str());
   passes.run(module);
   return out;
@@ -206,7 +224,7 @@ std::vector<std::byte> Compiler::code(const ir::Kernel& kernel,
     auto out =
         emit(module, machine,
              tools_.text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile,
-             tools_.reduce_strength);
+             tools_);
     auto bytes = std::as_bytes(std::span(out.data(), out.size()));
     code.assign(bytes.begin(), bytes.end());
   });
@@ -223,7 +241,7 @@ std::string Compiler::listing(const ir::Kernel& kernel, const runtime::Target& t
   with_module(tools_, kernel, target, [&](llvm::Module& module, llvm::TargetMachine& machine) {
     if (kind != "llvm") optimise(module, machine, tools_);
     if (kind == tools_.assembly) {
-      auto out = emit(module, machine, llvm::CodeGenFileType::AssemblyFile, tools_.reduce_strength);
+      auto out = emit(module, machine, llvm::CodeGenFileType::AssemblyFile, tools_);
       text = out.str().str();
     } else {
       llvm::raw_string_ostream stream(text);

@@ -42,5 +42,6 @@ TEST_CASE("code is cut early where few values pass from piece to piece, and late
   CHECK(pieces(chains(4, 1'000)) == 0);
   CHECK(pieces(chains(4, 4'000)) == 3);  // of 1,500 operations
   CHECK(pieces(chains(30, 4'000)) == 0);
-  CHECK(pieces(chains(30, 11'000)) == 2);  // of 6,000
+  CHECK(pieces(chains(30, 11'000)) == 0);
+  CHECK(pieces(chains(30, 101'000)) == 17);  // of 6,000
 }

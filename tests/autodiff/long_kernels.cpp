@@ -1,0 +1,73 @@
+// Kernels of thousands of operations are gone back through by code that compiles in about as much more
+// time.
+#include <quern/autodiff.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tests/autodiff/numbers.h"
+#include "tests/end_to_end/devices.h"
+
+using namespace qn::lang;
+
+namespace {
+
+/// d y / d x of what the kernel below computes, forward.
+double slope(double x, int steps) {
+  double a = x, b = 0.3 * x, of_a = 1, of_b = 0.3;
+  for (int k = 0; k < steps; k++) {
+    const double below = b * b + 2;
+    of_a = 0.99 * of_a - 0.02 * b * of_b / (below * below);
+    a = 0.99 * a + 0.01 / below;
+    of_b -= 0.02 * a * of_a;
+    b -= 0.01 * a * a;
+  }
+  return of_a * b + a * of_b;
+}
+
+/// Of what goes back through a kernel with five operations a step, the first time: seconds.
+double first_way_back(const qn::Device& device, int steps) {
+  const std::vector<double> at = {0.3, -0.7, 1.1, 0.2};
+  auto x = numbers(device, at);
+  qn::Field<double> y{device, {4}};
+  qn::Kernel f = [&] {
+    for (auto i : x) {
+      Var<double> a = x[i], b = 0.3 * x[i];
+      for (int k = 0; k < steps; k++) {
+        a = a * 0.99 + 0.01 / (b * b + 2.0);
+        b = b - 0.01 * a * a;
+      }
+      y[i] = a * b;
+    }
+  };
+  f();
+  y.grad().fill(1.0);
+  auto back = qn::vjp(f)();
+  const auto start = std::chrono::steady_clock::now();
+  back();
+  x.grad().at(0);  // waits
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  for (size_t k = 0; k < at.size(); k++)
+    CHECK(x.grad().at(int64_t(k)) == Approx(slope(at[k], steps)).epsilon(1e-11));
+  return taken.count();
+}
+
+}  // namespace
+
+TEST_CASE("the way back through long code takes the CPU's compiler in proportion to its length") {
+  const std::vector<std::string> names = device_names();
+  if (std::ranges::find(names, "cpu") == names.end()) {
+    SUCCEED("the CPU is not asked for");
+    return;
+  }
+  const qn::Device device("cpu");
+  double some = 1e9, many = 1e9;  // the least of those that no other process has disturbed
+  for (int k = 0; k < 3; k++) {
+    some = std::min(some, first_way_back(device, 60 + k));
+    many = std::min(many, first_way_back(device, 480 + k));
+  }
+  INFO("60 steps " << some << " s, 480 steps " << many << " s");
+  CHECK(many < 30 * some);  // 8 by length; it was 120
+}
