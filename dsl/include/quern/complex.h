@@ -5,6 +5,8 @@
 // Cuts for Complex Elementary Functions, or Much Ado About Nothing's Sign Bit" (1987), whose
 // formulas sqrt, tanh, atanh and the inverse functions are; of infinite and NaN parts Annex G's
 // special values are not promised. Errors are a few units in the last place of the larger part.
+#include <limits>
+
 #include "quern/math/numbers.h"
 
 namespace quern {
@@ -160,18 +162,21 @@ template <class Z>
 constexpr auto complex_abs(const Z& z) {
   return hypot(z.re, z.im);
 }
-/// A real argument has a real result, even where e^x overflows.
+/// A real argument has a real result, even where e^x overflows; it grows with im by e^x there, too.
 template <class Z>
 constexpr auto complex_exp(const Z& z) {
+  using T = part_t<Z>;
   auto scale = exp(z.re);
-  return number<elem_t<Z>>(scale * cos(z.im), select(z.im == 0, z.im, scale * sin(z.im)));
+  auto im = select(z.im == 0, z.im * min(scale, std::numeric_limits<T>::max()), scale * sin(z.im));
+  return number<elem_t<Z>>(scale * cos(z.im), im);
 }
 /// log |z| + i arg z. Near the unit circle log |z| is half of log1p((x - 1)(x + 1) + y²), x the
 /// larger part.
 template <class Z>
 constexpr auto complex_log(const Z& z) {
   using T = part_t<Z>;
-  auto x = max(abs(z.re), abs(z.im)), y = min(abs(z.re), abs(z.im));
+  auto wide = abs(z.re) >= abs(z.im);  // one condition, so that the derivative is of both
+  auto x = select(wide, abs(z.re), abs(z.im)), y = select(wide, abs(z.im), abs(z.re));
   auto near = (x > T(0.5)) & (x < T(1.75));
   auto modulus = select(near, T(0.5) * log1p((x - 1) * (x + 1) + y * y), log(hypot(x, y)));
   return number<elem_t<Z>>(modulus, atan2(z.im, z.re));
@@ -204,9 +209,10 @@ constexpr auto complex_cosh(const Z& z) {
 template <class Z>
 constexpr auto complex_tanh(const Z& z) {
   using T = part_t<Z>;
-  auto t = tan(z.im), s = sinh(z.re);
-  auto beta = 1 + t * t, rho = sqrt(1 + s * s), divisor = 1 + beta * s * s;
   auto far = abs(z.re) > ComplexLimits<T>::tanh_is_one;
+  auto t = tan(z.im);
+  auto s = sinh(select(far, T(0), z.re));  // nothing overflows, nor in its derivative
+  auto beta = 1 + t * t, rho = sqrt(1 + s * s), divisor = 1 + beta * s * s;
   return number<elem_t<Z>>(select(far, copysign(T(1), z.re), beta * rho * s / divisor),
                            select(far, copysign(T(0), z.im), t / divisor));
 }
@@ -269,8 +275,11 @@ constexpr auto complex_atanh(const Z& z) {
   auto modulus = hypot(x, y);
   auto re_far = x / modulus / modulus;
   auto im_far = copysign(L::pi / 2, y);
-  auto re_one = log(sqrt(sqrt(4 + y * y)) / sqrt(height));
-  auto im_one = T(0.5) * copysign(L::pi / 2 + atan(height * T(0.5)), y);
+  // At x = 1; zeros that vary with x as the function does.
+  auto off = (x - 1) / (4 + y * y);
+  auto re_one = log(sqrt(sqrt(4 + y * y)) / sqrt(height)) + off;
+  auto im_one =
+      T(0.5) * copysign(L::pi / 2 + atan(height * T(0.5)), y) + 2 * off / copysign(height, y);
   auto re = T(0.25) * log1p(4 * x / ((1 - x) * (1 - x) + height * height));
   auto im = T(0.5) * atan2(2 * y, (1 - x) * (1 + x) - height * height);
   auto one = x == 1;
@@ -320,14 +329,16 @@ template <detail::ComplexLike A, detail::ComplexLike B>
 constexpr auto pow(A&& a, B&& b, Loc l = Loc::here()) {
   [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(a), std::forward<B>(b));
   using T = detail::part_t<A>;
-  constexpr detail::elem_t<A> origin{};
+  constexpr detail::elem_t<A> origin{}, one{T(1), T(0)};
   auto&& z = detail::once(a);
   auto&& p = detail::once(b);
-  auto w = exp(p * log(z));
   auto zero = z == origin;
   auto none = p == origin;
-  return detail::number<detail::elem_t<A>>(select(none, T(1), select(zero, T(0), w.re)),
-                                           select(zero | none, T(0), w.im));
+  auto linear = p == one;
+  auto w = exp(p * log(detail::number<detail::elem_t<A>>(select(zero, T(1), z.re), z.im)));
+  auto re = select(zero, select(linear, z.re, T(0)), w.re);
+  auto im = select(zero, select(linear, z.im, T(0)), w.im);
+  return detail::number<detail::elem_t<A>>(select(none, T(1), re), select(none, T(0), im));
 }
 template <detail::ComplexLike A, detail::ScalarLike S>
 constexpr auto pow(A&& a, S&& exponent, Loc l = Loc::here()) {

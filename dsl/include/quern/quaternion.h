@@ -65,10 +65,13 @@ template <class Q>
 constexpr auto quaternion_log(const Q& q) {
   using T = part_t<Q>;
   auto v = vector_part(q);
-  auto sine = length(v);
+  auto square = dot(v, v);
+  auto real = square == 0;
+  // Of a real number nothing is divided by 0, nor in the derivative, which is that of v / w.
+  auto length = sqrt(select(real, T(1), square)), sine = select(real, T(0), length);
   auto angle = atan2(sine, q.w);
-  auto s = select(sine == 0, T(1), angle / sine);
-  return number<elem_t<Q>>(select(sine == 0, angle, v.x * s), v.y * s, v.z * s,
+  auto s = select(real, 1 / select(q.w > 0, q.w, T(1)), angle / length);
+  return number<elem_t<Q>>(select(real, angle, T(0)) + v.x * s, v.y * s, v.z * s,
                            log(hypot(sine, q.w)));
 }
 }  // namespace detail
@@ -111,7 +114,7 @@ constexpr auto quaternion(M&& rotation, Loc l = Loc::here()) {
   auto row = [&](const auto& x, const auto& y, const auto& z, const auto& w) {
     return select(ww == most, w, select(xx == most, x, select(yy == most, y, z)));
   };
-  auto s = T(0.5) / sqrt(most);
+  auto s = T(0.5) / sqrt(row(xx, yy, zz, ww));  // most, which varies as the parts chosen by it do
   return detail::number<Quaternion<HostW, T>>(row(xx, xy, xz, wx) * s, row(xy, yy, yz, wy) * s,
                                               row(xz, yz, zz, wz) * s, row(wx, wy, wz, ww) * s);
 }
