@@ -238,3 +238,57 @@ TEST_CASE("a tape goes back through scans and sorts") {
     }
   });
 }
+
+TEST_CASE("a tape goes back through sorts by what varies: elements are moved") {
+  on_every_device([](const qn::Device& device) {
+    for (const int n : {1, 2, 700}) {
+      INFO(n << " elements");
+      std::vector<double> at, weights;
+      for (int i = 0; i < n; i++) {
+        at.push_back(0.01 * i);
+        weights.push_back(std::cos(i));
+      }
+      auto x = numbers(device, at), key = numbers(device, at), y = numbers(device, at),
+           z = numbers(device, at), weight = numbers(device, weights);
+      qn::Field<double, 0> loss{device};
+      qn::Kernel make = [&] {
+        for (auto i : x) {
+          key[i] = sin(9 * x[i]);
+          y[i] = x[i] * x[i];
+          z[i] = 3 * x[i];
+        }
+      };
+      qn::Kernel measure = [&] {
+        for (auto i : y) atomic_add(loss(), weight[i] * (key[i] + y[i] + z[i]));
+      };
+      std::vector<int> order;
+      for (int i = 0; i < n; i++) order.push_back(i);
+      const auto slopes = [&](auto&& sorted, double of_key, double of_y, double of_z) {
+        for (const auto& field : {x, key, y, z}) field.grad().fill(0);
+        loss.grad().fill(1);
+        qn::Tape tape{qn::wrt(x)};
+        make();
+        sorted();
+        measure();
+        tape.backward();
+        bool all_right = true;
+        for (int k = 0; k < n; k++) {  // what is not sorted along stays
+          const int moved = order[size_t(k)];
+          const double v = at[size_t(moved)], here = weights[size_t(k)],
+                       there = weights[size_t(moved)];
+          const auto by = [&](double is_moved) { return is_moved * here + (1 - is_moved) * there; };
+          all_right &= x.grad().at(moved) ==
+                       Approx(by(of_key) * 9 * std::cos(9 * v) + by(of_y) * 2 * v + by(of_z) * 3)
+                           .margin(1e-12);
+        }
+        CHECK(all_right);
+      };
+      std::ranges::stable_sort(order, {}, [&](int i) { return std::sin(9 * at[size_t(i)]); });
+      slopes([&] { sort(key); }, 1, 0, 0);
+      slopes([&] { sort_by_key(key, y); }, 1, 1, 0);
+      slopes([&] { sort_by_key(key, y, z); }, 1, 1, 1);
+      std::ranges::reverse(order);
+      slopes([&] { sort_by_key(key, y, qn::Order::descending); }, 1, 1, 0);
+    }
+  });
+}

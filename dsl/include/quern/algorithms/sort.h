@@ -17,7 +17,8 @@ constexpr int64_t sort_chunk(int64_t size) {
 }
 
 /// Unsigned integers in the order of keys of type K: two's complement with the sign bit inverted;
-/// floats by sign and magnitude, -0 before +0, every NaN last in both orders.
+/// floats by sign and magnitude, -0 before +0, every NaN last in both orders. They decide about places
+/// alone, which do not vary with the keys.
 template <class K>
 using key_bits_t = std::conditional_t<sizeof(K) == 8, uint64_t, uint32_t>;
 template <class K, Order order>
@@ -28,8 +29,9 @@ Val<key_bits_t<K>> key_bits(const Val<K>& key) {
   constexpr B reversed = order == Order::descending ? ~B(0) : B(0);
   if constexpr (std::is_floating_point_v<K>) {
     using S = std::conditional_t<sizeof(K) == 8, int64_t, int32_t>;
-    Val<B> negative = lang::bitcast<B>(lang::bitcast<S>(key) >> (width - 1));
-    Val<B> bits = lang::bitcast<B>(key) ^ (negative | sign) ^ reversed;
+    Val<K> fixed = lang::stop_gradient(key);
+    Val<B> negative = lang::bitcast<B>(lang::bitcast<S>(fixed) >> (width - 1));
+    Val<B> bits = lang::bitcast<B>(fixed) ^ (negative | sign) ^ reversed;
     return lang::select(key == key, bits, ~B(0));
   } else {
     return lang::cast<B>(key) ^ (std::is_signed_v<K> ? sign ^ reversed : reversed);
