@@ -18,6 +18,12 @@ bool is_write(const Inst* inst) {
   return inst->is(Op::store) || (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
 }
 
+/// What asks which elements of a tree are active reads none of them: about that tree_rules.h decides.
+bool reads_element(const Inst* inst) {
+  const bool asks = inst->is(Op::is_active) || inst->is(Op::empty_box) || inst->is(Op::length);
+  return accesses_element(inst->op) && !asks && !is_write(inst) && !inst->results.empty();
+}
+
 const Inst* parallel_around(const Region* r) {
   for (; r->parent; r = r->parent->parent)
     if (r->parent->is(Op::parallel)) return r->parent;
@@ -37,9 +43,8 @@ class Finder {
       if (is_write(inst)) writes_.push_back(inst);
     });
     walk(kernel.body, [&](Inst* inst) {
-      const bool is_read = inst->is(Op::get) ? changes(inst)
-                                             : accesses_element(inst->op) && !is_write(inst) &&
-                                                   !inst->results.empty() && is_behind(inst);
+      const bool is_read =
+          inst->is(Op::get) ? changes(inst) : reads_element(inst) && is_behind(inst);
       if (is_read) reads.push_back(inst);
     });
   }

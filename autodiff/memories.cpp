@@ -6,8 +6,10 @@
 namespace quern::autodiff {
 
 namespace {
+/// Does the kernel access floats of it? One that asks for its extents alone has no part in it.
 bool has_floats(const runtime::Image::Parameter& parameter) {
-  return std::ranges::any_of(parameter.components,
+  return (parameter.reads || parameter.writes) &&
+         std::ranges::any_of(parameter.components,
                              [](const ir::Component& c) { return ir::is_float(c.type); });
 }
 }  // namespace

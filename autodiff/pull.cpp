@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "autodiff/combined.h"
+#include "autodiff/declared.h"
 #include "autodiff/rules.h"
 #include "autodiff/wanted.h"
 #include "quern/ir/builder.h"
@@ -20,8 +21,6 @@ class Puller {
  public:
   Puller(const Primal& primal, Reverse& out)
       : primal_(primal.kernel),
-        count_(primal.count),
-        inputs_(primal.inputs),
         out_(out),
         kernel_(*out.kernel),
         b_(kernel_),
@@ -29,15 +28,16 @@ class Puller {
         logged_(primal.logged),
         plans_(primal.plans),
         trees_(primal.trees),
-        declared_(declare(primal.sites)),
+        declared_(declare(primal, out)),
         values_(primal_, logged_, plans_, b_, primal.sites, declared_.rows, declared_.cursors) {}
 
   void run() {
     kernel_.body = b_.make_region();
     b_.at_end(kernel_.body).at(kernel_.loc);
     const bool at_once = out_.yields_values && reduces_at_once();
+    const bool has_any_part = has_part(primal_, active_);
     if (at_once) values_.leave_loops_out();
-    values_.record(primal_.body);
+    if (has_any_part || out_.yields_values) values_.record(primal_.body);
     for (uint32_t k : out_.scalars) scalar_[k] = b_.slot(type_of(k));
     prepare(primal_.body);
     uint32_t seed = declared_.first_seed;
@@ -47,7 +47,7 @@ class Puller {
         if (active_(use.value))
           accumulate(use.value, b_.param(binding, derivative_type(use.value->type)));
       }
-    back(primal_.body);
+    if (has_any_part) back(primal_.body);
     values_.check_rows(kernel_);
     std::vector<Value*> results;
     if (out_.yields_values) {
@@ -78,67 +78,8 @@ class Puller {
     return loop != nullptr;
   }
 
-  struct Declared {
-    uint32_t first_seed = 0, cursors = no_binding;
-    std::vector<uint32_t> rows;
-  };
-
   Type type_of(uint32_t scalar) const {
     return derivative_type(primal_.bindings[scalar].components[0].type);
-  }
-
-  uint32_t add(Binding binding) {
-    kernel_.bindings.push_back(std::move(binding));
-    return uint32_t(kernel_.bindings.size() - 1);
-  }
-
-  Binding field_of(std::string name, std::span<const Type> types) {
-    Binding made;
-    made.kind = Binding::field;
-    made.rank = 1;
-    for (Type t : types) made.components.push_back({t});
-    made.name = std::move(name);
-    made.loc = primal_.loc;
-    return made;
-  }
-
-  Declared declare(const std::vector<RoundsSite>& sites) {
-    Declared made;
-    out_.fields.assign(count_, no_binding);
-    for (uint32_t k = 0; k < count_; k++) {
-      const Binding& of = primal_.bindings[k];
-      if (!inputs_[k]) continue;
-      if (of.kind == Binding::scalar) out_.scalars.push_back(k);
-      if (of.kind == Binding::field) out_.fields[k] = add(of);
-    }
-    made.first_seed = uint32_t(kernel_.bindings.size());
-    for (Type type : primal_.results)
-      if (is_float(type)) {
-        Binding seed;
-        seed.kind = Binding::scalar;
-        seed.components = {{derivative_type(type)}};
-        seed.name = "the adjoint of a result";
-        seed.loc = primal_.loc;
-        add(std::move(seed));
-        out_.seeds++;
-      }
-    for (const RoundsSite& site : sites) {
-      made.rows.push_back(add(field_of("what a loop carries", site.types)));
-      out_.rows.push_back(site.types);
-    }
-    const Type cursor = Type::i64;
-    if (!sites.empty()) made.cursors = add(field_of("rows that are taken", {&cursor, 1}));
-    companions_.assign(count_, no_binding);
-    for (uint32_t k = 0; k < count_; k++) {
-      if (out_.fields[k] == no_binding) continue;
-      Binding companion = primal_.bindings[k];
-      for (Component& c : companion.components) c.type = derivative_type(c.type);
-      companion.name = "the adjoints of " + companion.name;
-      companion.of = out_.fields[k];
-      companion.companion = adjoints;
-      companions_[k] = add(std::move(companion));
-    }
-    return made;
   }
 
   // ---- adjoints of values
@@ -620,7 +561,7 @@ class Puller {
     if (!has_adjoint(inst->result())) return;
     Value* t = taken(inst);
     change(inst, [&] {
-      b_.atomic(AtomicOp::add, companions_[inst->binding()], inst->component(), t->type,
+      b_.atomic(AtomicOp::add, declared_.companions[inst->binding()], inst->component(), t->type,
                 values_.indices_now(inst), {&t, 1});
     });
   }
@@ -631,22 +572,23 @@ class Puller {
     if (!trees_.is_on_tree(inst->binding())) return make();
     const Type b1 = Type::b1;
     Inst* asked = b_.make(Op::is_active, {&b1, 1}, values_.indices_now(inst));
-    asked->part.binding = companions_[inst->binding()];
+    asked->part.binding = declared_.companions[inst->binding()];
     only_where(asked->result(), make);
   }
 
   Value* adjoint_element(const Inst* inst) {
-    return b_.load(companions_[inst->binding()], inst->component(), derivative_type(inst->elem),
-                   values_.indices_now(inst));
+    return b_.load(declared_.companions[inst->binding()], inst->component(),
+                   derivative_type(inst->elem), values_.indices_now(inst));
   }
 
   void back_store(const Inst* inst) {
-    if (companions_[inst->binding()] == no_binding || !is_float(inst->elem)) return;
+    if (declared_.companions[inst->binding()] == no_binding || !is_float(inst->elem)) return;
     const Value* v = inst->operands.back().value;
     if (active_(v)) accumulate(v, adjoint_element(inst));
     Value* zero = b_.real(derivative_type(inst->elem), 0);
     change(inst, [&] {
-      b_.store(companions_[inst->binding()], inst->component(), values_.indices_now(inst), zero);
+      b_.store(declared_.companions[inst->binding()], inst->component(), values_.indices_now(inst),
+               zero);
     });
   }
 
@@ -658,7 +600,7 @@ class Puller {
       refuse(inst, "an atomic " + std::string(name(inst->atomic())) + " of floats",
              "use atomic_add, or a loop over what is combined");
     const Value* v = inst->operands.back().value;
-    if (active_(v) && companions_[inst->binding()] != no_binding)
+    if (active_(v) && declared_.companions[inst->binding()] != no_binding)
       accumulate(v, adjoint_element(inst));
   }
 
@@ -697,8 +639,6 @@ class Puller {
   }
 
   const Kernel& primal_;
-  const uint32_t count_;
-  const std::vector<bool>& inputs_;
   Reverse& out_;
   Kernel& kernel_;
   Builder b_;
@@ -706,7 +646,6 @@ class Puller {
   const LoggedReads& logged_;
   const LoopPlans& plans_;
   const TreeRules& trees_;
-  std::vector<uint32_t> companions_;  ///< of each binding of the primal
   const Declared declared_;
   Replay values_;
   std::unordered_map<uint32_t, Value*> scalar_;  ///< slots of adjoints, by binding

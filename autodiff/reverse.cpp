@@ -11,6 +11,7 @@
 #include "autodiff/random_calls.h"
 #include "autodiff/replay.h"
 #include "autodiff/rules.h"
+#include "autodiff/wanted.h"
 #include "ir/passes/optimise/promote_slots.h"
 
 namespace quern::autodiff {
@@ -143,7 +144,10 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   inputs.resize(source->bindings.size(), false);
   const Activity active(*source, inputs);
   const LoopPlans plans(*source, active, logged);
-  const std::vector<RoundsSite> sites = rounds_sites(*source, plans, on_trees.any());
+  // Where nothing has a part, nothing is computed again.
+  const std::vector<RoundsSite> sites = has_part(*source, active)
+                                            ? rounds_sites(*source, plans, on_trees.any())
+                                            : std::vector<RoundsSite>();
   out.yields_values = with_values && sites.empty() && logged.empty();
   out.kernel = like(primal, *source, "vjp of ");
   pull({*source, uint32_t(count), logged, inputs, active, plans, sites, on_trees}, out);

@@ -6,8 +6,10 @@
 #include <set>
 #include <thread>
 
+#include "autodiff/overwritten.h"
 #include "autodiff/tape.h"
 #include "dsl/recording.h"
+#include "quern/ir/lower.h"
 #include "quern/runtime/observer.h"
 
 namespace quern::detail {
@@ -122,7 +124,8 @@ class Watch final : public runtime::LaunchObserver {
       const auto& storage = event.arguments[k].storage;
       if (!storage || !event.parameters[k].reads) continue;
       const uint64_t memory = storage->memory_number();
-      if (before_.contains(memory) && !now_.contains(memory) && !state_.contains(memory))
+      if (before_.contains(memory) && !now_.contains(memory) && !state_.contains(memory) &&
+          !is_overwritten(event, uint32_t(k)))
         throw Error(event.loc, event.parameters[k].name +
                                    " is read here, and an earlier step has written it: it is part "
                                    "of what steps carry, so name it in state()");
@@ -137,10 +140,31 @@ class Watch final : public runtime::LaunchObserver {
   }
 
  private:
+  /// Is what the field held before of no account to the launch?
+  bool is_overwritten(const runtime::LaunchEvent& event, uint32_t field) {
+    if (!event.recording || event.arguments[field].storage->tree()) return false;
+    for (const Overwritten& known : overwritten_)
+      if (known.kernel == event.recording && known.field == field && known.key == *event.key)
+        return known.is_so;
+    const std::unique_ptr<ir::Kernel> kernel = ir::clone(*event.recording);
+    ir::assume(*kernel, event.key->premises());
+    ir::optimise(*kernel);
+    const bool is_so = autodiff::is_overwritten_first(*kernel, field);
+    overwritten_.push_back({event.recording, *event.key, field, is_so});
+    return is_so;
+  }
+
+  struct Overwritten {
+    std::shared_ptr<const ir::Kernel> kernel;
+    runtime::LaunchKey key;
+    uint32_t field;
+    bool is_so;
+  };
   const std::thread::id by_ = std::this_thread::get_id();
   Keys& keys_;
-  std::set<uint64_t> state_;         ///< memory
-  std::set<uint64_t> before_, now_;  ///< written by earlier steps, and by this one
+  std::vector<Overwritten> overwritten_;  ///< what was asked
+  std::set<uint64_t> state_;              ///< memory
+  std::set<uint64_t> before_, now_;       ///< written by earlier steps, and by this one
   std::optional<runtime::Observation> observation_;
 };
 

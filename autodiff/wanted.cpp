@@ -45,15 +45,28 @@ bool is_element_wise(const Inst* inst) { return info(inst->op).rule != OperandRu
 
 }  // namespace
 
-bool has_part(const Inst* inst, const Activity& active) {
+namespace {
+bool writes_floats(const Inst* inst) {
+  const bool writes =
+      inst->is(Op::store) || inst->is(Op::atomic) || inst->is(Op::reduce) || inst->is(Op::put);
+  return writes && is_float(inst->elem);
+}
+bool varies(const Inst* inst, const Activity& active) {
   bool found = false;
   for (const Value& v : inst->results) found |= active(&v);
-  for (Region* r : inst->regions)
-    walk(r, [&](const Inst* i) {
-      const bool writes =
-          i->is(Op::store) || i->is(Op::atomic) || i->is(Op::reduce) || i->is(Op::put);
-      found |= writes && is_float(i->elem);
-    });
+  return found;
+}
+}  // namespace
+
+bool has_part(const Inst* inst, const Activity& active) {
+  bool found = varies(inst, active);
+  for (Region* r : inst->regions) walk(r, [&](const Inst* i) { found |= writes_floats(i); });
+  return found;
+}
+
+bool has_part(const Kernel& kernel, const Activity& active) {
+  bool found = false;
+  walk(kernel.body, [&](const Inst* i) { found = found || writes_floats(i) || varies(i, active); });
   return found;
 }
 

@@ -43,5 +43,7 @@ class Wanted {
 
 /// Does anything go back through it: does a result vary, or does it write floats?
 bool has_part(const ir::Inst* inst, const Activity& active);
+/// The same of anything in the kernel.
+bool has_part(const ir::Kernel& kernel, const Activity& active);
 
 }  // namespace quern::autodiff

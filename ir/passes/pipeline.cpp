@@ -187,11 +187,20 @@ void expect_ordered(const Kernel& kernel, const Signature& signature) {
   std::unique_ptr<Kernel> copy = clone(kernel);
   bind(*copy, signature);
   demote_atomics(*copy);
-  if (const Inst* inst = first_ordered(*copy))
-    throw Error(inst->loc,
-                "a float atomic " + std::string(name(inst->atomic())) +
-                    " depends on the order of iterations, so a strict kernel cannot give "
-                    "the same bits everywhere; reduce into a variable, or use integers");
+  const Inst* inst = first_ordered(*copy);
+  if (!inst) return;
+  const Binding& to = copy->bindings[inst->binding()];
+  const bool is_of_derivative = !to.companion.empty();
+  throw Error(
+      inst->loc,
+      "a float atomic " + std::string(name(inst->atomic())) +
+          (is_of_derivative ? " to " + to.name : "") +
+          " depends on the order of iterations, so a strict kernel cannot give the same bits "
+          "everywhere; " +
+          (is_of_derivative
+               ? "let each element be read in one iteration, pass what all of them read as an "
+                 "argument of the kernel, or differentiate it without strict"
+               : "reduce into a variable, or use integers"));
 }
 
 }  // namespace quern::ir

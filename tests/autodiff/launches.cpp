@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/autodiff/numbers.h"
 #include "tests/end_to_end/devices.h"
 #include "tests/message_of.h"
 
@@ -347,5 +348,36 @@ TEST_CASE("what the host writes between launches that a tape knows is an error a
                  contains("was written between launches that a tape records"));
       CHECK(found == line);
     }
+  });
+}
+
+TEST_CASE("launches of integers are passed over, whatever their atomics yield") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 12, cells = 4;
+    std::vector<double> at;
+    for (int k = 0; k < n; k++) at.push_back(0.25 * k + 0.1);
+    auto x = numbers(device, at);
+    qn::Field<int> found{device, {cells}};
+    qn::Field<int, 2> list{device, {cells, n}};
+    qn::Field<double, 0> loss{device};
+    // Each element is put into the list of its cell; a loop over x asks for its extent.
+    qn::Kernel fill = [&] {
+      for (auto i : x) list(i % cells, atomic_add(found[i % cells], 1)) = i;
+    };
+    qn::Kernel measure = [&] {
+      for (auto c : found)
+        for (auto k : range(found[c])) loss() += x[list(c, k)] * x[list(c, k)] * cast<double>(c);
+    };
+    loss.grad().fill(1.0);
+    x.grad().fill(0.0);
+    qn::Tape tape;
+    fill();
+    measure();
+    tape.backward();
+    for (int k = 0; k < n; k++)
+      CHECK(x.grad().at(k) == Approx(2 * at[size_t(k)] * (k % cells)).margin(1e-14));
+    found.fill(0);
+    qn::vjp(fill)()();  // does nothing
+    for (int c = 0; c < cells; c++) CHECK(found.at(c) == n / cells);
   });
 }

@@ -305,6 +305,71 @@ TEST_CASE("steps make fields of their own") {
   });
 }
 
+TEST_CASE("what a launch overwrites before it reads it is no part of what steps carry") {
+  on_every_device([](const qn::Device& device) {
+    const std::vector<double> start = {0.5, -0.75, 0.25};
+    auto x = numbers(device, start);
+    qn::Field<double, 0> most{device}, loss{device};
+    qn::Field<double> sum{device, {2}};
+    qn::Kernel largest = [&] {
+      most() = 0.0;
+      for (auto i : x) atomic_max(most(), x[i] * x[i]);
+    };
+    qn::Kernel total = [&] {
+      for (auto i : sum) sum[i] = 0.25;
+      for (auto i : x) atomic_add(sum[1], x[i]);
+    };
+    qn::Kernel move = [&] {
+      for (auto i : x) x[i] = x[i] - 0.1 * most() * x[i] + 0.01 * sum[1] * sum[0];
+    };
+    qn::Kernel measure = [&] {
+      for (auto i : x) atomic_add(loss(), x[i]);
+    };
+    const auto gradient = [&](auto&& steps) {
+      x.copy_from(start);
+      for (const auto& field : {x, sum}) field.grad().fill(0.0);
+      most.grad().fill(0.0);
+      loss.grad().fill(1.0);
+      qn::Tape tape;
+      steps(tape);
+      measure();
+      tape.backward();
+      return qn::to_vector(x.grad());
+    };
+    const auto step = [&](int) {
+      largest();
+      total();
+      move();
+    };
+    const std::vector<double> expected = gradient([&](qn::Tape&) {
+      for (int t = 0; t < 6; t++) step(t);
+    });
+    CHECK(expected[0] != 1);
+    CHECK(gradient([&](qn::Tape& tape) { qn::steps(tape, 6, step, qn::state(x), 2); }) == expected);
+
+    // What is read first, or not overwritten as a whole, is.
+    qn::Kernel decays = [&] { most() = 0.5 * most(); };
+    qn::Kernel some = [&] {
+      for (auto i : sum) {
+        If(x[i] > 0.0) { sum[i] = 0.0; }
+      }
+      for (auto i : x) atomic_add(sum[1], x[i]);
+    };
+    qn::Kernel one = [&] {
+      sum[0] = 0.0;
+      for (auto i : x) atomic_add(sum[1], x[i]);
+    };
+    for (const auto& kernel : {decays, some, one}) {
+      const std::string found = message_of([&] {
+        gradient(
+            [&](qn::Tape& tape) { qn::steps(tape, 6, [&](int) { kernel(); }, qn::state(x), 2); });
+      });
+      INFO(found);
+      CHECK(found.find("name it in state()") != std::string::npos);
+    }
+  });
+}
+
 TEST_CASE("steps refuse what they cannot run again") {
   const qn::Device device("cpu");
   auto x = numbers(device, {1, 2}), y = numbers(device, {3, 4});

@@ -87,6 +87,9 @@ TEST_CASE("a strict derivative whose sums have no order is refused at its line")
                         },
                         {.strict = true}};
     expect_refused([&] { qn::vjp(gathered)()(); });
+    CHECK(message_of([&] {
+            qn::vjp(gathered)()();
+          }).find("a float atomic add to the adjoints of the field made at ") != std::string::npos);
     CHECK(message_of([&] { qn::jvp(gathered)(); }).empty());
     qn::Kernel least{[&] {
                        for (auto i : x) {

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/autodiff/numbers.h"
 #include "tests/end_to_end/devices.h"
 #include "tests/message_of.h"
 
@@ -517,6 +518,31 @@ TEST_CASE("products with a Jacobian on trees agree forward and back") {
     check_products(device, {qn::pointer(16), qn::pointer(2), qn::bitmasked(2)});
     check_products(device, {qn::hash(), qn::bitmasked(4)});
     check_products(device, {qn::bitmasked(64)});
+  });
+}
+
+TEST_CASE("what is active may be asked beside writes of other fields") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<2> tree{device, {qn::dense(4, 1), qn::dynamic(32, 8)}};
+    auto near = tree.field<int>();
+    auto x = numbers(device, {0.5, 1.5, 2.5, 3.5, 4.5});
+    qn::Field<double, 0> loss{device};
+    qn::Kernel put = [&] {
+      for (auto p : range(6)) append(near, p % 4, p);
+    };
+    put();  // two in the first two lists, one in the others
+    qn::Kernel measure = [&] {
+      loss() = 0.0;
+      for (auto i : range(4)) {
+        loss() += x[length(near, i)] * x[i];
+        If(is_active(near, i, 1)) { loss() += x[4]; }
+      }
+    };
+    loss.grad().fill(1.0);
+    x.grad().fill(0.0);
+    qn::vjp(measure)()();
+    // x2 (x0 + x1) + x1 (x2 + x3) + 2 x4
+    CHECK(qn::to_vector(x.grad()) == std::vector<double>{2.5, 2.5 + 6, 2 + 1.5, 1.5, 2});
   });
 }
 

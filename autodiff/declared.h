@@ -1,0 +1,18 @@
+#pragma once
+// What a reverse kernel is passed.
+#include "autodiff/pull.h"
+
+namespace quern::autodiff {
+
+/// Bindings of a reverse kernel behind those of its primal.
+struct Declared {
+  uint32_t first_seed = 0;     ///< scalars
+  std::vector<uint32_t> rows;  ///< of each site
+  uint32_t cursors = ir::no_binding;
+  std::vector<uint32_t> companions;  ///< adjoints, of each binding of the primal
+};
+
+/// Adds them to `out.kernel`, and says in `out` which they are.
+Declared declare(const Primal& primal, Reverse& out);
+
+}  // namespace quern::autodiff
