@@ -335,6 +335,8 @@ class Kernels {
         [&](size_t, size_t n) { return launch_result(launched.get(), int(results + n), loc_); });
     for (size_t k = 0; k < fields_.size(); k++)
       if (roles_[k].written) report.forward += times(of_fields_[k], fields_[k].companion("dual"));
+    for (const Elements& field : fields_)
+      field.write_companion("dual", {});  // nobody's direction is left
     report.has_products = true;
     const double apart = std::abs(report.forward - report.reverse);
     report.product_error = apart > 0 ? apart / std::max(size, std::abs(report.forward)) : 0;

@@ -59,11 +59,15 @@ void Memories::add_written(const runtime::LaunchEvent& event) {
 
 void Memories::expect_known(const KnownMemory& memory, const runtime::LaunchEvent& event,
                             size_t k) {
-  if (memory.version != 0 && memory.version != event.arguments[k].storage->version())
-    throw Error(event.loc, event.parameters[k].name +
-                               " was written between launches that a tape records, by the host "
-                               "or an algorithm that moves elements: write it before the tape "
-                               "begins, or in a kernel");
+  if (memory.version == 0 || memory.version == event.arguments[k].storage->version()) return;
+  const Loc written = event.arguments[k].storage->written_at();
+  const std::string at =
+      written.line == 0 ? ""
+                        : " at " + std::string(written.file) + ":" + std::to_string(written.line);
+  throw Error(event.loc,
+              event.parameters[k].name + " was written" + at +
+                  ", between launches that a tape records, by the host or an algorithm "
+                  "that moves elements: write it before the tape begins, or in a kernel");
 }
 
 void Memories::expect_known(const runtime::LaunchEvent& event) {

@@ -65,16 +65,20 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   autodiff::KnownLaunches known_launches;
   std::atomic<std::thread::id> paused;  ///< whose launches are not recorded
   Loc gone_back;
+  Loc made_at;
   const std::thread::id made_by = std::this_thread::get_id();
   int made_in = given_runs;  ///< runs with a pullback, of which it knows nothing
 
   /// What goes back is not gone back through.
-  static void expect_forward(const runtime::LaunchEvent& event) {
+  void expect_forward(const runtime::LaunchEvent& event) const {
     for (size_t k = 0; k < event.parameters.size(); k++)
       if (event.parameters[k].companion == autodiff::adjoints)
-        throw Error(event.loc, "a launch of '" + std::string(event.name) +
-                                   "', which goes back, or takes the grad() of a parameter, cannot "
-                                   "be recorded by a tape: end the tape before it");
+        throw Error(event.loc,
+                    "a launch of '" + std::string(event.name) +
+                        "', which goes back, or takes the grad() of a parameter, cannot "
+                        "be recorded by the tape made at " +
+                        place(made_at) +
+                        ", which records what all threads launch: end the tape before it");
   }
 
   ~TapeObject() override { stop(); }
@@ -202,6 +206,7 @@ TapeObject* make_tape(const Ref<FieldObject>* by, int count, Loc loc) {
     fields.push_back(by[k].get()->storage);
   }
   auto object = std::make_unique<TapeObject>();
+  object->made_at = loc;
   if (count > 0) object->memories.vary_by(fields);
   object->start();
   return object.release();

@@ -74,7 +74,9 @@ struct Storage::Memory {
   Loc released;
   std::shared_ptr<Uses> uses;  ///< of the allocations
   std::atomic<uint64_t> version = next_version();
-  uint64_t identity = next_version();  ///< Storage::identity
+  uint64_t identity = next_version();          ///< Storage::identity
+  std::atomic<const char*> written_file = "";  ///< Storage::written_at
+  std::atomic<int> written_line = 0;
   bool is_snapshot = false;
   bool foreign = false;   ///< wrapped
   bool is_shown = false;  ///< other code knows the address, and may write there

@@ -100,6 +100,8 @@ void Storage::Memory::swap(Memory& other) {
   std::swap(sharing_, other.sharing_);
   has_shared_ = other.has_shared_.exchange(has_shared_);
   version = other.version.exchange(version);
+  written_file = other.written_file.exchange(written_file);
+  written_line = other.written_line.exchange(written_line);
   std::swap(identity, other.identity);
 }
 
@@ -285,6 +287,13 @@ void Storage::begin_write(Loc loc) {
                 "a snapshot is written; snapshots are read only: write the field, or restore it");
   memory_->part_from_snapshot(loc);
   memory_->version = Memory::next_version();
+  memory_->written_file.store(loc.file, std::memory_order_relaxed);
+  memory_->written_line.store(loc.line, std::memory_order_relaxed);
+}
+
+Loc Storage::written_at() const {
+  return {memory_->written_file.load(std::memory_order_relaxed),
+          memory_->written_line.load(std::memory_order_relaxed)};
 }
 
 std::shared_ptr<Storage> Storage::snapshot(Loc loc) const {

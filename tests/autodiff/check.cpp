@@ -47,6 +47,7 @@ TEST_CASE("checked gradients of kernels pass, with remainders of second order") 
     CHECK(qn::to_vector(x) == std::vector<double>{0.3, 1.2, -0.7, 2});  // as they were
     CHECK(qn::to_vector(y) == std::vector<double>{1, 2, 3, 4});
     CHECK(qn::to_vector(bins) == std::vector<double>{0, 0});
+    CHECK(qn::to_vector(x.dual()) == std::vector<double>(4, 0.0));  // of nobody's direction
   });
 }
 

@@ -343,9 +343,10 @@ TEST_CASE("what the host writes between launches that a tape knows is an error a
       qn::Tape tape;
       for (int k = 0; k < 4; k++) square();
       written->fill(2);
+      const std::string written_at = "launches.cpp:" + std::to_string(__LINE__ - 1);
       int line = 0, found = 0;
       CHECK_THAT(error_of([&] { line = __LINE__, square(); }, &found),
-                 contains("was written between launches that a tape records"));
+                 contains(written_at + ", between launches that a tape records"));
       CHECK(found == line);
     }
   });

@@ -367,7 +367,8 @@ TEST_CASE("a tape refuses what it cannot follow") {
     qn::Tape tape;
     step();
     x.fill(3.0);
-    CHECK(message_of([&] { step(); }).find("was written between launches") != std::string::npos);
+    CHECK(message_of([&] { step(); }).find("between launches that a tape records") !=
+          std::string::npos);
   }
   step();
   {

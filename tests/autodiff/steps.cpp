@@ -420,6 +420,7 @@ TEST_CASE("steps refuse what they cannot run again") {
     qn::Tape tape;
     first();
     x.fill(1.0);
-    says([&] { qn::steps(tape, 5, both, qn::state(x, y), 2); }, "was written between launches");
+    says([&] { qn::steps(tape, 5, both, qn::state(x, y), 2); },
+         "between launches that a tape records");
   }
 }

@@ -71,8 +71,8 @@ class GradientCheck;
 /// agree to 1e-4 (doubles: 1e-10). What an error is too small for to be found says `unseen`.
 ///
 /// Throws Error for halves, fields that share elements, kernels that Jvp and Vjp refuse, and
-/// kernels that take or make no floats. Fields keep their elements; grad() and dual() of them are
-/// overwritten.
+/// kernels that take or make no floats. Fields keep their elements; their grad() is overwritten, and
+/// their dual() is 0 behind it.
 template <class R, class... A>
 class GradientCheck<R(A...)> {
  public:
