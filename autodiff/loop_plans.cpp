@@ -153,8 +153,7 @@ LoopPlan LoopPlans::plan(const Inst* loop) const {
 /// What is wanted where results that cost so much are kept.
 void LoopPlans::keep_wanted(LoopPlan& plan, const Inst* loop, double to_keep_it) const {
   std::vector<const Inst*> passed_over;
-  for (const Replacement& r : plan.replacements)
-    if (r.is_chosen()) passed_over.push_back(r.update);
+  for (const Replacement& r : plan.replacements) passed_over.push_back(r.update);
   const Wanted wanted(
       {loop->regions.begin(), loop->regions.end()}, active_, logged_,
       [=, this](const Inst* i) { return may_keep(i->result(), to_keep_it); }, passed_over);

@@ -511,7 +511,11 @@ class Puller {
       Value* ahead = b_.mul(b_.convert(round, bounds[0]->type), bounds[2]);
       values_.set(body->arg(0), b_.add(bounds[0], ahead));
       values_.restore(inst, b_.convert(round, Type::i64));
+      const Replacement& any_of_them = plans_.of(inst).replacements[0];
+      if (const Value* condition = condition_of(any_of_them))
+        values_.know(condition, b_.boolean(!any_of_them.is_second));
       values_.region(body, Replay::recording);
+      values_.know(nullptr, nullptr);
       here_ = body;
       prepare(body);
       size_t k = 0;

@@ -63,12 +63,11 @@ std::optional<Replacement> replacement_of(const Inst* loop, size_t k, const Acti
   return Replacement{k, update, is_second ? choice->second : choice->first, is_second};
 }
 
-/// Null of a minimum or maximum.
+}  // namespace
+
 const Value* condition_of(const Replacement& r) {
   return Choice::of(r.update->result(0))->condition;
 }
-
-}  // namespace
 
 std::vector<Replacement> replacements_of(const Inst* loop, const Activity& active) {
   if (!loop->is(Op::loop)) return {};

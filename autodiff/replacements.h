@@ -24,6 +24,9 @@ struct Replacement {
 /// nothing else that varies; else empty. For a loop over a range.
 std::vector<Replacement> replacements_of(const ir::Inst* loop, const Activity& active);
 
+/// What the update chooses by; null of a minimum or maximum.
+const ir::Value* condition_of(const Replacement& replacement);
+
 /// Does a round replace what the loop carries? b1. `now`: of a value of the body in that round.
 ir::Value* is_replaced(ir::Builder& b, const Replacement& replacement,
                        const std::function<ir::Value*(const ir::Value*)>& now);

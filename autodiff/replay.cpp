@@ -103,10 +103,11 @@ bool Replay::is_done(const Inst* inst) const {
 }
 
 /// Who goes back through a branch or a loop of an iteration replays it again, and who counts replays
-/// all of it: what the iteration reduces it does once.
-bool Replay::reduces_here() const {
+/// all of it: into a variable from outside of what is replayed an iteration reduces once.
+bool Replay::reduces_here(const Inst* reduce) const {
+  if (mode_ == counting) return false;
   const Inst* of = root_->parent;
-  return mode_ != counting && (!of || of->is(Op::parallel));
+  return !of || of->is(Op::parallel) || encloses(root_, reduce->operand(0)->inst->parent);
 }
 
 void Replay::pass(const Region* region, Mode mode) {
@@ -117,6 +118,7 @@ void Replay::pass(const Region* region, Mode mode) {
     if (has(inst->op, flag::ends)) continue;
     replay(inst);
     if (open.owner) keep_or_restore(open, inst);
+    if (const Value* v = known_.first; v && v->inst == inst) values_[v] = known_.second;
   }
   mode_ = around;
 }
@@ -262,7 +264,7 @@ void Replay::replay(const Inst* inst) {
       return;
     }
     case Op::reduce:
-      if (reduces_here()) clone_inst(b_, inst, values_);
+      if (reduces_here(inst)) clone_inst(b_, inst, values_);
       return;
     case Op::if_: return branch(inst);
     case Op::loop: return loop(inst);

@@ -77,6 +77,12 @@ class Replay {
   /// As it was computed last.
   ir::Value* now(const ir::Value* v) const;
   void set(const ir::Value* v, ir::Value* to) { values_[v] = to; }
+  /// What is replayed from here on has this value, however it is rounded this time; null: all is
+  /// computed.
+  void know(const ir::Value* v, ir::Value* to) {
+    known_ = {v, to};
+    if (v) values_[v] = to;
+  }
   std::vector<ir::Value*> operands_now(const ir::Inst* inst) const;
   std::vector<ir::Value*> indices_now(const ir::Inst* inst) const;
 
@@ -111,7 +117,6 @@ class Replay {
     copy_parallel(inst, operands, made);
   }
 
-  bool is_recorded(const ir::Inst* loop) const { return rounds_.contains(loop); }
   /// Of a loop that was recorded: how many rounds there were, i64.
   ir::Value* rounds(const ir::Inst* loop) const { return rounds_.at(loop); }
   /// Of a loop whose rounds replace what it carries (replacements.h) and that was recorded: the number of
@@ -130,7 +135,7 @@ class Replay {
  private:
   void pass(const ir::Region* region, Mode mode);
   bool is_done(const ir::Inst* inst) const;
-  bool reduces_here() const;
+  bool reduces_here(const ir::Inst* reduce) const;
   void replay(const ir::Inst* inst);
   /// Who goes back through a region replays what is inside once more, recording.
   Mode inner_mode() const { return mode_ == recording ? plain : mode_; }
@@ -179,6 +184,7 @@ class Replay {
   const ir::Region* root_ = nullptr;  ///< what is replayed as a whole
   bool leaves_loops_out_ = false;
   ir::ValueMap values_;
+  std::pair<const ir::Value*, ir::Value*> known_ = {};
   std::span<ir::Value* const> totals_;  ///< of count_all
   std::vector<ir::Value*> most_;        ///< by site, slots: rows that one execution takes at most
   std::unordered_map<int, ir::Value*> first_row_;  ///< by site, i64, of the iteration

@@ -43,9 +43,6 @@ const std::vector<bool>& known_reads(const Inst* inst, size_t k) {
 
 bool is_element_wise(const Inst* inst) { return info(inst->op).rule != OperandRule::special; }
 
-}  // namespace
-
-namespace {
 bool writes_floats(const Inst* inst) {
   const bool writes =
       inst->is(Op::store) || inst->is(Op::atomic) || inst->is(Op::reduce) || inst->is(Op::put);
@@ -66,7 +63,11 @@ bool has_part(const Inst* inst, const Activity& active) {
 
 bool has_part(const Kernel& kernel, const Activity& active) {
   bool found = false;
-  walk(kernel.body, [&](const Inst* i) { found = found || writes_floats(i) || varies(i, active); });
+  walk(kernel.body, [&](const Inst* i) {
+    const bool moves =
+        (i->is(Op::append) || i->is(Op::deactivate)) && has_floats(kernel.bindings[i->binding()]);
+    found = found || moves || writes_floats(i) || varies(i, active);
+  });
   return found;
 }
 

@@ -41,13 +41,23 @@ class Conditions {
   std::unordered_map<const llvm::Instruction*, size_t> last_;
 };
 
+/// The place behind all that must stand at the start of the block, or in the function's first one.
+size_t first_split(const llvm::BasicBlock& block) {
+  size_t place = 0, first = 0;
+  for (const llvm::Instruction& inst : block) {
+    place++;
+    if (llvm::isa<llvm::AllocaInst, llvm::PHINode>(inst)) first = place;
+  }
+  return first;
+}
+
 void split(llvm::BasicBlock& block) {
   const Conditions conditions(block);
   llvm::BasicBlock* part = &block;
-  size_t place = 0, in_part = 0, wanted_until = 0;
+  size_t place = 0, in_part = 0, wanted_until = 0, first = first_split(block);
   for (auto at = block.begin(); !at->isTerminator(); ++at, ++place, ++in_part) {
-    const bool may_end = wanted_until < place && !llvm::isa<llvm::AllocaInst, llvm::PHINode>(*at);
-    if (in_part >= most_size || (in_part >= usual_size && may_end)) {
+    const bool is_long = in_part >= (wanted_until < place ? usual_size : most_size);
+    if (is_long && place >= first) {
       part = part->splitBasicBlock(at);
       at = part->begin();
       in_part = 0;

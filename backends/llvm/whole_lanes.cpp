@@ -51,15 +51,56 @@ bool is_step_vector(const llvm::Value* v, unsigned lanes) {
   return true;
 }
 
+/// A value as another one and a constant.
+struct Offset {
+  const llvm::Value* of = nullptr;  ///< null: of nothing
+  llvm::APInt by;
+
+  explicit Offset(const llvm::Value* v) : by(v->getType()->getScalarSizeInBits(), 0) {
+    using namespace llvm::PatternMatch;
+    const llvm::APInt* constant = nullptr;
+    const llvm::Value* base = nullptr;
+    if (match(v, m_APInt(constant))) {
+      by = *constant;
+    } else if (match(v, m_Add(m_Value(base), m_APInt(constant)))) {
+      of = base;
+      by = *constant;
+    } else {
+      of = v;
+    }
+  }
+};
+
+/// Does the loop of this index end behind the vector that `last` is in, whole or not? So do those
+/// alone whose last vector LLVM masks; what else compares an index may be a condition of the user's.
+bool ends_behind(const llvm::PHINode* index, const llvm::Value* next, const llvm::Value* last,
+                 unsigned lanes) {
+  using namespace llvm::PatternMatch;
+  const auto* latch = llvm::cast<llvm::Instruction>(next)->getParent()->getTerminator();
+  const llvm::Value* end = nullptr;
+  llvm::Value* condition = nullptr;
+  if (!match(latch, m_Br(m_Value(condition), m_BasicBlock(), m_BasicBlock()))) return false;
+  const auto* compared = llvm::dyn_cast<llvm::ICmpInst>(condition);
+  if (!compared || compared->getOperand(0) != next) return false;
+  const Offset of_last(last);
+  const llvm::APInt* whole = nullptr;
+  if (match(compared->getOperand(1), m_APInt(whole)))  // of a constant number of iterations
+    return !of_last.of && *whole == (of_last.by.udiv(lanes) + 1) * lanes;
+  const llvm::APInt* mask = nullptr;
+  if (!match(compared->getOperand(1), m_And(m_Value(end), m_APInt(mask)))) return false;
+  const Offset of_end(end);
+  return -*mask == lanes && of_end.of == of_last.of && of_end.by - of_last.by == lanes &&
+         index->getType() == last->getType();
+}
+
 /// The index of the first lane, which counts whole vectors from 0 on, where the mask says no more of
 /// each lane than that its index is not past the last one: the first lane is one in all that runs.
 const llvm::PHINode* first_lane(const Masked& access) {
   using namespace llvm::PatternMatch;
   const auto* compared = llvm::dyn_cast<llvm::ICmpInst>(access.mask);
-  if (!compared || (compared->getPredicate() != llvm::CmpInst::ICMP_ULE &&
-                    compared->getPredicate() != llvm::CmpInst::ICMP_ULT))
-    return nullptr;
-  if (!llvm::getSplatValue(compared->getOperand(1))) return nullptr;
+  if (!compared || compared->getPredicate() != llvm::CmpInst::ICMP_ULE) return nullptr;
+  const llvm::Value* last = llvm::getSplatValue(compared->getOperand(1));
+  if (!last) return nullptr;
   const auto* sum = llvm::dyn_cast<llvm::BinaryOperator>(compared->getOperand(0));
   if (!sum ||
       (sum->getOpcode() != llvm::Instruction::Or && sum->getOpcode() != llvm::Instruction::Add))
@@ -71,7 +112,8 @@ const llvm::PHINode* first_lane(const Masked& access) {
   for (unsigned k = 0; k < 2; k++)
     if (match(index->getIncomingValue(k), m_Zero()) &&
         match(index->getIncomingValue(1 - k),
-              m_Add(m_Specific(index), m_SpecificInt(access.lanes()))))
+              m_Add(m_Specific(index), m_SpecificInt(access.lanes()))) &&
+        ends_behind(index, index->getIncomingValue(1 - k), last, access.lanes()))
       return index;
   return nullptr;
 }

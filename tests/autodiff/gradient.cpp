@@ -137,6 +137,41 @@ TEST_CASE("the value beside the gradient is the kernel's, wherever its sum is ad
   });
 }
 
+TEST_CASE("sums that loops reduce within a branch or a round of the kernel") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {1, 2, 3});
+    qn::Field<double, 0> loss{device};
+    const auto square_of_sum = [&] {
+      Var<double> sum = 0;
+      for (auto i : x) sum += x[i];
+      return F64(sum * sum);
+    };
+    qn::Kernel rounds = [&] {
+      for (auto t : serial(range(2))) loss() += square_of_sum() * cast<double>(t + 1);
+    };
+    qn::Kernel branch = [&](I32 k) {
+      If(k > 0) { loss() += square_of_sum(); }
+    };
+    const auto gradient = [&](auto&& back) {
+      x.grad().fill(0.0);
+      loss.grad().fill(1.0);
+      back();
+      return qn::to_vector(x.grad());
+    };
+    CHECK(gradient([&] { qn::vjp(rounds)()(); }) == std::vector<double>(3, 36));
+    CHECK(gradient([&] { qn::vjp(branch)(1)(); }) == std::vector<double>(3, 12));
+    CHECK(gradient([&] { qn::vjp(branch)(0)(); }) == std::vector<double>(3, 0));
+    qn::Kernel total{[&]() -> F64 {
+                       Var<double> all = 0;
+                       for (auto t : serial(range(2))) all += square_of_sum() * cast<double>(t + 1);
+                       return all;
+                     },
+                     {.checked = false}};
+    CHECK(qn::value_and_grad(total)().value() == 108);
+    CHECK(qn::to_vector(x.grad()) == std::vector<double>(3, 36));
+  });
+}
+
 TEST_CASE("the gradient by fields is set: quadratic form and Rosenbrock's function") {
   on_every_device([](const qn::Device& device) {
     const std::vector<double> at = {-1.2, 1, 0.5, 2};

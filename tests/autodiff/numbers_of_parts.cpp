@@ -78,6 +78,12 @@ TEST_CASE("powers of complex numbers, of 0 too") {
                   {{0, 0}, {0.5, 0}, {1, 1}, {-2, 2}});
 }
 
+TEST_CASE("powers of complex numbers vary with the exponent, at 0 too") {
+  expect_slopes([](auto p) { return pow(complex(2.0, 1.0), p); },
+                [](C p) { return std::log(C(2, 1)) * std::pow(C(2, 1), p); },
+                {{0, 0}, {1, 0}, {0.5, -0.5}});
+}
+
 TEST_CASE("tanh and tan vary no more where they are 1") {
   const auto none = [](C) { return C(0); };
   expect_slopes([](auto z) { return tanh(z); }, none, {{400, 1}, {-400, 1}, {800, 1}});

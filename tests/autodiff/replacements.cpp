@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <limits>
+#include <random>
+#include <utility>
 
 #include "autodiff/reverse.h"
 #include "quern/ir/lower.h"
@@ -152,6 +154,48 @@ TEST_CASE("rounds that do more than to replace what is carried are all gone back
   };
   CHECK(loops_back(half) == 2);
   expect(half, {1, 4, 0.5}, {125, 0, 250}, 0.125);
+}
+
+TEST_CASE("a round that has found one goes back, however its condition is rounded again") {
+  // Of two points as far from the origin: the order of terms decides, and whether they are contracted.
+  on_every_device([](const qn::Device& device) {
+    constexpr int pairs = 500;
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> uniform(0.1f, 1);
+    std::vector<float> across, up;
+    for (int k = 0; k < pairs; k++) {
+      const float a = uniform(random), b = uniform(random);
+      for (const auto& [x, y] : {std::pair{a, b}, {b, a}}) {
+        across.push_back(x);
+        up.push_back(y);
+      }
+    }
+    qn::Field<float> x{device, {2 * pairs}}, y{device, {2 * pairs}}, weight{device, {2 * pairs}},
+        seen{device, {pairs}};
+    x.copy_from(across);
+    y.copy_from(up);
+    weight.fill(1.0f);
+    qn::Kernel f = [&](I32 n) {
+      for (auto i : seen) {
+        Var<float> nearest = 1e9f, of_it = 0.0f;
+        for (auto k : range(n)) {
+          F32 dx = x[2 * i + k], dy = y[2 * i + k];
+          F32 square = dx * dx + dy * dy;
+          If(square < nearest) {
+            nearest = square;
+            of_it = atan(dx) * weight[2 * i + k];
+          }
+        }
+        seen[i] = of_it;
+      }
+    };
+    seen.grad().fill(1.0f);
+    qn::vjp(f)(2)();
+    int one = 0;
+    for (int k = 0; k < pairs; k++)
+      one += (weight.grad().at(2 * k) != 0) != (weight.grad().at(2 * k + 1) != 0);
+    CHECK(one == pairs);
+  });
 }
 
 TEST_CASE("a search in each round of another loop") {

@@ -1,5 +1,7 @@
 // Arrays from their elements, swizzles that are assigned, atomics on an iteration's own variables.
 #include <array>
+#include <memory>
+#include <vector>
 
 #include "tests/end_to_end/devices.h"
 
@@ -147,6 +149,39 @@ TEST_CASE("sums that may be reassociated") {
       REQUIRE(sums.at(i) == sum);
       REQUIRE(products.at(i) == product);
       REQUIRE(dots.at(i) == dot);
+    }
+  });
+}
+
+TEST_CASE("a loop carries as many variables as there are") {
+  on_every_device([](qn::Device& device) {
+    for (const int count : {10, 700, 1600}) {
+      if (count > 10 && device.name() == std::string("vulkan"))
+        continue;  // it compiles for minutes
+      INFO(count << " variables");
+      constexpr int rounds = 3;
+      qn::Field<double> x{device, {16}}, y{device, {1}};
+      for (int k = 0; k < 16; k++) x.set(k, 0.125 * k);
+      qn::Kernel f = [&] {
+        std::vector<std::unique_ptr<Var<double>>> all;
+        for (int k = 0; k < count; k++)
+          all.push_back(std::make_unique<Var<double>>(x[k % 16] + double(k)));
+        for ([[maybe_unused]] auto r : serial(range(rounds)))
+          for (int k = 0; k < count; k++)
+            *all[size_t(k)] = *all[size_t(k)] * 0.5 + *all[size_t((k + 1) % count)] * 0.25;
+        Var<double> sum = 0.0;
+        for (const auto& v : all) sum += *v;
+        y[0] = sum;
+      };
+      f();
+      std::vector<double> all;
+      for (int k = 0; k < count; k++) all.push_back(0.125 * (k % 16) + k);
+      for (int r = 0; r < rounds; r++)
+        for (int k = 0; k < count; k++)
+          all[size_t(k)] = all[size_t(k)] * 0.5 + all[size_t((k + 1) % count)] * 0.25;
+      double sum = 0;
+      for (double v : all) sum += v;
+      CHECK(y.at(0) == Approx(sum).epsilon(1e-12));
     }
   });
 }

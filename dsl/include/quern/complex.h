@@ -167,8 +167,10 @@ template <class Z>
 constexpr auto complex_exp(const Z& z) {
   using T = part_t<Z>;
   auto scale = exp(z.re);
-  auto im = select(z.im == 0, z.im * min(scale, std::numeric_limits<T>::max()), scale * sin(z.im));
-  return number<elem_t<Z>>(scale * cos(z.im), im);
+  auto real = z.im == 0;
+  auto im = select(real, z.im * min(scale, std::numeric_limits<T>::max()),
+                   select(real, T(0), scale) * sin(z.im));
+  return number<elem_t<Z>>(scale * select(real, T(1), cos(z.im)), im);
 }
 /// log |z| + i arg z. Near the unit circle log |z| is half of log1p((x - 1)(x + 1) + y²), x the
 /// larger part.
@@ -338,7 +340,8 @@ constexpr auto pow(A&& a, B&& b, Loc l = Loc::here()) {
   auto w = exp(p * log(detail::number<detail::elem_t<A>>(select(zero, T(1), z.re), z.im)));
   auto re = select(zero, select(linear, z.re, T(0)), w.re);
   auto im = select(zero, select(linear, z.im, T(0)), w.im);
-  return detail::number<detail::elem_t<A>>(select(none, T(1), re), select(none, T(0), im));
+  auto known = none & (zero | (w.re != w.re));  // else it is 1 by the formula, and varies by it
+  return detail::number<detail::elem_t<A>>(select(known, T(1), re), select(known, T(0), im));
 }
 template <detail::ComplexLike A, detail::ScalarLike S>
 constexpr auto pow(A&& a, S&& exponent, Loc l = Loc::here()) {

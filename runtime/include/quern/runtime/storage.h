@@ -100,8 +100,8 @@ class Storage {
   /// snapshot that shares it memory of its own. Throws Error for a snapshot, and where there is no
   /// memory for that.
   void begin_write(Loc loc);
-  /// Where it was last; of writes by several threads at once one of these lines. No line: nowhere,
-  /// or it is not known.
+  /// Where it was last, for messages: of writes by several threads at once perhaps none of them. No
+  /// line: nowhere, or it is not known.
   Loc written_at() const;
   /// The same elements as they are now, to be read only. It shares the memory until that is next
   /// written, released or shown to other code; it lives on behind a release. Memory that other code
