@@ -15,6 +15,7 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/Utils/LowerSwitch.h>
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 
@@ -99,6 +100,21 @@ MachinePool& pool() {
   return machines;
 }
 
+/// Passes that find little in what is long and has been optimised as a kernel, and take a tenth of
+/// the time; the first of them takes cubic time over comparisons.
+constexpr llvm::StringLiteral not_of_long_code[] = {"Float2IntPass",
+                                                    "GVNPass",
+                                                    "CalledValuePropagationPass",
+                                                    "IPSCCPPass",
+                                                    "SCCPPass",
+                                                    "BDCEPass",
+                                                    "CorrelatedValuePropagationPass",
+                                                    "ConstraintEliminationPass",
+                                                    "DSEPass",
+                                                    "JumpThreadingPass",
+                                                    "AggressiveInstCombinePass",
+                                                    "CallSiteSplittingPass"};
+
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchain& tools) {
   const bool vectorise = tools.vectorise;
   prepare_for(tools.sanitizer, module);
@@ -106,11 +122,11 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchai
   tuning.LoopVectorization = vectorise;
   tuning.LoopInterleaving = vectorise;
   tuning.SLPVectorization = false;  // dear: 1,000 operations take 144 ms with it, 38 without
-  // It takes cubic time, and whole numbers in floats are rare in what is long.
   llvm::PassInstrumentationCallbacks callbacks;
   const bool is_long = has_long_blocks(module);
-  callbacks.registerShouldRunOptionalPassCallback(
-      [=](llvm::StringRef name, llvm::Any) { return !is_long || name != "Float2IntPass"; });
+  callbacks.registerShouldRunOptionalPassCallback([=](llvm::StringRef name, llvm::Any) {
+    return !is_long || std::ranges::find(not_of_long_code, name) == std::end(not_of_long_code);
+  });
   llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   // Chains of comparisons have become switches, with which a loop does not vectorise.
   builder.registerVectorizerStartEPCallback(
