@@ -512,7 +512,9 @@ class Puller {
       values_.set(body->arg(0), b_.add(bounds[0], ahead));
       values_.restore(inst, b_.convert(round, Type::i64));
       const Replacement& any_of_them = plans_.of(inst).replacements[0];
-      if (const Value* condition = condition_of(any_of_them))
+      const Value* condition = condition_of(any_of_them);
+      // One from outside of the loop is as it was, and used there.
+      if (condition && (condition->inst ? condition->inst->parent : condition->region) == body)
         values_.know(condition, b_.boolean(!any_of_them.is_second));
       values_.region(body, Replay::recording);
       values_.know(nullptr, nullptr);

@@ -124,6 +124,21 @@ TEST_CASE("what is found along with the nearest goes back with it") {
   expect(pair, {100, 1}, {0, 0}, 1);
 }
 
+TEST_CASE("a condition from outside of the loop is used in front of it, too") {
+  const Search last = [](qn::Field<double> x, qn::Field<double> start, I32 i, I32 n) -> F64 {
+    F64 first = start[i];
+    Val<bool> is_large = first > 100;
+    Var<double> scale = 3 * first, found = first;
+    If(is_large) { scale = 0.5 * first * first; }
+    for (auto c : range(n)) {
+      If(is_large) { found = x[c] * x[c]; }
+    }
+    return found * scale;
+  };
+  // of x3² s² / 2 at s = 1000
+  expect(last, {1, 2, 3}, {0, 0, 6 * 5e5}, 9e3);
+}
+
 TEST_CASE("rounds that do more than to replace what is carried are all gone back through") {
   const Search sum = [](qn::Field<double> x, qn::Field<double> start, I32 i, I32 n) -> F64 {
     Var<double> least = start[i], all = 0.0;

@@ -168,7 +168,7 @@ constexpr auto complex_exp(const Z& z) {
   using T = part_t<Z>;
   auto scale = exp(z.re);
   auto real = z.im == 0;
-  auto im = select(real, z.im * min(scale, std::numeric_limits<T>::max()),
+  auto im = select(real, z.im * min(std::numeric_limits<T>::max(), scale),
                    select(real, T(0), scale) * sin(z.im));
   return number<elem_t<Z>>(scale * select(real, T(1), cos(z.im)), im);
 }
