@@ -43,6 +43,7 @@ runtime::Target host_target() {
   target.traits.stoppable = true;
   target.traits.strip = 256;  // a slot array of f32 takes 1 KB: several fit the first-level cache
   target.traits.calls = true;
+  target.traits.most_copied = 2000;  // behind a call, vectors come back from memory
   target.traits.half_conversions = has_extension(target.isa, "f16c");
   target.max_allocation = memory_bytes();
   target.host_addresses = true;

@@ -86,7 +86,7 @@ class Emitter {
   void while_loop(const ir::Inst& inst);
   static unsigned rounds_together(const ir::Region* body);
   size_t called(const ir::Inst* inst) const;
-  bool is_long_body(const ir::Region* body) const;
+  size_t operations_of(const ir::Region* body) const;
   unsigned lanes_of(const ir::Region* body) const;
   static std::unordered_set<const ir::Value*> shared_slots(const ir::Region* body);
   void in_group(llvm::Instruction* access, const ir::Value* slot);

@@ -130,13 +130,12 @@ size_t Emitter::called(const ir::Inst* inst) const {
   return operations;
 }
 
-/// A long body is to be there once.
-bool Emitter::is_long_body(const ir::Region* body) const {
-  constexpr size_t long_body = 500;
+/// Operations of a body, those of what it calls among them.
+size_t Emitter::operations_of(const ir::Region* body) const {
   size_t operations = 0;
   ir::walk(const_cast<ir::Region*>(body),
            [&](const ir::Inst* inst) { operations += !inst->is(Op::constant) + called(inst); });
-  return operations >= long_body;
+  return operations;
 }
 
 /// As many lanes as there are in a vector of the widest elements that the body reads or writes, where
@@ -281,10 +280,14 @@ void Emitter::counted_loop(const ir::Inst& inst) {
                         llvm::isa<llvm::Constant>(hi);  // LLVM would unroll it before it vectorises
   const unsigned unroll = strides ? rounds_together(body) : is_short ? 1 : 0;
   // What is left over behind whole vectors is a vector with some lanes masked, not a loop over half a
-  // vector and another one over single iterations besides, where the body is long, or the walk so brief
-  // that these would take most of its time.
-  const bool is_long = group && is_long_body(body);
-  const bool masks = group && machine_.masks && (is_long || (inst.kind & ir::brief));
+  // vector and another one over single iterations besides, where the body is long and to be there once,
+  // or the walk so brief that these would take most of its time. So may be a row of several, where the
+  // body takes more than masks do.
+  constexpr size_t long_body = 500, body_of_row = 100;
+  const size_t operations = group ? operations_of(body) : 0;
+  const bool is_long = operations >= long_body;
+  const bool is_row = task_ && task_->rank > 1 && operations >= body_of_row;
+  const bool masks = group && machine_.masks && (is_long || is_row || (inst.kind & ir::brief));
   const unsigned lanes = masks && is_long ? lanes_of(body) : 0;
   branch->setMetadata(llvm::LLVMContext::MD_loop, loop_facts(group, lanes, unroll, masks));
   index->addIncoming(next_index, latch);

@@ -40,8 +40,12 @@ float on_host(float x, int steps) {
   return t;
 }
 
-std::string optimised(int steps, const std::string& isa) {
-  const auto kernel = ir::parse(there_and_back(steps));
+/// `axes`: of the loop, whose last one this walks.
+std::string optimised(int steps, const std::string& isa, int axes = 1) {
+  std::string code = there_and_back(steps);
+  const std::string rank = "range rank=";
+  code.replace(code.find(rank) + rank.size(), 1, std::to_string(axes));
+  const auto kernel = ir::parse(code);
   runtime::Target target = test::driver("cpu").target();
   target.isa = isa;
   return test::compiler(test::driver("cpu")).listing(*kernel, target, "llvm-optimised");
@@ -81,6 +85,19 @@ TEST_CASE("long loops are one loop over vectors, where CPUs mask lanes") {
   CHECK(count(text, "fmul") == 2 * steps);
   CHECK(count(optimised(20, avx512), "llvm.masked.store") == 0);
   CHECK(count(optimised(steps, avx2), "llvm.masked.store") == 0);
+}
+
+TEST_CASE("rows of several are one loop over vectors, where bodies take more than masks do") {
+  if (!is_x86()) NOT_RUN("the CPU is not of x86-64");
+  const auto masked = [](int steps, const std::string& isa, int axes) {
+    return count(optimised(steps, isa, axes), "llvm.masked.store");
+  };
+  constexpr int steps = 30;
+  CHECK(masked(steps, avx512, 2) == 2);
+  CHECK(count(optimised(steps, avx512, 2), "fmul") == 2 * steps);  // and no other loop
+  CHECK(masked(steps, avx512, 1) == 0);
+  CHECK(masked(10, avx512, 2) == 0);
+  CHECK(masked(steps, avx2, 2) == 0);
 }
 
 TEST_CASE("long loops leave alone what is behind their ends") {
