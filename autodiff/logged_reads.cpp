@@ -114,7 +114,8 @@ class Finder {
   static bool may_be_of_another_round(const Inst* first, const Inst* second) {
     for (const Region* r = second->parent; r->parent; r = r->parent->parent) {
       const Inst* around = r->parent;
-      if (!encloses(r, first->parent)) continue;
+      const auto holds = [&](const Region* part) { return encloses(part, first->parent); };
+      if (std::ranges::none_of(around->regions, holds)) continue;  // a While has two
       // What another iteration adds may come first; what it stores would be a race.
       if (around->is(Op::parallel) && first->is(Op::atomic)) return true;
       if (around->is(Op::loop) || around->is(Op::while_)) return true;

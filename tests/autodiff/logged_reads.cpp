@@ -298,3 +298,97 @@ TEST_CASE("what is read atomically and written by nobody has adjoints where othe
     CHECK(qn::to_vector(x.grad()) == std::vector<double>{10 * 4 * 8, 4 * -27});
   });
 }
+
+TEST_CASE("conditions of a While read what its rounds have written") {
+  on_every_device([](const qn::Device& device) {
+    // Halved until it is 1 at most: y = x / 2^rounds.
+    const std::vector<double> at = {5, 0.5, 1.5, 40, 1};
+    const std::vector<double> slopes = {0.125, 1, 0.5, 1.0 / 64, 1};
+    const auto expect_slopes = [&](auto&& record, const std::vector<double>& expected) {
+      auto y = numbers(device, at);
+      qn::Field<int> taken{device, {int(at.size())}};
+      qn::Kernel halve = [&] {
+        for (auto i : y) record(y, taken, i);
+      };
+      y.grad().fill(1);
+      qn::vjp(halve)()();
+      CHECK(qn::to_vector(y.grad()) == expected);
+      y.copy_from(at);
+      y.dual().fill(1);
+      qn::jvp(halve)();
+      CHECK(qn::to_vector(y.dual()) == expected);
+    };
+    expect_slopes(
+        [](auto& y, auto&, I32 i) {
+          While(y[i] > 1.0) { y[i] = y[i] * 0.5; }
+        },
+        slopes);
+    expect_slopes(
+        [](auto& y, auto&, I32 i) {
+          Var<int> rounds = 0;
+          While(rounds < 20 && y[i] > 1.0) {
+            y[i] = y[i] * 0.5;
+            rounds += 1;
+          }
+        },
+        slopes);
+    expect_slopes(
+        [](auto& y, auto&, I32 i) {  // by halves of a square: rounds by what another loop wrote
+          for ([[maybe_unused]] auto turn : range(2)) While(y[i] > 1.0) {
+              Var<double> v = y[i];
+              y[i] = v * v / 8.0;
+              If(y[i] > 4.0) { y[i] = y[i] / 8.0; }
+            }
+        },
+        [&] {
+          std::vector<double> expected;
+          for (double v : at) {
+            double slope = 1;
+            while (v > 1) {
+              slope *= 2 * v / 8;
+              v = v * v / 8;
+              if (v > 4) v /= 8, slope /= 8;
+            }
+            expected.push_back(slope);
+          }
+          return expected;
+        }());
+    expect_slopes(
+        [](auto& y, auto& taken, I32 i) {  // integers that a round counts down in a field
+          taken[i] = i;
+          While(taken[i] > 0) {
+            y[i] = y[i] * 0.5;
+            taken[i] = taken[i] - 1;
+          }
+        },
+        {1, 0.5, 0.25, 0.125, 0.0625});
+  });
+}
+
+TEST_CASE("a While of the whole kernel asks what its loops have written") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {3, 5, 0.5});
+    qn::Field<double, 0> sum{device};
+    qn::Kernel shrink = [&] {
+      sum() = 9.0;
+      While(sum() > 1.0) {
+        sum() = 0.0;
+        for (auto i : x) {
+          x[i] = x[i] * x[i] / 8.0;
+          sum() += x[i];
+        }
+      }
+    };
+    x.grad().fill(1);
+    qn::vjp(shrink)()();
+    const auto expected = [](double v, int rounds) {
+      double slope = 1;
+      for (int k = 0; k < rounds; k++, v = v * v / 8) slope *= v / 4;
+      return slope;
+    };
+    // Sums of 4.3, 1.4 and 0.2: three rounds.
+    CHECK(x.grad().at(0) == Approx(expected(3, 3)).epsilon(1e-13));
+    CHECK(x.grad().at(1) == Approx(expected(5, 3)).epsilon(1e-13));
+    CHECK(x.grad().at(2) == Approx(expected(0.5, 3)).epsilon(1e-13));
+  });
+}
