@@ -214,7 +214,8 @@ bool SeenFields::Passed::is_for(const Reversed::Program& of,
 }
 
 bool SeenFields::Passed::has_same_adjoints() const {
-  return std::ranges::all_of(adjoints,
+  return known_at == runtime::Storage::moves() ||
+         std::ranges::all_of(adjoints,
                              [](const Adjoints& a) { return memory_of(*a.storage) == a.memory; });
 }
 
@@ -261,6 +262,7 @@ std::shared_ptr<SeenFields::Passed> SeenFields::pass(
     Loc loc) {
   const Reverse& reverse = program->reverse;
   auto made = std::make_shared<Passed>();
+  made->known_at = runtime::Storage::moves();
   made->program = program;
   made->of_primal.assign(arguments.begin(), arguments.end());
   std::vector<runtime::Argument> given = made->of_primal;
@@ -318,7 +320,9 @@ class Recorded::Shown {
       passed_.arguments[passed_.scalars[k]].bits = of.scalars_[k];
   }
   ~Shown() {
-    for (const auto& snapshot : passed_.snapshots) snapshot.storage->show(snapshot.of->nothing);
+    // What is in a block takes no memory of its own.
+    for (const auto& snapshot : passed_.snapshots)
+      if (!snapshot.storage->is_in_block()) snapshot.storage->show(snapshot.of->nothing);
   }
   Shown(const Shown&) = delete;
 
@@ -429,13 +433,17 @@ void Recorded::add_rows(Arguments& all, const Arguments& read,
 }
 
 void Recorded::expect_unchanged(Loc loc) const {
-  for (const runtime::Argument& field : fields()) field.storage->expect_alive(loc);
-  for (const auto& known : passed_->adjoints)
-    if (memory_of(*known.storage) != known.memory)
-      throw Error(loc, "a field of the launch at " + std::string(loc_.file) + ":" +
-                           std::to_string(loc_.line) +
-                           " was swapped since, which cannot be gone back through: give the "
-                           "kernel both fields, in turns");
+  const uint64_t now = runtime::Storage::moves();
+  if (passed_->known_at != now) {
+    for (const runtime::Argument& field : fields()) field.storage->expect_alive(loc);
+    for (const auto& known : passed_->adjoints)
+      if (memory_of(*known.storage) != known.memory)
+        throw Error(loc, "a field of the launch at " + std::string(loc_.file) + ":" +
+                             std::to_string(loc_.line) +
+                             " was swapped since, which cannot be gone back through: give the "
+                             "kernel both fields, in turns");
+    passed_->known_at = now;
+  }
   for (const auto& [field, moves] : on_trees_)
     if (field->tree()->moves() != moves)
       throw Error(loc, "elements of a tree have ended or moved since the launch at " +

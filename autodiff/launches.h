@@ -1,5 +1,6 @@
 #pragma once
 // Launches that are recorded, and gone back through.
+#include <atomic>
 #include <memory_resource>
 #include <mutex>
 #include <optional>
@@ -122,6 +123,8 @@ class SeenFields {
       uint64_t memory = 0;  ///< that they had, by its number
     };
     std::vector<Adjoints> adjoints;  ///< of each of `fields`
+    /// Storage::moves when `fields` were there and had these adjoints.
+    mutable std::atomic<uint64_t> known_at = 0;
 
     bool is_for(const Reversed::Program& program, std::span<const runtime::Argument> given) const;
     /// The rest of what that asks, where fields are the same and on no tree.

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "autodiff/activity.h"
+#include "autodiff/at_launch.h"
 #include "autodiff/iterations.h"
 #include "ir/analysis/effects.h"
-#include "ir/analysis/loops.h"
 
 namespace quern::autodiff {
 
@@ -17,106 +17,27 @@ using namespace ir;
 
 namespace {
 
-constexpr int deepest = 64;  ///< operations looked back
-
 std::string place(Loc loc) { return std::string(loc.file) + ":" + std::to_string(loc.line); }
 
 bool is_write(const Inst* inst) {
   return inst->is(Op::store) || (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
 }
 
-// ---- what is known before a launch
-
-/// Of a launch, or of none yet: then there are no arguments.
-class Before {
- public:
-  explicit Before(std::span<const runtime::Argument> arguments) : arguments_(arguments) {}
-
-  /// None: not known.
-  std::optional<bool> has(const Race& race) {
-    bool is_known = true;
-    for (const Race::Rounds& loop : race.loops) {
-      const std::optional<Bounds> bounds = bounds_of_index(loop.index);
-      if (bounds && !bounds->fit(loop)) return false;
-      is_known &= bounds.has_value();
-    }
-    return is_known ? std::optional(true) : std::nullopt;
+/// Has a launch with these arguments the race? None: it is not known. No arguments: of any launch.
+std::optional<bool> has(const Race& race, std::span<const runtime::Argument> arguments) {
+  AtLaunch launch(arguments);
+  bool is_known = true;
+  for (const Race::Rounds& loop : race.loops) {
+    const std::optional<AtLaunch::Bounds> bounds = launch.bounds(loop.index);
+    const auto fits = [&] {
+      return bounds->rounds() >= loop.least &&
+             (!loop.at || (bounds->lo <= *loop.at && *loop.at < bounds->hi));
+    };
+    if (bounds && !fits()) return false;
+    is_known &= bounds.has_value();
   }
-
- private:
-  struct Bounds {
-    int64_t lo, hi, rounds;
-    bool fit(const Race::Rounds& loop) const {
-      return rounds >= loop.least && (!loop.at || (lo <= *loop.at && *loop.at < hi));
-    }
-  };
-
-  std::optional<Bounds> bounds_of_index(const Value* index) {
-    const IndexBounds bounds = *bounds_of(index);
-    if (bounds.axis) {  // on a tree those elements that are active
-      const auto [binding, axis] = *bounds.axis;
-      const runtime::Storage* field = field_of(binding);
-      if (!field || field->tree()) return std::nullopt;
-      const int64_t lo = field->first(axis), extent = field->shape()[axis];
-      return Bounds{lo, lo + extent, extent};
-    }
-    const std::optional<int64_t> lo = number(bounds.lo), hi = number(bounds.hi);
-    int64_t rounds = 0;
-    if (!lo || !hi || __builtin_sub_overflow(*hi, *lo, &rounds)) return std::nullopt;
-    return Bounds{*lo, *hi, rounds};
-  }
-
-  std::optional<int64_t> number(const Value* v) {
-    const std::optional<Bits> bits = value(v, 0);
-    if (!bits) return std::nullopt;
-    if (is_signed(v->type)) return to_signed(*bits, v->type);
-    return *bits > uint64_t(INT64_MAX) ? std::nullopt : std::optional(int64_t(*bits));
-  }
-
-  std::optional<Bits> value(const Value* v, int depth) {
-    if (depth > deepest) return std::nullopt;
-    if (const auto known = known_.find(v); known != known_.end()) return known->second;
-    const std::optional<Bits> found = v->inst ? computed(v->inst, depth) : std::nullopt;
-    known_[v] = found;
-    return found;
-  }
-
-  std::optional<Bits> computed(const Inst* inst, int depth) {
-    switch (inst->op) {
-      case Op::constant: return inst->imm;
-      case Op::param:
-        if (inst->binding() >= arguments_.size()) return std::nullopt;
-        return arguments_[inst->binding()].bits;
-      case Op::extent:
-      case Op::first: {
-        const runtime::Storage* field = field_of(inst->binding());
-        if (!field) return std::nullopt;
-        const int64_t n =
-            inst->is(Op::extent) ? field->shape()[inst->axis()] : field->first(inst->axis());
-        return bits_of_int(n, inst->type());
-      }
-      default: break;
-    }
-    if (!is_pure(inst->op) || inst->operands.empty()) return std::nullopt;
-    std::vector<Bits> operands;
-    for (const Use& use : inst->operands) {
-      const std::optional<Bits> bits = value(use.value, depth + 1);
-      if (!bits) return std::nullopt;
-      operands.push_back(*bits);
-    }
-    Bits out = 0;
-    const Type type = inst->operands.back().value->type;
-    return evaluate(inst->op, type, inst->type(), operands, out) ? std::optional(out)
-                                                                 : std::nullopt;
-  }
-
-  const runtime::Storage* field_of(uint32_t binding) const {
-    return binding < arguments_.size() ? arguments_[binding].storage.get() : nullptr;
-  }
-
-  std::span<const runtime::Argument> arguments_;
-  std::map<const Value*, std::optional<Bits>> known_;
-};
+  return is_known ? std::optional(true) : std::nullopt;
+}
 
 // ---- accesses
 
@@ -262,7 +183,7 @@ class Finder {
       race.loops.push_back({body->arg(k), std::abs(meeting.step[k]) + 1, meeting.at[k]});
     for (const Access* access : {&first, &second})
       race.loops.insert(race.loops.end(), access->around.begin(), access->around.end());
-    if (Before({}).has(race) != false) found_.push_back(std::move(race));
+    if (has(race, {}) != false) found_.push_back(std::move(race));
   }
 
   std::string text_of(const Inst* first, const Inst* second) const {
@@ -338,7 +259,7 @@ const std::vector<Race>& Races::where(SamePlaces places) const {
 
 void Races::expect_none(std::span<const runtime::Argument> arguments) const {
   for (const Race& race : where({*kernel_, arguments}))
-    if (Before(arguments).has(race) == true) throw Error(race.loc, race.text);
+    if (has(race, arguments) == true) throw Error(race.loc, race.text);
 }
 
 std::shared_ptr<const Races> races_of(const Kernel& kernel, const std::vector<bool>& varies) {
@@ -347,7 +268,7 @@ std::shared_ptr<const Races> races_of(const Kernel& kernel, const std::vector<bo
     const std::vector<Race> races = Finder(kernel, varies, SamePlaces()).run();
     if (races.empty()) return nullptr;
     for (const Race& race : races)
-      if (Before({}).has(race) == true) throw Error(race.loc, race.text);
+      if (has(race, {}) == true) throw Error(race.loc, race.text);
   }
   return std::make_shared<Races>(clone(kernel), varies);
 }

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <thread>
 
-#include "autodiff/overwritten.h"
+#include "autodiff/carried.h"
 #include "autodiff/tape.h"
 #include "dsl/recording.h"
-#include "quern/ir/lower.h"
 #include "quern/runtime/observer.h"
 
 namespace quern::detail {
@@ -104,68 +102,89 @@ class Redraw final : public runtime::LaunchObserver {
   std::optional<runtime::Observation> observation_;
 };
 
-/// Finds what steps carry and nobody has named, and what random numbers they draw.
-class Watch final : public runtime::LaunchObserver {
+/// While it lives, notes the random numbers that launches draw.
+class NoteKeys final : public runtime::LaunchObserver {
  public:
-  Watch(const Fields& state, Keys& keys) : keys_(keys) {
-    for (const auto& field : state) state_.insert(field->memory_number());
+  explicit NoteKeys(Keys& keys) : keys_(keys) {
     observation_.emplace(*this, runtime::Observation::kernels);
   }
-
-  void begin_step() {
-    keys_.begin_step();
-    before_.insert(now_.begin(), now_.end());
-    now_.clear();
-  }
-
-  void before(const runtime::LaunchEvent& event) override {
-    if (std::this_thread::get_id() != by_) return;
-    for (size_t k = 0; k < event.arguments.size(); k++) {
-      const auto& storage = event.arguments[k].storage;
-      if (!storage || !event.parameters[k].reads) continue;
-      const uint64_t memory = storage->memory_number();
-      if (before_.contains(memory) && !now_.contains(memory) && !state_.contains(memory) &&
-          !is_overwritten(event, uint32_t(k)))
-        throw Error(event.loc, event.parameters[k].name +
-                                   " is read here, and an earlier step has written it: it is part "
-                                   "of what steps carry, so name it in state()");
-    }
-    for (size_t k = 0; k < event.arguments.size(); k++)
-      if (event.arguments[k].storage && event.parameters[k].writes)
-        now_.insert(event.arguments[k].storage->memory_number());
-  }
-
   void after(const runtime::LaunchEvent& event) noexcept override {
     if (std::this_thread::get_id() == by_ && draws(event)) keys_.add(runtime::RandomKey::last());
   }
 
  private:
-  /// Is what the field held before of no account to the launch?
-  bool is_overwritten(const runtime::LaunchEvent& event, uint32_t field) {
-    if (!event.recording || event.arguments[field].storage->tree()) return false;
-    for (const Overwritten& known : overwritten_)
-      if (known.kernel == event.recording && known.field == field && known.key == *event.key)
-        return known.is_so;
-    const std::unique_ptr<ir::Kernel> kernel = ir::clone(*event.recording);
-    ir::assume(*kernel, event.key->premises());
-    ir::optimise(*kernel);
-    const bool is_so = autodiff::is_overwritten_first(*kernel, field);
-    overwritten_.push_back({event.recording, *event.key, field, is_so});
-    return is_so;
-  }
-
-  struct Overwritten {
-    std::shared_ptr<const ir::Kernel> kernel;
-    runtime::LaunchKey key;
-    uint32_t field;
-    bool is_so;
-  };
   const std::thread::id by_ = std::this_thread::get_id();
   Keys& keys_;
-  std::vector<Overwritten> overwritten_;  ///< what was asked
-  std::set<uint64_t> state_;              ///< memory
-  std::set<uint64_t> before_, now_;       ///< written by earlier steps, and by this one
   std::optional<runtime::Observation> observation_;
+};
+
+/// While it lives, refuses what steps carry and nobody has named.
+class Watch final : public runtime::LaunchObserver {
+ public:
+  explicit Watch(const Fields& state) : carried(state) {
+    observation_.emplace(*this, runtime::Observation::calls);
+  }
+  void before(const runtime::LaunchEvent& event) override {
+    if (std::this_thread::get_id() == by_) carried.note(event);
+  }
+
+  autodiff::Carried carried;
+
+ private:
+  const std::thread::id by_ = std::this_thread::get_id();
+  std::optional<runtime::Observation> observation_;
+};
+
+/// Fields that steps read and do not write, as the steps found them. While an Again lives they are
+/// so again, whatever has been written since.
+class Constants {
+  using Contents = runtime::Storage::Contents;
+  struct Constant {
+    std::shared_ptr<runtime::Storage> field;
+    Contents contents;
+    uint64_t version = 0;
+  };
+
+ public:
+  void keep(const Fields& fields, Loc loc) {
+    for (const auto& field : fields)
+      all_.push_back({field, field->tree() ? Contents() : field->contents(loc), field->version()});
+  }
+
+  class Again {
+   public:
+    Again(const Constants& constants, Loc loc) : loc_(loc) {
+      for (const Constant& c : constants.all_) {
+        if (c.field->tree()) {
+          expect_same(c);
+        } else if (!c.field->has(c.contents)) {
+          since_.push_back({c.field, c.field->contents(loc)});
+          c.field->restore(c.contents, loc);
+        }
+      }
+    }
+    ~Again() {
+      for (const Constant& c : since_) try {
+          c.field->restore(c.contents, loc_);
+        } catch (...) {  // no memory: what is thrown already says so
+        }
+    }
+    Again(const Again&) = delete;
+
+   private:
+    void expect_same(const Constant& c) const {
+      if (c.field->version() == c.version) return;
+      const Loc at = c.field->written_at();
+      throw Error(loc_, "a field on a tree that steps() read was written since" +
+                            (at.line ? ", at " + place(at) : std::string()) +
+                            ", and is not kept as they found it: write another field there");
+    }
+    const Loc loc_;
+    std::vector<Constant> since_;
+  };
+
+ private:
+  std::vector<Constant> all_;
 };
 
 class Loop {
@@ -175,9 +194,11 @@ class Loop {
 
   /// Up to the last step, which `tape` records as it does other launches.
   static void run(const std::shared_ptr<Loop>& loop, TapeObject* tape, int n) {
-    Watch watch(loop->state_, loop->keys_);
+    if (n == 1) return loop->body_->run(0);
+    Watch watch(loop->state_);
+    const NoteKeys note(loop->keys_);
     loop->watch_ = &watch;
-    if (n > 1) {
+    try {
       {
         Pause pause(tape);
         loop->keep(0);
@@ -185,8 +206,16 @@ class Loop {
         if (loop->kept_.back().step == n - 1) loop->kept_.pop_back();
       }
       add_part(tape, [loop, tape, n](Loc loc) { loop->go_back(tape, n - 2, loc); });
+      loop->step(n - 1);
+      loop->constants_.keep(watch.carried.constants(), loop->loc_);
+    } catch (...) {
+      loop->watch_ = nullptr;
+      add_part(tape, [at = loop->loc_](Loc loc) {
+        throw Error(loc, "a step of the steps() at " + place(at) +
+                             " threw, so its tape cannot be gone back through");
+      });
+      throw;
     }
-    loop->step(n - 1);
     loop->watch_ = nullptr;
   }
 
@@ -198,7 +227,8 @@ class Loop {
 
   void step(int t) {
     if (watch_) {
-      watch_->begin_step();
+      keys_.begin_step();
+      watch_->carried.begin_step();
       body_->run(t);
     } else {
       const Redraw again(keys_.of(t));
@@ -227,6 +257,7 @@ class Loop {
   }
 
   void go_back(TapeObject* whole, int last, Loc loc) {
+    const Constants::Again as_found(constants_, loc);
     for (int t = last; t >= 0; t--) {
       restore(kept_.back());
       advance(kept_.back().step, t);
@@ -245,6 +276,7 @@ class Loop {
   const Loc loc_;
   std::vector<Kept> kept_;  ///< by step
   Keys keys_;
+  Constants constants_;
   Watch* watch_ = nullptr;  ///< while steps run for the first time
 };
 
@@ -253,6 +285,10 @@ Fields storages(const Ref<FieldObject>* state, int count, Loc loc) {
   for (int k = 0; k < count; k++) {
     const auto& storage = state[k].get()->storage;
     if (!storage) throw Error(loc, "a field parameter is no part of a state");
+    if (storage->is_view())
+      throw Error(loc, "field number " + std::to_string(k + 1) +
+                           " of state() is a view, and states are restored as a whole: name the "
+                           "field that it is a view of");
     all.push_back(storage);
   }
   return all;
@@ -268,8 +304,12 @@ void run_steps(TapeObject* tape, int n, StepBody* body, const Ref<FieldObject>* 
   if (snapshots < 1)
     throw Error(loc, "steps are gone back through from snapshots of the state, and " +
                          std::to_string(snapshots) + " are allowed: the first state is one");
+  if (is_paused(tape))
+    throw Error(loc,
+                "steps() within a step of another steps() on the same tape: that step is run "
+                "again on tapes of its own. Give the outer one more snapshots instead");
   const Fields fields = storages(state, count, loc);
-  for (const auto& field : fields) field->restore(*field->snapshot(loc), loc);  // no views
+  for (const auto& field : fields) field->expect_alive(loc);
   if (n == 0) return;
   Loop::run(std::make_shared<Loop>(owned.release(), fields, snapshots, loc), tape, n);
 }

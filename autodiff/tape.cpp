@@ -187,6 +187,11 @@ Pause::~Pause() {
   tape_->paused = std::thread::id();
 }
 
+bool is_paused(TapeObject* tape) {
+  std::lock_guard lock(tape->mutex);
+  return tape->is_paused();
+}
+
 void add_part(TapeObject* tape, std::function<void(Loc)> go_back) {
   std::lock_guard lock(tape->mutex);
   TapeObject::Entry& entry =

@@ -26,6 +26,9 @@ void add_part(TapeObject* tape, std::function<void(Loc)> go_back);
 /// has been computed of them.
 TapeObject* make_tape_within(TapeObject* tape, Loc loc);
 
+/// Does the tape not record what this thread launches, as it is in a Pause?
+bool is_paused(TapeObject* tape);
+
 /// Throws Error unless the tape records.
 void expect_recording(TapeObject* tape, Loc loc);
 

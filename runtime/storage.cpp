@@ -145,6 +145,7 @@ void Storage::release(Loc loc) {
   memory_->release_companions(loc);
   memory_->free();
   memory_->released = loc.line ? loc : Loc{"?", 1};
+  Memory::moves++;
 }
 
 bool Storage::released() const { return memory_->released.line != 0; }

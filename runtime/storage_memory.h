@@ -94,6 +94,8 @@ struct Storage::Memory {
   void release_companions(Loc loc);
 
   static uint64_t next_version();
+  /// Storage::moves
+  static inline std::atomic<uint64_t> moves = 1;
 
  private:
   void release();

@@ -103,6 +103,7 @@ void Storage::Memory::swap(Memory& other) {
   written_file = other.written_file.exchange(written_file);
   written_line = other.written_line.exchange(written_line);
   std::swap(identity, other.identity);
+  moves++;
 }
 
 void Storage::Memory::copy_from(const Memory& from, bool is_kept) {
@@ -186,6 +187,8 @@ std::shared_ptr<Storage::Memory> Storage::Memory::copy(Loc loc) const {
 
 Uses& Storage::uses() const { return *memory_->uses; }
 
+uint64_t Storage::moves() { return Memory::moves; }
+
 uint64_t Storage::memory_number() const { return memory_->uses->number(); }
 
 uint64_t Storage::identity() const { return memory_->identity; }
@@ -235,6 +238,7 @@ void Storage::show(const Contents& contents) {
   if (contents.place_.bytes > 0)
     return memory_->name(*contents.memory_, contents.place_.first, contents.version_);
   memory_ = contents.memory_;
+  Memory::moves++;
   if (!tree_) return;
   // As long as the tree itself is the same, code that uses both finds its cells once.
   const auto& [tree, of] = *contents.on_tree_;
@@ -320,6 +324,16 @@ void Storage::restore(const Storage& snapshot, Loc loc) {
   const auto held = snapshot.hold();
   memory_->copy_from(*snapshot.memory_);
   memory_->version = snapshot.version();
+}
+
+void Storage::restore(const Contents& contents, Loc loc) {
+  expect_alive(loc);
+  expect_no_tree("its contents would not have its active elements", loc);
+  if (has(contents)) return;
+  begin_write(loc);
+  const std::shared_lock held(contents.memory_->holding);
+  memory_->copy_from(*contents.memory_);
+  memory_->version = contents.version_;
 }
 
 std::shared_ptr<Storage> Storage::Copies::of(const Storage& storage, Loc loc) {

@@ -82,10 +82,16 @@ struct Program::Known {
   }
   bool is(std::span<const Argument> arguments, Modes modes) const {
     if (!key.has(modes)) return false;
+    for (size_t k = 0; k < parts.size(); k++)
+      if (number_of(arguments[k].storage.get()) != parts[k].number) return false;
+    // The rest can have changed no more than memory has moved.
+    const uint64_t moves = Storage::moves();
+    if (compared_at.load(std::memory_order_relaxed) == moves) return true;
     for (size_t k = 0; k < parts.size(); k++) {
       const Storage* s = arguments[k].storage.get();
       if (part(s) != parts[k] || (s && s->released())) return false;
     }
+    compared_at.store(moves, std::memory_order_relaxed);
     return true;
   }
 
@@ -101,16 +107,18 @@ struct Program::Known {
     uint64_t memory = 0;  ///< its number; 0: any, which lies alike
     bool operator==(const Part&) const = default;
   };
+  static uint64_t number_of(const Storage* s) { return s ? s->number() : 0; }
   static Part part(const Storage* s) {
     if (!s) return {};
-    if (s->may_move()) return {UINT64_MAX};  // as none has
-    return {s->number(), s->owner(), s->is_in_block() ? 0 : s->memory_number()};
+    const void* const owner = s->may_move() ? nullptr : s->owner();  // as none has
+    return {number_of(s), owner, s->is_in_block() ? 0 : s->memory_number()};
   }
   static SameArguments next() {
     static std::atomic<SameArguments> last{other_arguments};
     return ++last;
   }
   std::vector<Part> parts;
+  mutable std::atomic<uint64_t> compared_at = 0;  ///< Storage::moves
 };
 
 std::shared_ptr<const Program::Known> Program::find(std::span<const Argument> arguments,

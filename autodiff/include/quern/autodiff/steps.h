@@ -55,19 +55,23 @@ State<int(sizeof...(T))> state(const Field<T, N>&... fields) {
 /// revolve, ACM TOMS 26(1), 2000.) Gradients are those of a tape that records all steps, to the bit
 /// where kernels are deterministic.
 ///
-/// The body depends on t, on the state and on what does not change meanwhile; it is kept, and runs
-/// in tape.backward() again, so what it refers to lives until then. Behind backward() the state is
-/// the one before the first step, unless n is 1; other fields that steps write hold what some step
-/// left. Steps write whole temporaries before they read them: where a step finds elements that an
-/// earlier one has written, the field is part of the state, one that steps only add to as well.
+/// The body depends on t, on the state and on what else it launches kernels with; it is kept, and
+/// runs in tape.backward() again, so what it refers to lives until then. Fields that steps only read
+/// are kept as the steps found them, which takes memory where they are written later; those on trees
+/// must not be. Behind backward() the state is the one before the first step, unless n is 1; other
+/// fields that steps write hold what some step left. Of a temporary a step reads no elements that
+/// it may not have written before, but such as no step writes: else the field is part of the state,
+/// one that steps only add to as well. Which elements a launch writes is known by loops' indices and
+/// constants; of a field on a tree all are taken for written, of algorithms' results all but
+/// compact's.
 ///
 /// Steps that are run again draw the random numbers of their first run, of which 8 bytes a launch
 /// that draws are kept on the host; launches behind backward() draw what they would without it.
 ///
-/// Throws Error where a launch uses a field first that an earlier step has written and that the
-/// state does not name; in backward() where a step launches more kernels that draw random numbers
-/// than it did first; for views in the state, which restore() refuses; for n < 0 and snapshots < 1;
-/// and as the tape does.
+/// Throws Error where a launch reads elements, or writes some that were read, so that the field is
+/// part of the state, which does not name it; in backward() where a step launches more kernels that
+/// draw random numbers than it did first, and where one threw; within a step of steps(); for views
+/// in the state; for n < 0 and snapshots < 1; and as the tape does. For n = 1 it is a plain call.
 template <class F, int N>
 void steps(const Tape& tape, int n, F body, const State<N>& state, int snapshots,
            Loc l = Loc::here()) {

@@ -123,6 +123,9 @@ class Storage {
   /// The contents become those of a snapshot of this storage, or of one of the same shape, types
   /// and layout. Throws Error otherwise, and for views.
   void restore(const Storage& snapshot, Loc loc);
+  /// The memory of a field, or of the one that this is a view of, holds what it held when contents()
+  /// of it were taken. Not for fields on trees. Throws Error where memory is short.
+  void restore(const Contents& contents, Loc loc);
   /// While it lives, addresses stay as they are: a snapshot keeps those that it shares.
   std::shared_lock<std::shared_mutex> hold() const;
   /// Does it show what lies in a block of Versions, where addresses stay without that?
@@ -168,6 +171,11 @@ class Storage {
   /// Of a field and its views one. Where owners differ and neither is wrapped, nothing overlaps.
   const void* owner() const { return memory_.get(); }
   bool is_wrapped() const;
+  bool is_view() const { return is_view_; }
+  /// Another number as soon as memory of any storage of the process is swapped, given back, or shown
+  /// in place of another. While it stays, owner(), memory_number(), may_move() and released() of each
+  /// storage do, but for memory_number() of those that are in blocks.
+  static uint64_t moves();
 
   /// Where the elements lie, for other code: each as on the host, `strides` bytes apart along the
   /// axes. Throws Error for a layout that has blocks or keeps components apart.
