@@ -305,9 +305,20 @@ Recorded::Recorded(std::shared_ptr<SeenFields::Passed> passed,
   for (const auto& snapshot : passed_->snapshots) contents_.push_back(seen.now(*snapshot.of, loc));
   scalars_.reserve(passed_->scalars.size());
   for (uint32_t k : passed_->scalars) scalars_.push_back(arguments[k].bits);
-  for (const runtime::Argument& a : arguments)
+  for (const runtime::Argument& a : arguments) {
+    if (a.storage) failures_ = a.storage->device().failures();
     if (a.storage && a.storage->tree())
       on_trees_.push_back({a.storage, a.storage->tree()->moves()});
+  }
+}
+
+void Recorded::expect_done(Loc loc) const {
+  for (const runtime::Argument& a : passed_->of_primal)
+    if (a.storage && a.storage->device().failures() != failures_)
+      throw Error(loc, "a launch has failed since the one at " + std::string(loc_.file) + ":" +
+                           std::to_string(loc_.line) +
+                           " was recorded, and what is launched behind it does nothing until that "
+                           "is known: what was recorded cannot be gone back through");
 }
 
 /// While it lives, what the launch was passed stands in what it shares with others.
@@ -453,6 +464,7 @@ void Recorded::expect_unchanged(Loc loc) const {
 
 std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> seeds, Loc loc,
                                                     std::span<const uint64_t> along) const {
+  expect_done(loc);
   expect_unchanged(loc);
   const Shown shown(*this);
   std::optional<runtime::SameRandomNumbers> same;

@@ -182,6 +182,9 @@ class Recorded {
     key_ = runtime::RandomKey::last();
     was_launched_ = true;
   }
+  /// Throws Error where the host has been told since that a launch of the device failed: those
+  /// behind it have done nothing.
+  void expect_done(Loc loc) const;
   size_t seeds() const { return program().reverse.seeds; }
   /// Does going back yield what the launch would? Then there need not be one.
   bool yields_values() const { return program().reverse.yields_values; }
@@ -229,6 +232,7 @@ class Recorded {
   };
   std::vector<OnTree> on_trees_;
   runtime::RandomKey key_;
+  uint64_t failures_ = 0;  ///< of its device before it
   bool was_launched_ = false;
   Loc loc_;
 };

@@ -1,8 +1,10 @@
 #include "autodiff/logged_reads.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
+#include "autodiff/iterations.h"
 #include "ir/analysis/effects.h"
 #include "quern/ir/builder.h"
 
@@ -125,18 +127,44 @@ class Finder {
 
   /// What other iterations of the same loop add depends on who is first, unless each has elements
   /// of its own.
-  void expect_ordered(const Inst* write, const Inst* read) const {
+  void expect_ordered(const Inst* write, const Inst* read) {
     const Inst* loop = parallel_around(read->parent);
     if (!write->is(Op::atomic) || !loop || loop != parallel_around(write->parent)) return;
-    if (is_own(write, loop) && is_own(read, loop)) return;
+    if (are_own(write, read, loop)) return;
     throw Error(read->loc, kernel_.bindings[read->binding()].name +
                                " is read here while other iterations may add to it (at " +
                                place(write->loc) +
                                "), so what is read has no derivative: read it in another loop");
   }
 
+  /// Does no iteration come with one to an element that another comes to with the other?
+  bool are_own(const Inst* write, const Inst* read, const Inst* loop) {
+    if (write->binding() != read->binding()) return is_own(write, loop) && is_own(read, loop);
+    auto& of = iterations_[loop];
+    if (!of) of.emplace(kernel_, loop->region(0));
+    // Along one axis each of the loop's indices alone decides, alike for both.
+    const size_t count = loop->region(0)->args.size();
+    for (size_t index = 0; index < count; index++) {
+      const auto decides = [&](size_t axis) {
+        const auto a = of->sum(write->operand(axis)), b = of->sum(read->operand(axis));
+        if (!a || !b || *a != *b) return false;
+        for (const Affine::Term& term :
+             a->shared.terms)  // a round's may differ from iteration to iteration
+          if (of->is_inside(term.symbol)) return false;
+        for (size_t k = 0; k < count; k++)
+          if ((a->factors[k] != 0) != (k == index)) return false;
+        return true;
+      };
+      bool is_decided = false;
+      for (size_t axis = 0; axis < Effects::indices(read); axis++)
+        is_decided = is_decided || decides(axis);
+      if (!is_decided) return false;
+    }
+    return true;
+  }
+
   /// Do the indices have each of the loop's, at its axis?
-  bool is_own(const Inst* access, const Inst* loop) const {
+  static bool is_own(const Inst* access, const Inst* loop) {
     const Region* body = loop->region(0);
     if (body->args.size() > Effects::indices(access)) return false;
     for (size_t k = 0; k < body->args.size(); k++)
@@ -147,6 +175,7 @@ class Finder {
   const Kernel& kernel_;
   Effects effects_;
   std::vector<const Inst*> writes_, puts_;
+  std::unordered_map<const Inst*, std::optional<Iterations>> iterations_;  ///< by parallel loop
   std::unordered_map<const Inst*, size_t> order_;
 };
 

@@ -233,6 +233,9 @@ void expect_recording(TapeObject* tape, Loc loc) {
 void go_back(TapeObject* tape, Loc loc) {
   expect_no_recording("going back through a tape", loc);
   expect_recording(tape, loc);
+  const auto first = std::ranges::find_if(
+      tape->entries, [](const auto& entry) { return entry.launch.has_value(); });
+  if (first != tape->entries.end()) first->launch->expect_done(loc);
   tape->gone_back = loc;
   tape->stop();
   tape->seen.end();

@@ -104,6 +104,7 @@ std::optional<Error> Stream::take_error() {
   if (!(state & ir::abi::claim_bit))
     return Error("device " + device_.name() +
                  " was interrupted while nothing ran that could be ended");
+  device_.failures_++;
   const LaunchRecord* failed = known(record.launch);
   std::optional<Error> error;
   if (!failed || record.site >= failed->reporter->sites.size()) {

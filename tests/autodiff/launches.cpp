@@ -382,3 +382,40 @@ TEST_CASE("launches of integers are passed over, whatever their atomics yield") 
     for (int c = 0; c < cells; c++) CHECK(found.at(c) == n / cells);
   });
 }
+
+TEST_CASE("what was recorded before a launch failed cannot be gone back through") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {3, 3, 3});
+    qn::Kernel five = [&] {
+      for (auto i : x) x[i] = x[i] * 5.0;
+    };
+    qn::Kernel expect_little = [&] {
+      for (auto i : x) check(x[i] < 1.0, "{} is much", x[i]);
+    };
+    const auto synchronize = [&] { qn::Device(device).synchronize(); };
+    {
+      qn::Tape tape;
+      five();
+      expect_little();
+      five();
+      CHECK_THAT(qn::test::message_of(synchronize), contains("15 is much"));
+      CHECK(x.at(0) == 15);  // the second one did nothing
+      int line = 0, found = 0;
+      CHECK_THAT(error_of([&] { line = __LINE__, tape.backward(); }, &found),
+                 contains("a launch has failed since"));
+      CHECK(found == line);
+    }
+    {
+      x.grad().fill(1.0);
+      auto back = qn::vjp(expect_little)();
+      CHECK_THROWS_AS(synchronize(), qn::Error);
+      CHECK_THAT(qn::test::message_of([&] { back(); }), contains("a launch has failed since"));
+    }
+    // What begins behind it goes well.
+    x.grad().fill(1.0);
+    qn::Tape tape;
+    five();
+    tape.backward();
+    CHECK(x.grad().at(0) == 5);
+  });
+}

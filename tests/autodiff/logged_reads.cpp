@@ -392,3 +392,65 @@ TEST_CASE("a While of the whole kernel asks what its loops have written") {
     CHECK(x.grad().at(2) == Approx(expected(0.5, 3)).epsilon(1e-13));
   });
 }
+
+TEST_CASE("what an iteration adds to elements of its own it may read") {
+  on_every_device([](const qn::Device& device) {
+    const std::vector<double> at = {0.5, -1, 2, 0.25, 1.5, -0.5, 1, 3};
+    auto x = numbers(device, at);
+    qn::Field<double> y{device, {8}};
+    // y_j = (0.5 + x_i)², of each i that the loop has, j by what `place` says.
+    const auto expect = [&](auto& kernel, const std::vector<std::pair<int, int>>& places) {
+      y.fill(0.5);
+      std::vector<double> seed(8, 0), expected(8, 0);
+      for (const auto& [i, j] : places) {
+        seed[size_t(j)] = j + 1;
+        expected[size_t(i)] = 2 * (0.5 + at[size_t(i)]) * (j + 1);
+      }
+      CHECK(pulled(kernel, x, y, seed) == expected);
+    };
+    qn::Kernel stepped = [&] {
+      for (auto i : range(1, 8, 3)) {
+        y[i] += x[i];
+        y[i] = y[i] * y[i];
+      }
+    };
+    expect(stepped, {{1, 1}, {4, 4}, {7, 7}});
+    qn::Kernel reversed = [&] {
+      for (auto i : x) {
+        y[7 - i] += x[i];
+        y[7 - i] = y[7 - i] * y[7 - i];
+      }
+    };
+    expect(reversed, {{0, 7}, {1, 6}, {2, 5}, {3, 4}, {4, 3}, {5, 2}, {6, 1}, {7, 0}});
+    qn::Kernel odd = [&](I32 by) {
+      for (auto i : range(3)) {
+        y[2 * i + by] += x[i];
+        y[2 * i + by] = y[2 * i + by] * y[2 * i + by];
+      }
+    };
+    y.fill(0.5);
+    x.grad().fill(0);
+    y.grad().fill(1);
+    qn::vjp(odd)(1)();
+    CHECK(qn::to_vector(x.grad()) == std::vector<double>{2, -1, 5, 0, 0, 0, 0, 0});
+
+    // Others may come to these.
+    qn::Kernel halves = [&] {
+      for (auto i : x) {
+        y[i / 2] += x[i];
+        y[i / 2] = y[i / 2] * 2.0;
+      }
+    };
+    qn::Kernel by_rounds = [&] {
+      for (auto i : range(3))
+        for (auto k : range(3)) {
+          y[2 * i + k] += x[i];
+          y[2 * i + k] = y[2 * i + k] * 2.0;
+        }
+    };
+    for (const auto& kernel : {halves, by_rounds})
+      CHECK(message_of([&] {
+              qn::vjp(kernel);
+            }).find("is read here while other iterations may add to it") != std::string::npos);
+  });
+}

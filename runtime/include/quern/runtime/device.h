@@ -72,6 +72,9 @@ class Device {
 
   /// Bytes that allocate has given and release not taken back yet.
   uint64_t allocated() const { return allocated_; }
+  /// How many times a launch has failed, as the host has found out: what was launched behind it, up
+  /// to where the host did, has done nothing.
+  uint64_t failures() const { return failures_; }
 
   /// Begins the sequence of random numbers that `seed` stands for.
   void seed(uint32_t seed);
@@ -113,7 +116,7 @@ class Device {
   std::string name_;
   bool is_joined_ = false;
   std::unique_ptr<Driver> driver_;
-  std::atomic<uint64_t> allocated_ = 0;
+  std::atomic<uint64_t> allocated_ = 0, failures_ = 0;
   ErrorHandler handler_;
 
   /// All streams, as a list that only grows, so that a signal handler may walk it.
