@@ -21,6 +21,7 @@ void Memories::vary_by(const Fields& fields) {
 
 void Memories::vary_as(const Memories& other) {
   all_vary_ = other.all_vary_;
+  began_ = other.began_;
   for (const auto& [number, memory] : other.all_) all_[number].varies = memory.varies;
 }
 
@@ -29,9 +30,11 @@ void Memories::add(const runtime::Storage& field) {
   variation_ += !std::exchange(of(field).varies, true);
 }
 
-/// Memory of trees changes as they grow. A snapshot is refused where it would have adjoints.
+/// Memory of trees changes as they grow. A snapshot of what is older than the tape is a constant; one of
+/// what launches have made since is refused, as its adjoints would be theirs.
 bool Memories::varies(const runtime::Storage& field) {
-  return all_vary_ || field.tree() || field.is_snapshot() || of(field).varies;
+  if (field.is_snapshot()) return field.version() > began_;
+  return all_vary_ || field.tree() || of(field).varies;
 }
 
 std::vector<bool> Memories::inputs(const runtime::LaunchEvent& event, Fields& begun) {

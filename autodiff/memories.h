@@ -28,7 +28,7 @@ class Memories {
   /// As long as it is the same, so is what varies.
   uint64_t variation() const { return variation_; }
   /// Of each argument of a launch: has it adjoints, as a float that varies when it is read, or is
-  /// written by what may? None where nothing varies. What it writes varies from then on; what did
+  /// written by what may? Snapshots of what there was before this have none. None where nothing varies. What it writes varies from then on; what did
   /// not before is added to `begun`: going back past the launch its adjoints are those of a
   /// constant.
   std::vector<bool> inputs(const runtime::LaunchEvent& event, Fields& begun);
@@ -48,6 +48,8 @@ class Memories {
   void add(const runtime::Storage& field);
   std::unordered_map<uint64_t, KnownMemory> all_;
   bool all_vary_ = true;
+  uint64_t began_ =
+      runtime::Storage::last_version();  ///< what varies was written since, or is given
   uint64_t variation_ = 1;
 };
 

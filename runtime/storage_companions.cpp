@@ -47,7 +47,10 @@ void Storage::Memory::release_companions(Loc loc) {
 
 std::shared_ptr<Storage> Storage::companion(const std::string& name, Loc loc) const {
   expect_alive(loc);
-  if (is_snapshot()) throw Error(loc, "a snapshot is read only: it has no " + name + " of its own");
+  if (is_snapshot())
+    throw Error(loc, "a snapshot is read only: it has no " + name +
+                         " of its own. Take derivatives by fields alone, with wrt(), or give the "
+                         "kernel a field with the same elements");
   const std::shared_ptr<Storage> whole = companion_of_whole(name, loc);
   if (!is_view_) return whole;
   if (tree_) return view_of_companion(*whole, loc);

@@ -195,6 +195,8 @@ uint64_t Storage::identity() const { return memory_->identity; }
 
 uint64_t Storage::version() const { return memory_->version; }
 
+uint64_t Storage::last_version() { return Memory::next_version(); }
+
 bool Storage::is_snapshot() const { return memory_->is_snapshot; }
 
 Storage::Contents Storage::contents(Loc loc) const {

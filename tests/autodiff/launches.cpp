@@ -419,3 +419,37 @@ TEST_CASE("what was recorded before a launch failed cannot be gone back through"
     CHECK(x.grad().at(0) == 5);
   });
 }
+
+TEST_CASE("a snapshot of what there was before a tape is a constant to it") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {1, 2, 3});
+    qn::Field<double, 0> loss{device};
+    const auto before = x.snapshot();
+    qn::Kernel move = [&] {
+      for (auto i : x) x[i] = x[i] * x[i];
+    };
+    qn::Kernel away = [&] {  // of x² from x as it was
+      for (auto i : x) loss() += (x[i] - before[i]) * (x[i] - before[i]);
+    };
+    const auto gradient = [&](qn::Tape tape) {
+      move();
+      away();
+      tape.backward();
+      return qn::to_vector(x.grad());
+    };
+    // d/dx (x² - c)² = 4 x (x² - c) at c = x
+    for (const bool all : {true, false}) {
+      x.copy_from(std::vector<double>{1, 2, 3});
+      x.grad().fill(0);
+      loss.grad().fill(1);
+      CHECK(gradient(all ? qn::Tape() : qn::Tape(qn::wrt(x))) == std::vector<double>{0, 16, 72});
+    }
+    qn::Tape tape;
+    move();
+    const auto since = x.snapshot();
+    qn::Kernel use = [&] {
+      for (auto i : x) loss() += x[i] * since[i];
+    };
+    CHECK_THAT(qn::test::message_of([&] { use(); }), contains("a snapshot is read only"));
+  });
+}

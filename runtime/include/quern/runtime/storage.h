@@ -96,6 +96,8 @@ class Storage {
   /// Names the contents: the same number, the same contents; of other code's writes it knows
   /// nothing. Whatever may write the memory gives it another one, through views too.
   uint64_t version() const;
+  /// No lower than the version of any memory of the process, nor as high as those that come later.
+  static uint64_t last_version();
   /// Is about to be written, by a launch or the host: gives the memory another version, and the
   /// snapshot that shares it memory of its own. Throws Error for a snapshot, and where there is no
   /// memory for that.
