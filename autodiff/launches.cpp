@@ -305,10 +305,13 @@ Recorded::Recorded(std::shared_ptr<SeenFields::Passed> passed,
   for (const auto& snapshot : passed_->snapshots) contents_.push_back(seen.now(*snapshot.of, loc));
   scalars_.reserve(passed_->scalars.size());
   for (uint32_t k : passed_->scalars) scalars_.push_back(arguments[k].bits);
-  for (const runtime::Argument& a : arguments) {
-    if (a.storage) failures_ = a.storage->device().failures();
-    if (a.storage && a.storage->tree())
-      on_trees_.push_back({a.storage, a.storage->tree()->moves()});
+  const std::vector<uint32_t>& fields = program().reverse.fields;
+  for (size_t k = 0; k < arguments.size(); k++) {
+    const auto& storage = arguments[k].storage;
+    if (storage) failures_ = storage->device().failures();
+    takes_trees_ |= storage && storage->tree();
+    if (storage && storage->tree() && fields[k] != ir::no_binding)
+      on_trees_.push_back({storage, storage->tree()->moves()});
   }
 }
 
@@ -515,8 +518,7 @@ Recorded::Working Recorded::working(Loc loc) const {
   if (program().reverse.logged > 0) add_log(read, {}, device, loc);
   if (program().count) add_rows(rows, read, device, loc);
   const uint64_t log = bytes_of(std::span(read).subspan(primal().size()));
-  return {log + std::max(copied_bytes(), bytes_of(rows)),
-          program().counts_by_data || !on_trees_.empty()};
+  return {log + std::max(copied_bytes(), bytes_of(rows)), program().counts_by_data || takes_trees_};
 }
 
 }  // namespace quern::autodiff

@@ -226,11 +226,12 @@ class Recorded {
   std::shared_ptr<SeenFields::Passed> passed_;             ///< also of other launches
   std::pmr::vector<runtime::Storage::Contents> contents_;  ///< of each of its snapshots
   std::pmr::vector<uint64_t> scalars_;                     ///< the bits of each of its scalars
-  struct OnTree {
+  struct OnTree {                                          ///< whose adjoints are
     std::shared_ptr<runtime::Storage> field;
     uint64_t moves = 0;  ///< of its tree
   };
   std::vector<OnTree> on_trees_;
+  bool takes_trees_ = false;
   runtime::RandomKey key_;
   uint64_t failures_ = 0;  ///< of its device before it
   bool was_launched_ = false;

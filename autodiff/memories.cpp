@@ -39,8 +39,10 @@ bool Memories::varies(const runtime::Storage& field) {
 
 std::vector<bool> Memories::inputs(const runtime::LaunchEvent& event, Fields& begun) {
   std::vector<bool> inputs(event.arguments.size(), false);
-  bool any = false;
-  for (size_t k = 0; k < inputs.size(); k++) {
+  bool any = false, makes_any = false;
+  for (const auto& parameter : event.parameters)
+    makes_any |= parameter.writes && has_floats(parameter);
+  for (size_t k = 0; makes_any && k < inputs.size(); k++) {
     const auto& field = event.arguments[k].storage;
     inputs[k] = field && has_floats(event.parameters[k]) && varies(*field);
     any = any || inputs[k];

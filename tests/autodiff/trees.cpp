@@ -391,6 +391,79 @@ TEST_CASE("adjoints of lists on trees") {
   });
 }
 
+TEST_CASE("a tape goes back through lists of integers that each step makes anew") {
+  on_every_device([](const qn::Device& device) {
+    // Numbers in eight cells of [0, 1): each moves by what is in its cell.
+    constexpr int n = 24, steps = 3, cells = 8;
+    std::vector<double> start;
+    for (int k = 0; k < n; k++) start.push_back(std::fmod(0.37 + 0.618 * k, 1.0));
+    qn::Tree<2> tree{device, {qn::dense(cells, 1), qn::dynamic(64, 4)}};
+    auto list = tree.field<int>();
+    auto x = numbers(device, start), moved = numbers(device, start);
+    qn::Field<double, 0> loss{device};
+    const auto cell = [](auto v) { return clamp(cast<int>(v * double(cells)), 0, cells - 1); };
+    qn::Kernel clear = [&] {
+      for (auto [c, k] : list) deactivate(list, c, k);
+    };
+    qn::Kernel build = [&] {
+      for (auto p : x) append(list, cell(x[p]), p);
+    };
+    qn::Kernel move = [&] {
+      for (auto p : x) {
+        I32 c = cell(x[p]);
+        Var<double> sum = 0;
+        for (auto k : range(cast<int>(length(list, c)))) sum += x[list(c, k)];
+        moved[p] = 0.9 * x[p] + 0.01 * sum;
+      }
+      for (auto p : x) x[p] = moved[p];
+    };
+    qn::Kernel measure = [&] {
+      for (auto p : x) loss() += cast<double>(p + 1) * x[p];
+    };
+    // The matrix of each step is that of its cells.
+    std::vector<double> at = start;
+    std::vector<std::vector<int>> cell_of;
+    for (int s = 0; s < steps; s++) {
+      std::vector<int>& of = cell_of.emplace_back();
+      double sum[cells] = {};
+      for (double v : at) of.push_back(std::clamp(int(v * cells), 0, cells - 1));
+      for (int p = 0; p < n; p++) sum[of[size_t(p)]] += at[size_t(p)];
+      for (int p = 0; p < n; p++) at[size_t(p)] = 0.9 * at[size_t(p)] + 0.01 * sum[of[size_t(p)]];
+    }
+    std::vector<double> expected;
+    for (int p = 0; p < n; p++) expected.push_back(p + 1);
+    for (int s = steps - 1; s >= 0; s--) {
+      double sum[cells] = {};
+      for (int p = 0; p < n; p++) sum[cell_of[size_t(s)][size_t(p)]] += expected[size_t(p)];
+      for (int p = 0; p < n; p++)
+        expected[size_t(p)] = 0.9 * expected[size_t(p)] + 0.01 * sum[cell_of[size_t(s)][size_t(p)]];
+    }
+
+    for (const bool with_pullback : {false, true}) {
+      x.copy_from(start);
+      x.grad().fill(0);
+      moved.grad().fill(0);
+      loss.grad().fill(1);
+      qn::Tape tape;
+      for (int s = 0; s < steps; s++) {
+        const auto renew = [&] {
+          clear();
+          build();
+        };
+        if (with_pullback)
+          qn::with_pullback(renew, [] {});
+        else
+          renew();
+        move();
+      }
+      measure();
+      tape.backward();
+      for (int p = 0; p < n; p++)
+        CHECK(x.grad().at(p) == Approx(expected[size_t(p)]).epsilon(1e-12));
+    }
+  });
+}
+
 TEST_CASE("many launches on a tree that stays as it is") {
   on_every_device([](const qn::Device& device) {
     qn::Tree<1> tree{device, {qn::pointer(64), qn::bitmasked(8)}};

@@ -395,6 +395,31 @@ TEST_CASE("outlined and inlined functions") {
   });
 }
 
+TEST_CASE("an early Return of several results") {
+  on_every_device([](qn::Device& device) {
+    qn::Func divide = [](I32 a, I32 b) {
+      If(b == 0) { Return(result(0, a, cast<double>(a) * -1.5)); }
+      return result(I32(a / b), I32(a % b), F64(0.25));
+    };
+    qn::Field<int> quotient{device, {4}}, rest{device, {4}};
+    qn::Kernel k = [&](I32 stop) {
+      If(stop == 1) { Return(result(-1, 0.5)); }
+      for (auto i : rest) {
+        auto [q, r, s] = divide(7, i);
+        quotient[i] = q;
+        rest[i] = r + ifloor(s);
+      }
+      return result(I32(3), F64(1.5));
+    };
+    auto [code, value] = k(1);
+    REQUIRE(code == -1);
+    REQUIRE(value == 0.5);
+    k(0);
+    REQUIRE(qn::to_vector(quotient) == std::vector<int>{0, 7, 3, 2});
+    REQUIRE(qn::to_vector(rest) == std::vector<int>{7 - 11, 0, 1, 1});
+  });
+}
+
 TEST_CASE("block_size and deterministic wrap a range without changing results") {
   on_every_device([](qn::Device& device) {
     for (int n : {0, 1, 127, 128, 129, 5000}) {

@@ -643,12 +643,25 @@ class Generator {
     Value* counter = b_.slot(Type::i32);
     std::vector<Type> types = carried();
     std::vector<Value*> init = some(types);
+    // An element of the iteration's own that the condition reads and rounds write.
+    const uint32_t field = random_.pick(fields_), c = component(field);
+    const Type type = type_of(field, c);
+    const bool asks =
+        s.parallel && !s.function && role(s, field).kind == Role::own && random_.chance(50);
+    const std::vector<Value*> own = asks ? own_index() : std::vector<Value*>();
     Inst* inst = b_.while_(init);
     inside(inst->region(0), s.closed(), [&](State& in) {
       for (Value& v : inst->region(0)->args) values_->add(&v);
       statements(in, random_.below(3));
       Value* go = b_.lt(b_.get(counter), b_.integer(Type::i32, int64_t(1 + random_.below(4))));
-      if (random_.chance(50)) go = b_.binary(Op::bit_and, go, values_->condition());
+      if (asks) {
+        Value* read = b_.load(field, c, type, own);
+        Value* holds = is_number(type) ? b_.lt(values_->value(type), read)
+                                       : b_.binary(Op::ne, values_->value(type), read);
+        go = b_.binary(Op::bit_and, go, holds);
+      } else if (random_.chance(50)) {
+        go = b_.binary(Op::bit_and, go, values_->condition());
+      }
       std::vector<Value*> out = some(types);
       out.insert(out.begin(), go);
       b_.yield(out);
@@ -657,6 +670,11 @@ class Generator {
       for (Value& v : inst->region(1)->args) values_->add(&v);
       b_.put(counter, b_.add(b_.get(counter), b_.integer(Type::i32, 1)));
       content(in, items, 1 + random_.below(4));
+      if (asks) {
+        Value* read = b_.load(field, c, type, own);
+        b_.store(field, c, own,
+                 is_float(type) ? b_.mul(read, b_.real(type, 0.5)) : values_->value(type));
+      }
       if (types.empty()) return end_region(in);
       b_.yield(some(types));
     });

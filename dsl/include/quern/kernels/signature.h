@@ -21,6 +21,11 @@ auto result(const U&... u) {
   (append(detail::result_ids(u, Loc{})), ...);
   return out;
 }
+/// Ends a kernel or function with several results: `Return(result(a, b))`.
+template <class... T>
+void Return(const Results<T...>& several, Loc l = Loc::here()) {
+  detail::return_(several.ids, (detail::count_of<T> + ... + 0), l);
+}
 }  // namespace lang
 
 namespace detail {
