@@ -4,7 +4,9 @@
 // A step that is run again finds the state that was kept, and else what is there: so what it reads
 // must be part of the state, have been written by the step itself, or never be written by any step.
 // Elements are told apart by boxes of indices (footprints.h); what is written elsewhere may be
-// anywhere, and what is written under a condition may not have been.
+// anywhere, and what is written under a condition may not have been. Of a tree it is one question for
+// all fields on it, as what is written becomes active: a step that writes there and reads has ended
+// all elements before.
 #include <map>
 #include <memory>
 #include <vector>
@@ -20,14 +22,16 @@ class Carried {
   void begin_step();
   /// Of a kernel or an algorithm. Throws Error with its line where a field is neither.
   void note(const runtime::LaunchEvent& event);
-  /// Those that steps have read elements of which they never write.
-  std::vector<std::shared_ptr<runtime::Storage>> constants() const;
+  /// Those that steps have read elements of which they never write. Throws Error with `loc` where
+  /// one holds adjoints of another, which change as the tape goes back.
+  std::vector<std::shared_ptr<runtime::Storage>> constants(Loc loc) const;
 
  private:
   using Boxes = std::vector<Box>;
   struct Memory {
-    std::shared_ptr<runtime::Storage> field;  ///< the first that had it
-    Boxes written;                            ///< by any step
+    std::shared_ptr<runtime::Storage> field;                ///< the first that had it
+    std::vector<std::shared_ptr<runtime::Storage>> others;  ///< on the same tree
+    Boxes written;                                          ///< by any step
     bool is_written_anywhere = false;
     Boxes now;  ///< by this step, and each element
     bool is_whole_now = false;
@@ -42,7 +46,8 @@ class Carried {
     std::vector<uint64_t> arguments;  ///< of the last launch
     std::vector<Footprint> found;     ///< with these
   };
-  /// Null: a scalar, and what is of no account here.
+  /// Null: a scalar, and what is of no account here. Throws Error for a field that was swapped since
+  /// steps began.
   Memory* of(const runtime::LaunchEvent& event, size_t argument);
   const std::vector<Footprint>& footprints(const runtime::LaunchEvent& event);
   void note_algorithm(const runtime::LaunchEvent& event);
@@ -51,8 +56,9 @@ class Carried {
   void write_anywhere(Memory& memory, const runtime::LaunchEvent& event, size_t argument, Loc at);
   static bool is_whole(const Memory& memory);
 
-  std::vector<uint64_t> state_;  ///< Storage::identity
-  std::map<uint64_t, Memory> memories_;
+  std::vector<std::shared_ptr<runtime::Storage>> state_;
+  std::map<std::pair<const void*, uint64_t>, Memory> memories_;  ///< by tree, or Storage::identity
+  std::map<uint64_t, uint64_t> identities_;                      ///< by Storage::number
   std::vector<Known> known_;
 };
 

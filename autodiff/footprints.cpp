@@ -18,7 +18,8 @@ constexpr std::pair anywhere{std::numeric_limits<int64_t>::min(),
 
 class Finder {
  public:
-  explicit Finder(std::span<const runtime::Argument> arguments) : launch_(arguments) {}
+  explicit Finder(std::span<const runtime::Argument> arguments)
+      : arguments_(arguments), launch_(arguments) {}
 
   std::vector<Footprint> run(const Region* body) {
     look_into(body, false);
@@ -33,11 +34,49 @@ class Finder {
         access(inst, maybe);
       } else if (inst->is(Op::loop)) {
         serial(inst, maybe);
+      } else if (inst->is(Op::parallel)) {
+        parallel(inst, maybe);
       } else {
-        const bool is_walk = inst->is(Op::parallel);
-        for (const Region* inner : inst->regions) look_into(inner, maybe || !is_walk);
+        for (const Region* inner : inst->regions) look_into(inner, true);
       }
     }
+  }
+
+  void parallel(const Inst* loop, bool maybe) {
+    const Region* body = loop->region(0);
+    const uint32_t over = loop->options.over;
+    if (over != no_binding && is_on_tree(over)) {
+      Footprint made;
+      made.binding = over;
+      made.loc = loop->loc;
+      made.writes = made.clears = ends_all(loop) && !maybe;
+      found_.push_back(made);
+      if (made.clears) return;
+    }
+    const size_t before = may_be_idle_.size();
+    for (const Value& index : body->args) {
+      const auto bounds = launch_.bounds(&index);
+      if (!bounds || bounds->rounds() <= 0) may_be_idle_.push_back(&index);
+    }
+    look_into(body, maybe);
+    may_be_idle_.resize(before);
+  }
+
+  bool is_on_tree(uint32_t binding) const {
+    return binding < arguments_.size() && arguments_[binding].storage &&
+           arguments_[binding].storage->tree();
+  }
+
+  /// Does each iteration of a loop over a field end its element, and nothing else?
+  static bool ends_all(const Inst* loop) {
+    const Region* body = loop->region(0);
+    const Inst* end = body->first;
+    if (!end->is(Op::deactivate) || end->binding() != loop->options.over ||
+        end->next != body->terminator() || Effects::indices(end) != body->args.size())
+      return false;
+    for (size_t k = 0; k < body->args.size(); k++)
+      if (end->operand(k) != body->arg(k)) return false;
+    return true;
   }
 
   /// What a round writes where its index says has been written behind all rounds alone.
@@ -57,7 +96,8 @@ class Finder {
     made.binding = inst->binding();
     made.loc = inst->loc;
     if (has(inst->op, flag::reads) && !inst->is(Op::store)) found_.push_back(made);
-    if (!inst->is(Op::store) && !(inst->is(Op::atomic) && inst->atomic() != AtomicOp::load)) return;
+    const bool is_load = inst->is(Op::atomic) && inst->atomic() == AtomicOp::load;
+    if (!has(inst->op, flag::writes) || is_load) return;
     made.writes = true;
     made.box.component = inst->component();
     std::vector<const Value*> indices;
@@ -65,12 +105,14 @@ class Finder {
     for (size_t k = 0; k < Effects::indices(inst); k++)
       made.box.axes.push_back(along(inst->operand(k), indices, all));
     found_.push_back(made);
-    if (maybe || !all) return;
-    made.always = true;
-    const auto waits = [&](const auto& loop) {
-      return std::ranges::find(indices, loop.first) != indices.end();
+    const auto names = [&](const Value* index) {
+      return std::ranges::find(indices, index) != indices.end();
     };
-    const auto outermost = std::ranges::find_if(by_round_, waits);
+    const bool is_plain = inst->is(Op::store) || inst->is(Op::atomic);
+    if (maybe || !all || !is_plain || !std::ranges::all_of(may_be_idle_, names)) return;
+    made.always = true;
+    const auto outermost =
+        std::ranges::find_if(by_round_, [&](const auto& loop) { return names(loop.first); });
     (outermost == by_round_.end() ? found_ : outermost->second).push_back(std::move(made));
   }
 
@@ -92,9 +134,12 @@ class Finder {
     return {lo, hi};
   }
 
+  const std::span<const runtime::Argument> arguments_;
   AtLaunch launch_;
   AffineForms forms_{AffineForms::through_conversions};
   std::vector<Footprint> found_;
+  /// Of parallel loops around that may have no iterations: what names none of these is not certain.
+  std::vector<const Value*> may_be_idle_;
   /// Serial loops around, by their indices, and what is written behind them.
   std::vector<std::pair<const Value*, std::vector<Footprint>>> by_round_;
 };

@@ -24,10 +24,13 @@ struct Footprint {
   bool writes = false;  ///< else it reads any elements
   Box box;              ///< of a write: no other elements
   bool always = false;  ///< each of them
+  bool clears = false;  ///< a write that ends all elements of a field on a tree
 };
 
 /// In program order: an access stands behind what is certainly done before it. A loop's reads see
-/// none of what its later rounds write. Of a kernel at level structured, optimised. Linear.
+/// none of what its later rounds write. To loop over a field on a tree reads it, as to ask what is
+/// active does; to make elements active, or end them, writes it. Of a kernel at level structured,
+/// optimised. Linear.
 std::vector<Footprint> footprints_of(const ir::Kernel& kernel,
                                      std::span<const runtime::Argument> arguments);
 

@@ -135,7 +135,7 @@ class Watch final : public runtime::LaunchObserver {
   std::optional<runtime::Observation> observation_;
 };
 
-/// Fields that steps read and do not write, as the steps found them. While an Again lives they are
+/// Fields of which steps read elements that they do not write, as the steps found them. While an Again lives they are
 /// so again, whatever has been written since.
 class Constants {
   using Contents = runtime::Storage::Contents;
@@ -155,9 +155,9 @@ class Constants {
    public:
     Again(const Constants& constants, Loc loc) : loc_(loc) {
       for (const Constant& c : constants.all_) {
-        if (c.field->tree()) {
-          expect_same(c);
-        } else if (!c.field->has(c.contents)) {
+        if (c.field->version() == c.version) continue;  // nor is wrapped memory written in vain
+        if (c.field->tree()) refuse(c);
+        if (!c.field->has(c.contents)) {
           since_.push_back({c.field, c.field->contents(loc)});
           c.field->restore(c.contents, loc);
         }
@@ -172,8 +172,7 @@ class Constants {
     Again(const Again&) = delete;
 
    private:
-    void expect_same(const Constant& c) const {
-      if (c.field->version() == c.version) return;
+    [[noreturn]] void refuse(const Constant& c) const {
       const Loc at = c.field->written_at();
       throw Error(loc_, "a field on a tree that steps() read was written since" +
                             (at.line ? ", at " + place(at) : std::string()) +
@@ -207,7 +206,7 @@ class Loop {
       }
       add_part(tape, [loop, tape, n](Loc loc) { loop->go_back(tape, n - 2, loc); });
       loop->step(n - 1);
-      loop->constants_.keep(watch.carried.constants(), loop->loc_);
+      loop->constants_.keep(watch.carried.constants(loop->loc_), loop->loc_);
     } catch (...) {
       loop->watch_ = nullptr;
       add_part(tape, [at = loop->loc_](Loc loc) {

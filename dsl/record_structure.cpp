@@ -238,7 +238,8 @@ void block_end(Block kind, bool complete, Loc loc) noexcept {
     return;
   }
   if (kind == Block::then && !thrown && r.b.region()->empty())
-    return r.fail(loc, "this If is empty, as a native continue in it leaves it" + exits_here(r));
+    return r.fail(loc, "this If is empty, as a native continue in it leaves it" + exits_here(r) +
+                           "; an If that is to do nothing is left out");
   ir::Region* region = r.b.region();
   r.at(frame.loc);
   r.close_region();

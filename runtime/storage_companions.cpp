@@ -29,6 +29,12 @@ std::shared_ptr<Storage> Storage::companion_of_whole(const std::string& name, Lo
   return known;
 }
 
+std::shared_ptr<Storage> Storage::known_companion(const std::string& name) const {
+  std::lock_guard lock(memory_->companions_mutex);
+  const auto known = memory_->companions.find(name);
+  return known == memory_->companions.end() ? nullptr : known->second;
+}
+
 void Storage::swap_companions(Storage& other, Loc loc) {
   std::set<std::string> names;
   for (const Storage* field : {this, &other}) {

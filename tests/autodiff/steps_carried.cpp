@@ -1,6 +1,7 @@
 // What steps in time carry, read and find again.
 #include <quern/algorithms.h>
 #include <quern/autodiff.h>
+#include <quern/sparse.h>
 
 #include <cmath>
 #include <functional>
@@ -298,4 +299,125 @@ TEST_CASE("what throws in steps leaves a tape that cannot be gone back through")
     INFO(found);
     CHECK(found.find("field number 2 of state() is a view") != std::string::npos);
   }
+}
+
+TEST_CASE("what may not be written is no reason to read it in steps") {
+  on_every_device([](const qn::Device& device) {
+    Chain chain(device);
+    auto& [start, x, y, c, loss, measure] = chain;
+    qn::Field<double> none{device, {0}};
+    qn::Kernel use = [&] {
+      for (auto i : x) x[i] = x[i] + 0.1 * y[0] * x[i];
+    };
+    qn::Kernel by_count = [&](I32 n) {  // an element that the loop's index does not name
+      for ([[maybe_unused]] auto one : range(n)) y[0] = 0.25;
+    };
+    chain.expect_refused(
+        [&](int t) {
+          by_count(t == 2 ? 1 : 0);
+          use();
+        },
+        "here (at ");
+    qn::Kernel within = [&] {  // a loop in one without iterations
+      for ([[maybe_unused]] auto one : none)
+        for (auto k : serial(range(1))) y[k] = 0.25;
+      for ([[maybe_unused]] auto one : range(1)) y[0] = y[0] + x[1];
+    };
+    chain.expect_refused([&](int) { within(); }, "here (at ");
+    qn::Kernel certain = [&](I32 n) {
+      for (auto i : range(n)) y[i] = 0.25 * x[i];
+    };
+    chain.expect_same([&](int) {
+      certain(1);
+      use();
+    });
+    // Many boxes, in each step the same.
+    qn::Field<double> many{device, {60}};
+    qn::Kernel rows = [&] {
+      for (int k = 0; k < 60; k++)
+        for ([[maybe_unused]] auto one : range(1)) many[k] = x[k % 4] * (1.0 + k);
+    };
+    qn::Kernel sum = [&] {
+      for (auto i : x)
+        for (auto k : range(60)) x[i] = x[i] + 1e-4 * many[k];
+    };
+    chain.expect_same([&](int) {
+      rows();
+      sum();
+    });
+  });
+}
+
+TEST_CASE("steps end the elements of a tree before they make others") {
+  on_every_device([](const qn::Device& device) {
+    Chain chain(device);
+    auto& [start, x, y, c, loss, measure] = chain;
+    qn::Tree<1> tree{device, {qn::pointer(4), qn::bitmasked(4)}};
+    auto seen = tree.field<int>(), marks = tree.field<int>();
+    qn::Kernel end = [&] {
+      for (auto i : seen) deactivate(seen, i);
+    };
+    qn::Kernel mark = [&] {
+      for (auto i : x) {
+        If(x[i] > 0.3) { seen[i] = i + 1; }
+      }
+    };
+    qn::Kernel move = [&] {
+      for (auto i : x) x[i] = x[i] * (0.9 + 0.01 * cast<double>(seen[i]));
+    };
+    qn::Kernel ask = [&] {
+      for (auto i : x) x[i] = select(is_active(seen, i), 0.9, 1.1) * x[i];
+    };
+    for (qn::Kernel<void()> use : {qn::Kernel<void()>(move), qn::Kernel<void()>(ask)}) {
+      chain.expect_same([&](int) {
+        qn::with_pullback(
+            [&] {
+              end();
+              mark();
+            },
+            [] {});
+        use();
+      });
+      const std::string found = message_of([&] {
+        chain.gradient([&](qn::Tape& tape) {
+          qn::steps(
+              tape, 6,
+              [&](int) {
+                mark();
+                use();
+              },
+              qn::state(x), 2);
+        });
+      });
+      INFO(found);
+      CHECK(found.find("a loop over it that ends all elements") != std::string::npos);
+    }
+  });
+}
+
+TEST_CASE("steps refuse fields that change as they are gone back through") {
+  const qn::Device device("cpu");
+  Chain chain(device);
+  auto& [start, x, y, c, loss, measure] = chain;
+  const auto of_grad = c.grad();
+  qn::Kernel reads = [&] {
+    for (auto i : x) x[i] = sin(x[i]) * c[i] + 0.0 * of_grad[i];
+  };
+  const auto says = [&](const Step& step, const char* what) {
+    const std::string found = message_of([&] {
+      chain.gradient([&](qn::Tape& tape) { qn::steps(tape, 4, step, qn::state(x), 2); });
+    });
+    INFO(found);
+    CHECK(found.find(what) != std::string::npos);
+  };
+  says([&](int) { reads(); }, "read the grad() of a field");
+  qn::Kernel plain = [&] {
+    for (auto i : x) x[i] = x[i] * c[i];
+  };
+  says(
+      [&](int) {
+        plain();
+        c.swap(y);
+      },
+      "was swapped since steps() began");
 }

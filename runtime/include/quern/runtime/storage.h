@@ -77,6 +77,8 @@ class Storage {
   /// companions of both fields, release gives them back. Throws Error for a snapshot, and where
   /// there is no memory.
   std::shared_ptr<Storage> companion(const std::string& name, Loc loc) const;
+  /// The whole field's under that name, if it has been asked for; else null.
+  std::shared_ptr<Storage> known_companion(const std::string& name) const;
   /// Of a field on a tree: its elements, and the tree's parts, by their names in quern/ir/trees.h.
   std::shared_ptr<Storage> tree_part(const std::string& name, Loc loc) const;
   /// Gives a field of one axis more elements, those behind the old ones as `element` on the host; its
