@@ -70,8 +70,9 @@ State<int(sizeof...(T))> state(const Field<T, N>&... fields) {
 ///
 /// Throws Error where a launch reads elements, or writes some that were read, so that the field is
 /// part of the state, which does not name it; in backward() where a step launches more kernels that
-/// draw random numbers than it did first, and where one threw; within a step of steps(); where a field
-/// that steps use is swapped, or the grad() of one is read; for views in the state; for n < 0 and snapshots < 1; and as the tape does. For n = 1 it is a plain call.
+/// draw random numbers than it did first, and where one threw; within a step of steps(); where a
+/// field that steps use is swapped, or the grad() of one is read; for views in the state; for n < 0
+/// and snapshots < 1; and as the tape does. For n = 1 it is a plain call.
 template <class F, int N>
 void steps(const Tape& tape, int n, F body, const State<N>& state, int snapshots,
            Loc l = Loc::here()) {
