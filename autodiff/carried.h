@@ -2,11 +2,11 @@
 // What steps in time carry from one to the next, told of the launches of their first run.
 //
 // A step that is run again finds the state that was kept, and else what is there: so what it reads
-// must be part of the state, have been written by the step itself, or never be written by any step.
-// Elements are told apart by boxes of indices (footprints.h); what is written elsewhere may be
-// anywhere, and what is written under a condition may not have been. Of a tree it is one question for
-// all fields on it, as what is written becomes active: a step that writes there and reads has ended
-// all elements before.
+// must be part of the state, have been written by the step itself, or never be written by any
+// step. Elements are told apart by boxes of indices (footprints.h); what is written elsewhere may
+// be anywhere, and what is written under a condition may not have been. Of a tree it is one
+// question for all fields on it, as what is written becomes active: a step that writes there and
+// reads has ended all elements before.
 #include <map>
 #include <memory>
 #include <vector>
@@ -46,8 +46,8 @@ class Carried {
     std::vector<uint64_t> arguments;  ///< of the last launch
     std::vector<Footprint> found;     ///< with these
   };
-  /// Null: a scalar, and what is of no account here. Throws Error for a field that was swapped since
-  /// steps began.
+  /// Null: a scalar, and what is of no account here. Throws Error for a field that was swapped
+  /// since steps began.
   Memory* of(const runtime::LaunchEvent& event, size_t argument);
   const std::vector<Footprint>& footprints(const runtime::LaunchEvent& event);
   void note_algorithm(const runtime::LaunchEvent& event);

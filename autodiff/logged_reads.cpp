@@ -148,8 +148,8 @@ class Finder {
       const auto decides = [&](size_t axis) {
         const auto a = of->sum(write->operand(axis)), b = of->sum(read->operand(axis));
         if (!a || !b || *a != *b) return false;
-        for (const Affine::Term& term :
-             a->shared.terms)  // a round's may differ from iteration to iteration
+        // What a round of a loop within has, another iteration may have in another round.
+        for (const Affine::Term& term : a->shared.terms)
           if (of->is_inside(term.symbol)) return false;
         for (size_t k = 0; k < count; k++)
           if ((a->factors[k] != 0) != (k == index)) return false;

@@ -30,8 +30,8 @@ void Memories::add(const runtime::Storage& field) {
   variation_ += !std::exchange(of(field).varies, true);
 }
 
-/// Memory of trees changes as they grow. A snapshot of what is older than the tape is a constant; one of
-/// what launches have made since is refused, as its adjoints would be theirs.
+/// Memory of trees changes as they grow. A snapshot of what is older than the tape is a constant;
+/// one of what launches have made since is refused, as its adjoints would be theirs.
 bool Memories::varies(const runtime::Storage& field) {
   if (field.is_snapshot()) return field.version() > began_;
   return all_vary_ || field.tree() || of(field).varies;

@@ -29,9 +29,9 @@ class Memories {
   uint64_t variation() const { return variation_; }
   /// Of each argument of a launch: has it adjoints, as a float that varies when it is read, or is
   /// written by what may? Snapshots of what there was before this have none, and of a launch that
-  /// writes no floats nothing has. None where nothing varies. What it writes varies from then on; what did
-  /// not before is added to `begun`: going back past the launch its adjoints are those of a
-  /// constant.
+  /// writes no floats nothing has. None where nothing varies. What it writes varies from then on;
+  /// what did not before is added to `begun`: going back past the launch its adjoints are those of
+  /// a constant.
   std::vector<bool> inputs(const runtime::LaunchEvent& event, Fields& begun);
   /// What it writes may vary, whatever it reads.
   void add_written(const runtime::LaunchEvent& event);

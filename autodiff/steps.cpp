@@ -135,8 +135,8 @@ class Watch final : public runtime::LaunchObserver {
   std::optional<runtime::Observation> observation_;
 };
 
-/// Fields of which steps read elements that they do not write, as the steps found them. While an Again lives they are
-/// so again, whatever has been written since.
+/// Fields of which steps read elements that they do not write, as the steps found them. While an
+/// Again lives they are so again, whatever has been written since.
 class Constants {
   using Contents = runtime::Storage::Contents;
   struct Constant {
@@ -157,10 +157,8 @@ class Constants {
       for (const Constant& c : constants.all_) {
         if (c.field->version() == c.version) continue;  // nor is wrapped memory written in vain
         if (c.field->tree()) refuse(c);
-        if (!c.field->has(c.contents)) {
-          since_.push_back({c.field, c.field->contents(loc)});
-          c.field->restore(c.contents, loc);
-        }
+        since_.push_back({c.field, c.field->contents(loc)});
+        c.field->restore(c.contents, loc);
       }
     }
     ~Again() {

@@ -56,23 +56,24 @@ State<int(sizeof...(T))> state(const Field<T, N>&... fields) {
 /// where kernels are deterministic.
 ///
 /// The body depends on t, on the state and on what else it launches kernels with; it is kept, and
-/// runs in tape.backward() again, so what it refers to lives until then. Fields that steps only read
-/// are kept as the steps found them, which takes memory where they are written later; those on trees
-/// must not be. Behind backward() the state is the one before the first step, unless n is 1; other
-/// fields that steps write hold what some step left. Of a temporary a step reads no elements that
-/// it may not have written before, but such as no step writes: else the field is part of the state,
-/// one that steps only add to as well. Which elements a launch writes is known by loops' indices and
-/// constants; of algorithms' results all but compact's are. A step that writes fields on a tree and
-/// reads some there ends all elements first, by a loop over a field that deactivates each.
+/// runs in tape.backward() again, so what it refers to lives until then. Fields that steps only
+/// read are kept as the steps found them, which takes memory where they are written later; those
+/// on trees must not be. Behind backward() the state is the one before the first step, unless n is
+/// 1; other fields that steps write hold what some step left. Of a temporary a step reads no
+/// elements that it may not have written before, but such as no step writes: else the field is
+/// part of the state, one that steps only add to as well. Which elements a launch writes is known
+/// by loops' indices and constants; of algorithms' results all but compact's are. A step that
+/// writes fields on a tree and reads some there ends all elements first, by a loop over a field
+/// that deactivates each.
 ///
 /// Steps that are run again draw the random numbers of their first run, of which 8 bytes a launch
 /// that draws are kept on the host; launches behind backward() draw what they would without it.
 ///
 /// Throws Error where a launch reads elements, or writes some that were read, so that the field is
-/// part of the state, which does not name it; in backward() where a step launches more kernels that
-/// draw random numbers than it did first, and where one threw; within a step of steps(); where a
-/// field that steps use is swapped, or the grad() of one is read; for views in the state; for n < 0
-/// and snapshots < 1; and as the tape does. For n = 1 it is a plain call.
+/// part of the state, which does not name it; in backward() where a step launches more kernels
+/// that draw random numbers than it did first, and where one threw; within a step of steps();
+/// where a field that steps use is swapped, or the grad() of one is read; for views in the state;
+/// for n < 0 and snapshots < 1; and as the tape does. For n = 1 it is a plain call.
 template <class F, int N>
 void steps(const Tape& tape, int n, F body, const State<N>& state, int snapshots,
            Loc l = Loc::here()) {
