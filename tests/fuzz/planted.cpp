@@ -336,7 +336,7 @@ const Mistake mistakes[] = {
     {"widen_halves", "rounds to integers", 150, round_to_integers},
     {"widen_halves", "swaps the operands of sub", 500, swap_fresh_differences},
     {"legalise", "divides the other way round", 150, divide_the_other_way},
-    {"legalise", "takes the root twice", 150, take_roots_twice},
+    {"legalise", "takes the root twice", 3000, take_roots_twice},
     {"legalise", "writes zeros beside a narrow atomic", 200, drop_the_neighbours},
     {"legalise", "swaps in what it saw", 60, swap_in_what_was_seen},
     {"version_walks", "forgets the stores of the copy", 150, forget_writes},
