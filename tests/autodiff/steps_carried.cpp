@@ -2,6 +2,7 @@
 #include <quern/algorithms.h>
 #include <quern/autodiff.h>
 #include <quern/sparse.h>
+#include <sys/mman.h>
 
 #include <cmath>
 #include <functional>
@@ -420,4 +421,28 @@ TEST_CASE("steps refuse fields that change as they are gone back through") {
         c.swap(y);
       },
       "was swapped since steps() began");
+}
+
+TEST_CASE("steps do not write wrapped memory that they only read") {
+  const qn::Device device("cpu");
+  constexpr int n = 512;
+  void* const page =
+      mmap(nullptr, n * sizeof(double), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  std::fill_n(static_cast<double*>(page), n, 0.5);
+  {
+    auto half = qn::Field<double>::wrap(device, static_cast<double*>(page), {n});
+    qn::Field<double> x{device, {n}};
+    x.fill(1);
+    x.grad().fill(1);
+    REQUIRE(mprotect(page, n * sizeof(double), PROT_READ) == 0);
+    qn::Kernel step = [&] {
+      for (auto i : x) x[i] = x[i] * half[i];
+    };
+    qn::Tape tape(qn::wrt(x));
+    qn::steps(tape, 3, [&](int) { step(); }, qn::state(x), 2);
+    tape.backward();
+    CHECK(x.grad().at(n - 1) == 0.125);
+  }
+  munmap(page, n * sizeof(double));
 }
