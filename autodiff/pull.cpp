@@ -113,7 +113,8 @@ class Puller {
     const Inst* only_in = to.home == here_ ? only_in_ : branch_at(to.home);
     const bool is_first = std::exchange(to.is_zero, false);
     to.only_in = is_first || to.only_in == only_in ? only_in : nullptr;
-    add_to(to.slot, t, to.of_kernel, is_first && is_once(to.home));
+    const bool once = is_once(to.home);
+    add_to(to.slot, t, to.of_kernel, is_first && once, !once);
   }
 
   /// Is what one goes back through run once at most in a run of that region?
@@ -141,7 +142,8 @@ class Puller {
   /// The adjoint that it has by now; null: it does not vary.
   Value* known(const Value* v) { return active_(v) ? b_.get(adjoint_of(v)) : nullptr; }
 
-  void add_to(Value* slot, Value* t, bool of_kernel, bool is_zero) {
+  /// What the rounds of a loop add has no order where derivatives need not have the same bits.
+  void add_to(Value* slot, Value* t, bool of_kernel, bool is_zero, bool in_rounds = false) {
     if (of_kernel && is_parallel_) {
       Inst* made = b_.make(Op::reduce, {}, {slot, t});
       made->elem = t->type;
@@ -149,6 +151,7 @@ class Puller {
       return;
     }
     Value* sum = is_zero ? t : b_.add(b_.get(slot), t);
+    if (in_rounds) sum->inst->kind |= reassociate;
     b_.put(slot, sum);
   }
 

@@ -82,6 +82,7 @@ class Emitter {
   // structure.cpp
   void if_else(const ir::Inst& inst);
   void any_loop(const ir::Inst& inst);
+  bool is_vector_of_updates(const ir::Inst& loop) const;
   void counted_loop(const ir::Inst& inst);
   void while_loop(const ir::Inst& inst);
   static unsigned rounds_together(const ir::Region* body);

@@ -56,16 +56,16 @@ void Memory::begin_task(const ir::Region* body) {
   group_ = nullptr;
   alone_ = nullptr;
   bool calls = false;
-  int loops = 0, all = 0;
+  int loops = 0, shared = 0;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
     if (ir::accesses_memory(inst->op))
       classes_[inst->imm].written |= ir::has(inst->op, ir::flag::writes);
     calls |= inst->is(ir::Op::call) && is_atomic(kernel_, *inst);
     loops += inst->is(ir::Op::rmw) && becomes_loop(*inst);
-    all += inst->is(ir::Op::rmw);
+    shared += inst->is(ir::Op::rmw) && !is_alone(*inst);
   });
   calls_rmw_ = loops > most_rmw_in_place;
-  has_few_rmw_ = all <= most_rmw_in_place;
+  has_few_rmw_ = shared <= most_rmw_in_place;
   llvm::MDBuilder md(context_);
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain();
   for (auto& [id, scopes] : classes_) scopes.scope = md.createAnonymousAliasScope(domain);
@@ -175,6 +175,16 @@ Value* Memory::loop_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* add
 /// error record, the ring of prints.
 bool Memory::is_alone(const ir::Inst& inst) const {
   return (machine_.one_thread && inst.imm < ir::abi::frame_class) || copies_.contains(inst.imm);
+}
+
+bool Memory::updates_plainly(const ir::Region* body) const {
+  bool found = false, plainly = true;
+  ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
+    if (!inst->is(ir::Op::rmw)) return;
+    found = true;
+    plainly &= is_alone(*inst);
+  });
+  return found && plainly;
 }
 
 bool Memory::becomes_loop(const ir::Inst& inst) const {

@@ -20,6 +20,8 @@ class Memory {
   void set_group(llvm::MDNode* group) { group_ = group; }
   /// Of the task that has begun: an i1, do its iterations run one after another?
   void set_alone(llvm::Value* alone) { alone_ = alone; }
+  /// Are there updates, and all of them plain?
+  bool updates_plainly(const ir::Region* body) const;
   llvm::MDNode* group() const { return group_; }
 
   llvm::Value* read(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address);

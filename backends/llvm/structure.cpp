@@ -44,6 +44,21 @@ bool is_float_arithmetic(const Machine& machine, const ir::Kernel& kernel, const
   return ir::is_float(type) || type == ir::Type::b1;
 }
 
+/// Is the value a sum of multiples of the loop's index and of what its rounds share?
+bool is_even(const ir::Value* v, const ir::Region* body) {
+  if (v == body->arg(0) || !ir::encloses(body, region_of(v))) return true;
+  const ir::Inst* inst = v->inst;
+  if (!inst) return false;
+  const bool product = inst->is(Op::mul);
+  if (!product && !inst->is(Op::add) && !inst->is(Op::sub) && !inst->is(Op::offset) &&
+      !inst->is(Op::convert))
+    return false;
+  for (size_t k = 0; k < inst->operand_count(); k++)
+    if (!is_even(inst->operand(k), body)) return false;
+  return !product || !ir::encloses(body, region_of(inst->operand(0))) ||
+         !ir::encloses(body, region_of(inst->operand(1)));
+}
+
 /// Where carried value k of a loop is only the running fmin or fmax of something: which of them.
 std::optional<Op> running_extreme(const ir::Inst& loop, size_t k) {
   const ir::Region* body = loop.region(0);
@@ -195,6 +210,22 @@ void Emitter::in_group(llvm::Instruction* access, const ir::Value* slot) {
     access->setMetadata(llvm::LLVMContext::MD_access_group, memory_.group());
 }
 
+/// Does a loop in an iteration's code update elements that lie at even distances, in so many rounds of
+/// straight code that it pays to do that by vectors?
+bool Emitter::is_vector_of_updates(const ir::Inst& loop) const {
+  constexpr int64_t vector = 8;
+  const ir::Inst *lo = loop.operand(0)->inst, *hi = loop.operand(1)->inst;
+  if (!lo || !hi || !lo->is(Op::constant) || !hi->is(Op::constant)) return false;
+  const ir::Type type = lo->type();
+  if (ir::to_signed(hi->imm, type) - ir::to_signed(lo->imm, type) < vector) return false;
+  const ir::Region* body = loop.region(0);
+  bool even = memory_.updates_plainly(body);
+  ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
+    even &= inst->regions.empty() && (!inst->is(Op::rmw) || is_even(inst->operand(0), body));
+  });
+  return even;
+}
+
 /// Rotated: guard, body, test at the end, which LLVM's loop passes want. A step other than 1
 /// counts rounds, so that an index that would wrap ends the loop.
 void Emitter::counted_loop(const ir::Inst& inst) {
@@ -276,7 +307,7 @@ void Emitter::counted_loop(const ir::Inst& inst) {
     round->addIncoming(next_round, latch);
   }
   auto* branch = b_.CreateCondBr(more, head, after);
-  const bool is_short = is_walk && llvm::isa<llvm::Constant>(lo) &&
+  const bool is_short = (is_walk || is_vector_of_updates(inst)) && llvm::isa<llvm::Constant>(lo) &&
                         llvm::isa<llvm::Constant>(hi);  // LLVM would unroll it before it vectorises
   const unsigned unroll = strides ? rounds_together(body) : is_short ? 1 : 0;
   // What is left over behind whole vectors is a vector with some lanes masked, not a loop over half a

@@ -40,6 +40,7 @@
 #include "ir/passes/walks/interleave_walks.h"
 #include "ir/passes/walks/replay_rare_branches.h"
 #include "ir/passes/walks/split_walks.h"
+#include "ir/passes/walks/version_rounds.h"
 #include "ir/passes/walks/version_walks.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
@@ -162,6 +163,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("replay_rare_branches", [&](Kernel& k) { replay_rare_branches(k, target); });
   run.may("defer_rare_branches", [&](Kernel& k) { defer_rare_branches(k, target); });
   run.may("defer_updates", [&](Kernel& k) { defer_updates(k, target); });
+  run.may("version_rounds", [&](Kernel& k) { version_rounds(k, target); });
   run.must("poll_loops", poll_loops, target);
   run.must("limit_nesting", limit_nesting, target);
   run.may("simplify", simplify);

@@ -37,6 +37,7 @@
 #include "ir/passes/walks/interleave_walks.h"
 #include "ir/passes/walks/replay_rare_branches.h"
 #include "ir/passes/walks/split_walks.h"
+#include "ir/passes/walks/version_rounds.h"
 #include "ir/passes/walks/version_walks.h"
 #include "quern/ir/lower.h"
 
@@ -159,6 +160,7 @@ constexpr NamedPass all[] = {
     {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, strips_of(4)); }},
     {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, strips_of(4)); }},
     {"defer_updates.4", [](Kernel& k) { defer_updates(k, strips_of(4)); }},
+    {"version_rounds", [](Kernel& k) { version_rounds(k, {}); }},
     {"limit_nesting.2", [](Kernel& k) { limit_nesting(k, two_deep()); }},
     {"poll_loops.stoppable", [](Kernel& k) { poll_loops(k, stoppable_traits()); }},
     {"widen_halves", [](Kernel& k) { widen_halves(k, {}); }},
