@@ -50,6 +50,30 @@ void expect_slopes(F f, const std::function<C(C)>& slope, const std::vector<C>& 
   });
 }
 
+/// The function has the second derivative `bend` at these places: of re and im each by both parts.
+template <class F>
+void expect_bends(F f, const std::function<C(C)>& bend, const std::vector<C>& places) {
+  on_every_device([&](const qn::Device& device) {
+    qn::Field<double> there{device, {1}};
+    qn::Kernel re = [&](F64 x, F64 y) -> F64 { return f(complex(x + there[0], y)).re; };
+    qn::Kernel im = [&](F64 x, F64 y) -> F64 { return f(complex(x + there[0], y)).im; };
+    auto of_re = qn::hessian(re), of_im = qn::hessian(im);
+    for (const C& z : places) {
+      INFO(z.real() << " + " << z.imag() << " i");
+      const C expected = bend(z);
+      const auto same = [&](const auto& h, double by_re, double mixed) {
+        const double within = 1e-11 * std::max(std::abs(expected), 1e-3);
+        CHECK(std::abs(h(0, 0) - by_re) <= within);
+        CHECK(std::abs(h(0, 1) - mixed) <= within);
+        CHECK(std::abs(h(1, 0) - mixed) <= within);
+        CHECK(std::abs(h(1, 1) + by_re) <= within);
+      };
+      same(of_re(z.real(), z.imag()), expected.real(), -expected.imag());
+      same(of_im(z.real(), z.imag()), expected.imag(), expected.real());
+    }
+  });
+}
+
 const std::vector<C> diagonals = {{1, 1}, {0.75, -0.75}, {-0.5, 0.5}, {-2, -2}, {1e-8, 1e-8}};
 const std::vector<C> real_axis = {{1, 0}, {-0.625, 0}, {0, 0}};
 
@@ -82,6 +106,34 @@ TEST_CASE("powers of complex numbers vary with the exponent, at 0 too") {
   expect_slopes([](auto p) { return pow(complex(2.0, 1.0), p); },
                 [](C p) { return std::log(C(2, 1)) * std::pow(C(2, 1), p); },
                 {{0, 0}, {1, 0}, {0.5, -0.5}});
+}
+
+TEST_CASE("second derivatives of complex functions are theirs where their code chooses, too") {
+  const C one(1);
+  const auto exp_of = [](C z) { return std::exp(z); };
+  expect_bends([](auto z) { return exp(z); }, exp_of, {{0.5, 0}, {-0.5, 0}, {0, 0}, {0.5, 0.25}});
+  expect_bends([](auto z) { return exp(z * z); },
+               [](C z) { return (2.0 + 4.0 * z * z) * std::exp(z * z); }, {{0.5, 0}, {0, 0.5}});
+  expect_bends([](auto z) { return log(z); }, [](C z) { return -1.0 / (z * z); },
+               {{1, 1}, {0.75, -0.75}, {-0.5, 0.5}, {1, 0}});
+  expect_bends([](auto z) { return sqrt(z); }, [](C z) { return -0.25 / (z * std::sqrt(z)); },
+               {{1, 0}, {0.5, 0.5}, {-1, 0.5}});
+  const auto atan_of = [=](C z) { return -2.0 * z / std::pow(one + z * z, 2); };
+  const auto atanh_of = [=](C z) { return 2.0 * z / std::pow(one - z * z, 2); };
+  expect_bends([](auto z) { return atan(z); }, atan_of, {{1, 1}, {-0.5, 1}, {2, -1}, {0.5, 0}});
+  expect_bends([](auto z) { return atanh(z); }, atanh_of,
+               {{1, 1}, {-1, 0.25}, {1, -3}, {0.5, 0}, {0.25, 0.5}});
+  for (const double p : {1.0, 2.0, 3.0})
+    expect_bends([=](auto z) { return pow(z, p); },
+                 [=](C z) { return p == 1   ? C(0)
+                                   : p == 2 ? C(2)
+                                            : 6.0 * z; },
+                 {{0, 0}, {0.5, 0}, {1, 1}});
+  expect_bends([](auto z) { return pow(z, 1.5); }, [](C z) { return 0.75 / std::sqrt(z); },
+               {{2, 0}, {1, 0.5}});
+  expect_bends([](auto p) { return pow(complex(2.0, 1.0), p); },
+               [](C p) { return std::pow(std::log(C(2, 1)), 2) * std::pow(C(2, 1), p); },
+               {{0, 0}, {1, 0}, {0.5, -0.5}});
 }
 
 TEST_CASE("tanh and tan vary no more where they are 1") {
@@ -123,6 +175,84 @@ TEST_CASE("the logarithm of a turn varies with it where that is none") {
   expect_at_zero([](F64 x, F64 y, F64 z) { return log(exp(quaternion(x, y, z, 0.0))); }, as_it);
   const double half[4][3] = {{0.5, 0, 0}, {0, 0.5, 0}, {0, 0, 0.5}, {0, 0, 0}};
   expect_at_zero([](F64 x, F64 y, F64 z) { return log(quaternion(x, y, z, 2.0)); }, half);
+}
+
+namespace {
+
+/// The second derivatives at v of a number that three decide on are those of `value`, whose own are
+/// central differences of fourth order.
+template <class F>
+void expect_hessian(F f, const std::function<double(double, double, double)>& value,
+                    const std::vector<dvec3>& places) {
+  on_every_device([&](const qn::Device& device) {
+    qn::Field<double> there{device, {1}};
+    qn::Kernel k = [&](F64 x, F64 y, F64 z) -> F64 { return f(x + there[0], y, z); };
+    auto hessian = qn::hessian(k);
+    for (const dvec3& at : places) {
+      const auto h = hessian(at.x, at.y, at.z);
+      for (int a = 0; a < 3; a++)
+        for (int b = 0; b < 3; b++) {
+          INFO(at.x << " " << at.y << " " << at.z << ": " << a << " " << b);
+          const double d = 2e-3, weight[] = {1.0 / 12, -2.0 / 3, 0, 2.0 / 3, -1.0 / 12};
+          double sum = 0;
+          for (int i = -2; i <= 2; i++)
+            for (int j = -2; j <= 2; j++) {
+              dvec3 v = at;
+              v[a] += i * d;
+              v[b] += j * d;
+              sum += weight[i + 2] * weight[j + 2] * value(v.x, v.y, v.z);
+            }
+          CHECK(h(a, b) == Approx(sum / d / d).margin(1e-8));
+        }
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("second derivatives of exp and log of quaternions are theirs around numbers, too") {
+  const auto turned = [](double x, double y,
+                         double z) {  // by Rodrigues' formula, of twice the vector
+    const double l = std::sqrt(x * x + y * y + z * z), s = l == 0 ? 1 : std::sin(l) / l;
+    const double w = std::cos(l), q[] = {x * s, y * s, z * s};
+    const double p[] = {1, 2, 3}, along = q[0] * p[0] + q[1] * p[1] + q[2] * p[2];
+    const double square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2];
+    const double across[] = {q[1] * p[2] - q[2] * p[1], q[2] * p[0] - q[0] * p[2],
+                             q[0] * p[1] - q[1] * p[0]};
+    double sum = 0;
+    const double c[] = {-1, 0.4, 0.7};
+    for (int k = 0; k < 3; k++)
+      sum += c[k] * (2 * along * q[k] + (w * w - square) * p[k] + 2 * w * across[k]);
+    return sum;
+  };
+  expect_hessian(
+      [](F64 x, F64 y, F64 z) {
+        auto r = rotate(exp(quaternion(x, y, z, 0.0)), dvec3(1, 2, 3));
+        return dot(r, dvec3(-1, 0.4, 0.7));
+      },
+      turned, {{0, 0, 0}, {1e-6, 0, 0}, {0.1, -0.2, 0.05}, {0.2, 0.2, -0.1}, {1, -0.5, 0.25}});
+  const auto log_of = [](double x, double y, double z) {
+    const double l = std::sqrt(x * x + y * y + z * z), w = 1.5;
+    const double s = l == 0 ? 1 / w : std::atan2(l, w) / l;
+    return x * s + 2 * y * s - z * s + 3 * std::log(std::hypot(l, w));
+  };
+  expect_hessian(
+      [](F64 x, F64 y, F64 z) {
+        auto q = log(quaternion(x, y, z, 1.5));
+        return q.x + 2 * q.y - q.z + 3 * q.w;
+      },
+      log_of, {{0, 0, 0}, {1e-6, 0, 0}, {0.05, -0.06, 0.02}, {0.1, 0.1, -0.1}, {1, -0.5, 0.25}});
+}
+
+TEST_CASE("slerp has its second derivatives between quaternions that are alike, too") {
+  // Of turns by 0 and v about one axis it is the turn by t v.
+  const auto between = [](double v, double t, double) { return std::cos(t * v) + std::sin(t * v); };
+  expect_hessian(
+      [](F64 v, F64 t, F64 unused) {
+        auto q = slerp(quaternion(0 * v, 0.0, 0.0, 1.0), quaternion(sin(v), 0.0, 0.0, cos(v)), t);
+        return q.w + q.x + 0 * unused;
+      },
+      between, {{0, 0.25, 0}, {1e-7, 0.75, 0}, {1e-3, 0.5, 0}, {0.5, 0.25, 0}});
 }
 
 TEST_CASE("the quaternion of a rotation matrix varies with it where two parts are the largest") {

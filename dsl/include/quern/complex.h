@@ -143,6 +143,7 @@ struct ComplexLimits {
   static constexpr T huge = single ? T(0x1p126) : T(0x1p1022);   ///< sums of two overflow above
   static constexpr T tiny = single ? T(0x1p-100) : T(0x1p-960);  ///< squares lose bits below
   static constexpr T theta = single ? T(0x1p62) : T(0x1p510);    ///< √max / 4
+  static constexpr T close = single ? T(0x1p-28) : T(0x1p-240);  ///< fourth powers lose bits below
   static constexpr T tanh_is_one = single ? T(22) : T(177);      ///< asinh(max) / 4
   static constexpr T pi = T(3.14159265358979323846);
 };
@@ -162,15 +163,17 @@ template <class Z>
 constexpr auto complex_abs(const Z& z) {
   return hypot(z.re, z.im);
 }
-/// A real argument has a real result, even where e^x overflows; it grows with im by e^x there, too.
+/// A real argument has a real result, even where e^x overflows; it varies with im as the function does
+/// there, too, up to second derivatives.
 template <class Z>
 constexpr auto complex_exp(const Z& z) {
   using T = part_t<Z>;
   auto scale = exp(z.re);
   auto real = z.im == 0;
-  auto im = select(real, z.im * min(std::numeric_limits<T>::max(), scale),
-                   select(real, T(0), scale) * sin(z.im));
-  return number<elem_t<Z>>(scale * select(real, T(1), cos(z.im)), im);
+  auto finite = min(std::numeric_limits<T>::max(), scale);
+  auto im = select(real, z.im * finite, select(real, T(0), scale) * sin(z.im));
+  auto re = select(real, scale - T(0.5) * z.im * z.im * finite, scale * cos(z.im));
+  return number<elem_t<Z>>(re, im);
 }
 /// log |z| + i arg z. Near the unit circle log |z| is half of log1p((x - 1)(x + 1) + y²), x the
 /// larger part.
@@ -277,14 +280,15 @@ constexpr auto complex_atanh(const Z& z) {
   auto modulus = hypot(x, y);
   auto re_far = x / modulus / modulus;
   auto im_far = copysign(L::pi / 2, y);
-  // At x = 1; zeros that vary with x as the function does.
+  // At x = 1, next to the pole; zeros that vary with x as the function does.
   auto off = (x - 1) / (4 + y * y);
   auto re_one = log(sqrt(sqrt(4 + y * y)) / sqrt(height)) + off;
   auto im_one =
       T(0.5) * copysign(L::pi / 2 + atan(height * T(0.5)), y) + 2 * off / copysign(height, y);
   auto re = T(0.25) * log1p(4 * x / ((1 - x) * (1 - x) + height * height));
   auto im = T(0.5) * atan2(2 * y, (1 - x) * (1 + x) - height * height);
-  auto one = x == 1;
+  // Farther from it derivatives divide by no height⁴ that is 0.
+  auto one = (x == 1) & (abs(y) < L::close);
   return number<elem_t<Z>>(beta * select(far, re_far, select(one, re_one, re)),
                            -beta * select(far, im_far, select(one, im_one, im)));
 }
@@ -331,15 +335,18 @@ template <detail::ComplexLike A, detail::ComplexLike B>
 constexpr auto pow(A&& a, B&& b, Loc l = Loc::here()) {
   [[maybe_unused]] detail::Here<A, B> here(l, std::forward<A>(a), std::forward<B>(b));
   using T = detail::part_t<A>;
-  constexpr detail::elem_t<A> origin{}, one{T(1), T(0)};
+  constexpr detail::elem_t<A> origin{}, one{T(1), T(0)}, two{T(2), T(0)};
   auto&& z = detail::once(a);
   auto&& p = detail::once(b);
   auto zero = z == origin;
   auto none = p == origin;
   auto linear = p == one;
+  auto quadratic = p == two;
   auto w = exp(p * log(detail::number<detail::elem_t<A>>(select(zero, T(1), z.re), z.im)));
-  auto re = select(zero, select(linear, z.re, T(0)), w.re);
-  auto im = select(zero, select(linear, z.im, T(0)), w.im);
+  // Of 0, what has first and second derivatives there: z and z².
+  auto square = z * z;
+  auto re = select(zero, select(linear, z.re, select(quadratic, square.re, T(0))), w.re);
+  auto im = select(zero, select(linear, z.im, select(quadratic, square.im, T(0))), w.im);
   auto known = none & (zero | (w.re != w.re));  // else it is 1 by the formula, and varies by it
   return detail::number<detail::elem_t<A>>(select(known, T(1), re), select(known, T(0), im));
 }

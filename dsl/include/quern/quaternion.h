@@ -53,26 +53,50 @@ constexpr auto angle_between(const A& a, const B& b) {
   return 2 * atan2(length(a - b), length(a + b));
 }
 
+/// The Taylor polynomial c[k] + c[k + 1] x + …
+template <size_t k = 0, class X, class T, size_t N>
+constexpr auto polynomial(const X& x, const T (&c)[N]) {
+  if constexpr (k + 2 == N)
+    return x * c[k + 1] + c[k];
+  else
+    return x * polynomial<k + 1>(x, c) + c[k];
+}
+
+/// Around 0 the sine and cosine of the length of a vector are polynomials of its square, so that
+/// derivatives of any order are theirs.
 template <class Q>
 constexpr auto quaternion_exp(const Q& q) {
   using T = part_t<Q>;
+  constexpr T sine[] = {T(1),          -T(1) / 6,        T(1) / 120,       -T(1) / 5040,
+                        T(1) / 362880, -T(1) / 39916800, T(1) / 6227020800};
+  constexpr T cosine[] = {T(1),         -T(1) / 2,       T(1) / 24,        -T(1) / 720,
+                          T(1) / 40320, -T(1) / 3628800, T(1) / 479001600, -T(1) / 87178291200};
   auto v = vector_part(q);
-  auto angle = length(v), scale = exp(q.w);
-  auto s = scale * select(angle == 0, T(1), sin(angle) / angle);
-  return number<elem_t<Q>>(v.x * s, v.y * s, v.z * s, scale * cos(angle));
+  auto square = dot(v, v), scale = exp(q.w);
+  auto near = square < T(0.0625);  // what is left out is below the precision
+  auto small = select(near, square, T(0)), angle = sqrt(select(near, T(1), square));
+  auto s = scale * select(near, polynomial(small, sine), sin(angle) / angle);
+  auto w = scale * select(near, polynomial(small, cosine), cos(angle));
+  return number<elem_t<Q>>(v.x * s, v.y * s, v.z * s, w);
 }
+/// Around the positive numbers, likewise, of the square of the tangent.
 template <class Q>
 constexpr auto quaternion_log(const Q& q) {
   using T = part_t<Q>;
+  constexpr T arc[] = {T(1),     -T(1) / 3,  T(1) / 5,  -T(1) / 7,
+                       T(1) / 9, -T(1) / 11, T(1) / 13, -T(1) / 15};
   auto v = vector_part(q);
   auto square = dot(v, v);
   auto real = square == 0;
-  // Of a real number nothing is divided by 0, nor in the derivative, which is that of v / w.
-  auto length = sqrt(select(real, T(1), square)), sine = select(real, T(0), length);
+  auto near = (q.w > 0) & (square < q.w * q.w * T(0x1p-8));
+  auto w = select(near, q.w, T(1));
+  auto ratio = select(near, square / w / w, T(0));
+  // Of a real number nothing is divided by 0, nor in the derivative.
+  auto length = sqrt(select(real | near, T(1), square)), sine = select(real, T(0), length);
   auto angle = atan2(sine, q.w);
-  auto s = select(real, 1 / select(q.w > 0, q.w, T(1)), angle / length);
-  return number<elem_t<Q>>(select(real, angle, T(0)) + v.x * s, v.y * s, v.z * s,
-                           log(hypot(sine, q.w)));
+  auto s = select(near, polynomial(ratio, arc) / w, select(real, T(1), angle / length));
+  auto modulus = select(near, log(w) + T(0.5) * log1p(ratio), log(hypot(sine, q.w)));
+  return number<elem_t<Q>>(select(real & !near, angle, T(0)) + v.x * s, v.y * s, v.z * s, modulus);
 }
 }  // namespace detail
 
@@ -232,10 +256,15 @@ constexpr auto slerp(A&& a, B&& b, S&& t, Loc l = Loc::here()) {
   auto sign = select(dot(p, q) < 0, T(-1), T(1));
   auto angle = detail::angle_between(p, q * sign);
   auto sine = sin(angle);
-  // There the error of the plain weights, θ³ / 16, is below the precision.
   auto near = angle < (sizeof(T) == 4 ? T(1e-3) : T(1e-6));
-  auto first = select(near, 1 - k, sin((1 - k) * angle) / sine);
-  auto second = select(near, k, sin(k * angle) / sine) * sign;
+  // There sin(k θ) / sin θ is k (1 + (1 - k²) θ² / 6) within the precision. Of equal quaternions θ² has
+  // derivatives that θ does not have.
+  auto apart = p - q * sign, sum = p + q * sign;
+  auto square = 4 * dot(apart, apart) / dot(sum, sum);
+  auto weight = [&](const auto& part) {
+    return select(near, part * (1 + (1 - part * part) * square / 6), sin(part * angle) / sine);
+  };
+  auto first = weight(1 - k), second = weight(k) * sign;
   return normalize(p * first + q * second);
 }
 /// normalize(a (1 - t) ± b t), the shorter way: cheaper than slerp, at a rate not quite constant.
