@@ -7,6 +7,7 @@
 
 #include "autodiff/logged_reads.h"
 #include "autodiff/random_calls.h"
+#include "ir/passes/atomics/atomic_rules.h"
 #include "ir/passes/optimise/dead_code.h"
 #include "quern/ir/builder.h"
 
@@ -42,10 +43,10 @@ class Rewriter {
     walk(kernel_.body, [&](Inst* inst) {
       if (inst->is(Op::parallel))
         loops.push_back(inst);
-      else if (is_site(inst) && inst->is(Op::atomic) && !is_in_parallel(inst))
+      else if (inst->is(Op::atomic) && (is_site(inst) || is_ordered(inst)) && !is_in_parallel(inst))
         serial.push_back(inst);
     });
-    for (Inst* inst : serial) combine_alone(inst);
+    for (Inst* inst : serial) is_site(inst) ? combine_alone(inst) : do_in_turn(inst);
     for (Inst* loop : loops) behind(loop);
     if (copies_.empty()) return;
     for (const Copy& copy : copies_) drop_unused(copy.made->region(0));
@@ -88,6 +89,26 @@ class Rewriter {
   static std::string what_of(const Inst* inst) {
     return (inst->is(Op::reduce) ? "what a loop reduces by " : "an atomic ") +
            std::string(name(inst->atomic())) + (inst->is(Op::reduce) ? "" : " of floats");
+  }
+
+  /// Has it an old value that depends on what was done before? Outside of parallel loops that is known.
+  static bool is_ordered(const Inst* inst) {
+    return inst->used() && inst->atomic() != AtomicOp::load;
+  }
+
+  /// Outside of parallel loops: a read and a store.
+  void do_in_turn(Inst* inst) {
+    b_.before(inst).at(inst->loc);
+    const std::vector<Value*> index = indices(inst);
+    Value* old = b_.load(inst->binding(), inst->component(), inst->elem, index);
+    old->inst->site = inst->site;
+    std::vector<Value*> values;
+    for (size_t k = index.size(); k < inst->operand_count(); k++)
+      values.push_back(inst->operand(k));
+    Value* v = updated(b_, inst->atomic(), old, values);
+    b_.store(inst->binding(), inst->component(), index, v)->site = inst->site;
+    inst->result()->replace_with(old);
+    inst->erase();
   }
 
   /// Outside of parallel loops each is a loop of its own, of one iteration.
@@ -532,6 +553,8 @@ class Rewriter {
 
   // ---- what cannot be computed again
 
+  static constexpr const char* in_its_own = "; combine in a loop of its own";
+
   [[noreturn]] static void refuse(const Inst* inst, const std::string& why) {
     throw Error(inst->loc, what_of(inst) + " has no derivative here: " + why);
   }
@@ -552,7 +575,8 @@ class Rewriter {
       const bool is_same = other->is(Op::atomic) && other->binding() == site->binding() &&
                            other->atomic() == site->atomic() && !other->used();
       if (!is_same)
-        refuse(site, "the loop changes the same elements otherwise at " + place(other->loc));
+        refuse(site,
+               "the loop changes the same elements otherwise at " + place(other->loc) + in_its_own);
     });
   }
 
@@ -567,11 +591,12 @@ class Rewriter {
       if (own_.contains(inst) || !has(inst->op, flag::fields)) return;
       if (has(inst->op, flag::writes) && !(inst->is(Op::atomic) && !is_write(inst)))
         refuse(sites.front(), "what is combined follows from what " +
-                                  std::string("is changed at ") + place(inst->loc));
+                                  std::string("is changed at ") + place(inst->loc) + in_its_own);
       for (const Inst* write : writes)
         if (may_meet(write, inst))
           refuse(sites.front(), "what is combined depends on what is read at " + place(inst->loc) +
-                                    ", which the loop changes at " + place(write->loc));
+                                    ", which the loop changes at " + place(write->loc) +
+                                    in_its_own);
     });
   }
 

@@ -103,11 +103,12 @@ bool Replay::is_done(const Inst* inst) const {
 }
 
 /// Who goes back through a branch or a loop of an iteration replays it again, and who counts replays
-/// all of it: into a variable from outside of what is replayed an iteration reduces once.
+/// all of it: into a variable from outside of what is replayed a loop reduces once.
 bool Replay::reduces_here(const Inst* reduce) const {
   if (mode_ == counting) return false;
   const Inst* of = root_->parent;
-  return !of || of->is(Op::parallel) || encloses(root_, reduce->operand(0)->inst->parent);
+  return !of || (of->is(Op::parallel) && leaves_loops_out_) ||
+         encloses(root_, reduce->operand(0)->inst->parent);
 }
 
 void Replay::pass(const Region* region, Mode mode) {

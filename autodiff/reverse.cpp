@@ -62,7 +62,9 @@ void add_passing(const Kernel& kernel, std::vector<bool>& inputs) {
     if (!accesses_element(inst->op) || !is_float(inst->elem)) return;
     const bool writes =
         inst->is(Op::store) || (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
-    (writes ? written : read).insert(kernel.bindings[inst->binding()].alias_class);
+    const uint32_t overlapping = kernel.bindings[inst->binding()].alias_class;
+    if (writes) written.insert(overlapping);
+    if (!writes || inst->used()) read.insert(overlapping);
   });
   for (size_t k = 0; k < inputs.size(); k++) {
     const Binding& b = kernel.bindings[k];
@@ -142,7 +144,8 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   const LoggedReads logged = number_rows(*source);
   promote_slots_across_parallels(*source);  // the numbers of rows
   inputs.resize(source->bindings.size(), false);
-  const Activity active(*source, inputs);
+  Activity active(*source, inputs);
+  active.keep_what_has_a_part(*source);
   const LoopPlans plans(*source, active, logged);
   // Where nothing has a part, nothing is computed again.
   const std::vector<RoundsSite> sites = has_part(*source, active)

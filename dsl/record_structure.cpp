@@ -238,8 +238,10 @@ void block_end(Block kind, bool complete, Loc loc) noexcept {
     return;
   }
   if (kind == Block::then && !thrown && r.b.region()->empty())
-    return r.fail(loc, "this If is empty, as a native continue in it leaves it" + exits_here(r) +
-                           "; an If that is to do nothing is left out");
+    return r.fail(loc,
+                  "this If is empty: nothing was recorded in it; an If that is to do nothing is "
+                  "left out, and a native continue leaves one so" +
+                      exits_here(r));
   ir::Region* region = r.b.region();
   r.at(frame.loc);
   r.close_region();

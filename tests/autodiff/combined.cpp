@@ -230,6 +230,141 @@ TEST_CASE("second derivatives of minima, of fields and of variables") {
   });
 }
 
+namespace {
+
+/// H v of f at x by central differences of fourth order, in long double.
+template <class F>
+Numbers product_by_differences(F f, const Numbers& x, const Numbers& v) {
+  const long double h = 1e-3L, weights[] = {1.0L / 12, -2.0L / 3, 0, 2.0L / 3, -1.0L / 12};
+  Numbers product;
+  for (size_t k = 0; k < x.size(); k++) {
+    long double sum = 0;
+    for (int a = -2; a <= 2; a++)
+      for (int b = -2; b <= 2; b++) {
+        std::vector<long double> at(x.begin(), x.end());
+        for (size_t i = 0; i < x.size(); i++) at[i] += a * h * (long double)(v[i]);
+        at[k] += b * h;
+        sum += weights[a + 2] * weights[b + 2] * f(at);
+      }
+    product.push_back(double(sum / h / h));
+  }
+  return product;
+}
+
+}  // namespace
+
+TEST_CASE("second derivatives of what is reduced where iterations have rounds of their own") {
+  on_every_device([](const qn::Device& device) {
+    const Numbers at = {0.3, -0.2, 0.9, 0.4, 0.1}, v = {1, 0.5, -1, 2, 0.25};
+    const auto expect = [&](const auto& f, const qn::Field<double>& x, const auto& plain) {
+      x.dual().copy_from(v);
+      qn::hessian_vector(f, qn::wrt(x))();
+      const Numbers product = product_by_differences(plain, at, v);
+      for (int k = 0; k < 5; k++)
+        CHECK(x.grad().dual().at(k) == Approx(product[size_t(k)]).epsilon(1e-7).margin(1e-8));
+    };
+    const auto chain = [](const auto& x, size_t i) {
+      long double q = x[i];
+      for (size_t j = i; j < 5; j++) q = std::sin(q + x[j]);
+      return q;
+    };
+    auto x = numbers(device, at);
+    qn::Kernel least = [&]() -> F64 {
+      Var<double> worst = 1e9;
+      for (auto i : x) {
+        Var<double> q = x[i];
+        for (auto j : range(i, 5)) q = sin(q + x[j]);
+        atomic_min(worst, q);
+      }
+      return worst * worst;
+    };
+    expect(least, x, [&](const std::vector<long double>& p) {
+      long double worst = 1e9L;
+      for (size_t i = 0; i < 5; i++) worst = std::min(worst, chain(p, i));
+      return worst * worst;
+    });
+    qn::Kernel most = [&]() -> F64 {
+      Var<double> best = -1e9;
+      for (auto i : x) {
+        Var<double> q = x[i];
+        Var<int> j = i;
+        While(j < 5) {
+          q = sin(q + x[j]);
+          j += 1;
+        }
+        atomic_max(best, q);
+      }
+      return exp(best);
+    };
+    expect(most, x, [&](const std::vector<long double>& p) {
+      long double best = -1e9L;
+      for (size_t i = 0; i < 5; i++) best = std::max(best, chain(p, i));
+      return std::exp(best);
+    });
+    qn::Kernel all = [&]() -> F64 {
+      Var<double> product = 1;
+      for (auto i : x) {
+        Var<double> q = x[i];
+        for (auto j : range(i, 5)) q = sin(q + x[j]);
+        product *= q;
+      }
+      return product;
+    };
+    expect(all, x, [&](const std::vector<long double>& p) {
+      long double product = 1;
+      for (size_t i = 0; i < 5; i++) product *= chain(p, i);
+      return product;
+    });
+  });
+}
+
+TEST_CASE("old values of atomics are those of the order where iterations have one") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {0.3, 0.7, 0.1, 0.9, 0.6}), y = numbers(device, {0, 0, 0, 0, 0});
+    auto sum = numbers(device, {1});
+    qn::Field<int> count{device, {1}};
+    qn::Kernel in_order = [&] {  // a list of what passes
+      for (auto i : serial(range(5))) If(x[i] > 0.5) {
+          I32 place = atomic_add(count[0], 1);
+          y[place] = x[i] * x[i];
+        }
+    };
+    y.grad().copy_from(Numbers{1, 10, 100, 1000, 10000});
+    qn::vjp(in_order)()();
+    const Numbers expected = {0, 1.4, 0, 18, 120};
+    for (int k = 0; k < 5; k++) CHECK(x.grad().at(k) == Approx(expected[size_t(k)]).epsilon(1e-14));
+
+    qn::Kernel of_sums = [&]() -> F64 {
+      Var<double> squares = 0;
+      for (auto i : serial(range(5))) {
+        F64 before = atomic_add(sum[0], x[i] * x[i]);
+        squares += before * before;
+      }
+      return squares;
+    };
+    auto both = qn::value_and_grad(of_sums, qn::wrt(x));
+    double partial[5], total = 1, value = 0;
+    for (int k = 0; k < 5; k++) {
+      partial[k] = total;
+      value += total * total;
+      total += x.at(k) * x.at(k);
+    }
+    CHECK(both().value() == Approx(value).epsilon(1e-14));
+    for (int k = 0; k < 5; k++) {
+      double slope = 0;
+      for (int later = k + 1; later < 5; later++) slope += 2 * partial[later] * 2 * x.at(k);
+      CHECK(x.grad().at(k) == Approx(slope).epsilon(1e-13).margin(1e-15));
+    }
+    qn::Kernel turns = [&]() -> F64 {  // what stood there goes on
+      Var<double> all = 0;
+      for (auto i : serial(range(5))) all += atomic_exchange(sum[0], x[i]) * cast<double>(i + 1);
+      return all;
+    };
+    qn::value_and_grad(turns, qn::wrt(x))();
+    for (int k = 0; k < 5; k++) CHECK(x.grad().at(k) == (k < 4 ? k + 2 : 0));
+  });
+}
+
 TEST_CASE("what is subtracted from an element counts as its negative in both directions") {
   on_every_device([](const qn::Device& device) {
     auto x = numbers(device, {1, 2, 3}), y = numbers(device, {10, 20});

@@ -406,6 +406,36 @@ TEST_CASE("what the test of a While adds to has adjoints, though its rounds only
   });
 }
 
+TEST_CASE("what only comparisons ask for is not gone back through") {
+  // Which of them is the least is found twice, from loops whose rounds are kept; once, for what varies
+  // with the least, it is gone back through.
+  const Reverse reverse = reverse_of([&](qn::Field<double> x, qn::Field<double> y) {
+    Var<double> least = 1e9;
+    for (auto i : x) {
+      Var<double> v = x[i];
+      for (auto j : range(i, 5)) v = sin(v + x[j]);
+      atomic_min(least, v);
+    }
+    y[0] = least;
+  });
+  REQUIRE(reverse.count);
+  CHECK(reverse.count->results.size() == 1);  // loops with rows
+  int sweeps = 0;
+  qn::ir::walk(reverse.kernel->body, [&](const qn::ir::Inst* inst) {
+    sweeps += inst->is(Op::atomic) && qn::ir::is_float(inst->elem);
+  });
+  CHECK(sweeps == 2);  // of x[i] and of x[j]
+  const Reverse none = reverse_of([&](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : x) {
+      Var<double> v = x[i];
+      for (auto j : range(i, 5)) v = sin(v + x[j]);
+      If(v > 0.5) { y[i] = 1.0; }
+    }
+  });
+  CHECK_FALSE(none.count);
+  CHECK(count(none, Op::atomic) == 0);
+}
+
 TEST_CASE("QUERN_DUMP=derivatives says what is kept, by line") {
   int line = 0;
   const auto body = [&](qn::Field<double> x, qn::Field<double> y) {

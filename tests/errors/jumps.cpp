@@ -211,8 +211,8 @@ TEST_CASE("a native continue in an If leaves it empty") {
   });
   INFO(text);
   CHECK(says(text,
-             "this If is empty, as a native continue in it leaves it; here Continue() ends "
-             "the iteration"));
+             "this If is empty: nothing was recorded in it; an If that is to do nothing is left out, "
+             "and a native continue leaves one so; here Continue() ends the iteration"));
   text = message(__LINE__ + 2, [](I32 a, Field<float> x) {
     for (int k = 0; k < 3; k++) {
       If(a > k) { continue; }

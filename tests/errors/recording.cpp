@@ -200,7 +200,7 @@ TEST_CASE("device values outside a recording") {
 }
 
 TEST_CASE("blocks") {
-  fails(__LINE__ + 1, "this If is empty, as a native continue", [](B1 c) {
+  fails(__LINE__ + 1, "this If is empty: nothing was recorded in it", [](B1 c) {
     If(c) {}
   });
   fails(__LINE__ + 2, "here Continue() ends", [](Field<float> x, B1 c) {
