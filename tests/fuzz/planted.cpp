@@ -224,6 +224,12 @@ void forget_writes(Kernel&, Fresh fresh) {
   each(fresh, Op::write, [](Inst* inst) { inst->erase(); });
 }
 
+void forget_updates(Kernel&, Fresh fresh) {
+  each(fresh, Op::rmw, [](Inst* inst) {
+    if (!inst->used()) inst->erase();
+  });
+}
+
 void never_reach(Kernel& kernel, Fresh fresh) {
   each(fresh, Op::bit_and, [&](Inst* inst) {
     if (inst->type() == Type::b1) inst->result()->replace_with(before(kernel, inst).boolean(false));
@@ -349,6 +355,7 @@ const Mistake mistakes[] = {
     {"defer_rare_branches", "never takes the rare branch", 200, never_rare},
     {"defer_rare_branches", "loses the last iteration of a block", 200, shorten_blocks},
     {"defer_updates", "loses the last iteration of a block", 3000, shorten_blocks},
+    {"version_rounds", "forgets the updates of the copies", 400, forget_updates},
     {"poll_loops", "stops at once", 50, stop_at_once},
     {"limit_nesting", "never reaches an inner branch", 60, never_reach},
     {"limit_nesting", "takes the other branch's values", 60, swap_choices},
