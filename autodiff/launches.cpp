@@ -465,6 +465,13 @@ void Recorded::expect_unchanged(Loc loc) const {
                            ", which cannot be gone back through: their adjoints are gone");
 }
 
+void Recorded::prefetch() const {
+  constexpr size_t line = 64;
+  const auto* first = reinterpret_cast<const char*>(contents_.data());
+  for (size_t at = 0; at < contents_.size() * sizeof(contents_[0]); at += line)
+    __builtin_prefetch(first + at);
+}
+
 std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> seeds, Loc loc,
                                                     std::span<const uint64_t> along) const {
   expect_done(loc);

@@ -201,6 +201,8 @@ class Recorded {
   /// Error where a field has been swapped or released since.
   std::shared_ptr<runtime::Outcome> go_back(std::span<const uint64_t> seeds, Loc loc,
                                             std::span<const uint64_t> along = {}) const;
+  /// Has the cache fetch what go_back() begins with, which was written long ago.
+  void prefetch() const;
   struct Working {
     uint64_t bytes = 0;    ///< at a time: of copies, the log and rows
     bool by_data = false;  ///< Would a launch with other elements take other ones?

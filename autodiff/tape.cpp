@@ -50,6 +50,9 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       autodiff::Memories::Fields begun;  ///< that are constants before it
     };
     std::unique_ptr<Aside> aside = nullptr;
+    void prefetch() const {
+      if (launch) launch->prefetch();
+    }
     void go_back(Loc loc) const {
       if (launch) launch->go_back({}, loc);
       if (!aside) return;
@@ -240,8 +243,10 @@ void go_back(TapeObject* tape, Loc loc) {
   tape->stop();
   tape->seen.end();
   tape->known_launches = {};
-  for (; !tape->entries.empty(); tape->entries.pop_back())
-    if (tape->entries.back().is_submitted) tape->entries.back().go_back(loc);
+  for (auto& entries = tape->entries; !entries.empty(); entries.pop_back()) {
+    if (entries.size() > 1) entries[entries.size() - 2].prefetch();
+    if (entries.back().is_submitted) entries.back().go_back(loc);
+  }
   tape->seen = autodiff::SeenFields(autodiff::SeenFields::by_tape);
 }
 
