@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "autodiff/combined.h"
+#include "autodiff/moves.h"
 #include "quern/ir/partials.h"
 
 namespace quern::autodiff {
@@ -30,14 +31,8 @@ Activity::Activity(const Kernel& kernel, std::vector<bool> active) : inputs_(std
 }
 
 void Activity::pass(const Value* from, const Value* to) {
-  if (is_float(from->type) && active_.contains(from)) changed_ |= active_.insert(to).second;
-}
-
-/// What the region yields behind the first `skipped` values becomes the results of `to`.
-void Activity::pass_yields(const Region* region, size_t skipped, const Inst* to) {
-  const Inst* yield = region->terminator();
-  for (size_t k = skipped; k < yield->operand_count(); k++)
-    pass(yield->operand(k), to->result(k - skipped));
+  if ((is_float(from->type) || from->type == Type::slot) && active_.contains(from))
+    changed_ |= active_.insert(to).second;
 }
 
 bool Activity::takes_active(const Inst* inst) const {
@@ -51,7 +46,6 @@ bool Activity::makes_active(const Inst* inst) const {
     case Op::param:
     case Op::load:
     case Op::atomic: return inputs_[inst->binding()];
-    case Op::get: return active_.contains(inst->operand(0));
     case Op::bitcast: return false;
     default: break;
   }
@@ -60,40 +54,15 @@ bool Activity::makes_active(const Inst* inst) const {
 }
 
 void Activity::visit(const Inst* inst) {
-  switch (inst->op) {
-    case Op::apply:
-      if (takes_active(inst))
-        for (const Value& v : inst->results)
-          if (is_float(v.type)) changed_ |= active_.insert(&v).second;
-      return;
-    case Op::put: return pass(inst->operands.back().value, inst->operand(0));
-    case Op::reduce: return pass(inst->operand(1), inst->operand(0));
-    case Op::if_:
-      for (const Region* region : inst->regions) pass_yields(region, 0, inst);
-      return;
-    case Op::loop: {
-      const Region* body = inst->region(0);
-      for (size_t k = 0; k < inst->results.size(); k++) {
-        pass(inst->operand(3 + k), body->arg(1 + k));
-        pass(body->terminator()->operand(k), body->arg(1 + k));
-        pass(body->arg(1 + k), inst->result(k));  // where it has no rounds
-      }
-      return;
-    }
-    case Op::while_: {
-      const Region *condition = inst->region(0), *body = inst->region(1);
-      for (size_t k = 0; k < inst->results.size(); k++) {
-        pass(inst->operand(k), condition->arg(k));
-        pass(body->terminator()->operand(k), condition->arg(k));
-        pass(condition->terminator()->operand(1 + k), body->arg(k));
-        pass(condition->terminator()->operand(1 + k), inst->result(k));
-      }
-      return;
-    }
-    default:
-      if (!inst->results.empty() && is_float(inst->type()) && makes_active(inst))
-        changed_ |= active_.insert(inst->result()).second;
+  if (inst->is(Op::apply)) {
+    if (takes_active(inst))
+      for (const Value& v : inst->results)
+        if (is_float(v.type)) changed_ |= active_.insert(&v).second;
+    return;
   }
+  if (each_move(inst, [&](const Value* from, const Value* to) { pass(from, to); })) return;
+  if (!inst->results.empty() && is_float(inst->type()) && makes_active(inst))
+    changed_ |= active_.insert(inst->result()).second;
 }
 
 namespace {
@@ -117,18 +86,16 @@ class Parts {
   void add_all(const Inst* inst) {
     for (const Use& use : inst->operands) add(use.value);
   }
-  /// `from` becomes `to`.
-  void pass(const Value* from, const Value* to) {
-    if (contains(to)) add(from);
-  }
 
-  /// What a loop carries is one variable: where it has a part at one place it has at all.
-  void share(std::initializer_list<const Value*> places,
-             std::initializer_list<const Value*> sources) {
-    const auto has_part = [&](const Value* v) { return contains(v); };
-    if (std::ranges::none_of(places, has_part)) return;
-    for (const Value* v : places) add(v);
-    for (const Value* v : sources) add(v);
+  /// What a loop carries is one variable: that has a part at all places, or at none.
+  void share(const Inst* loop) {
+    for (size_t k = 0; k < loop->results.size(); k++) {
+      std::vector<const Value*> places = {loop->result(k)};
+      for (const Region* region : loop->regions)
+        places.push_back(region->arg(region->args.size() - loop->results.size() + k));
+      if (std::ranges::any_of(places, [&](const Value* v) { return contains(v); }))
+        for (const Value* v : places) add(v);
+    }
   }
 
   void back(const Region* region) {
@@ -139,7 +106,7 @@ class Parts {
   }
 
   void visit(const Inst* inst) {
-    const auto is_wanted = [&](const Value& v) { return contains(&v); };
+    const auto has_part = [&](const Value& v) { return contains(&v); };
     switch (inst->op) {
       case Op::store:
         if (inputs_[inst->binding()]) add(inst->operands.back().value);
@@ -147,39 +114,23 @@ class Parts {
       case Op::atomic:
         if (inputs_[inst->binding()] && !is_combined(inst)) add_all(inst);
         return;
-      case Op::reduce:
-        if (!is_combined(inst)) pass(inst->operand(1), inst->operand(0));
-        return;
-      case Op::put: return pass(inst->operands.back().value, inst->operand(0));
-      case Op::get: return pass(inst->operand(0), inst->result());
       case Op::bitcast: return add_all(inst);
       case Op::apply:
-        if (std::ranges::none_of(inst->results, is_wanted)) return;
+        if (std::ranges::none_of(inst->results, has_part)) return;
         for (const Value& v : inst->results) add(&v);  // one rule gives them all
         return add_all(inst);
-      case Op::if_:
-        for (const Region* region : inst->regions)
-          for (size_t k = 0; k < inst->results.size(); k++)
-            pass(region->terminator()->operand(k), inst->result(k));
-        return;
-      case Op::loop: {
-        const Region* body = inst->region(0);
-        for (size_t k = 0; k < inst->results.size(); k++)
-          share({inst->result(k), body->arg(1 + k)},
-                {body->terminator()->operand(k), inst->operand(3 + k)});
-        return;
-      }
-      case Op::while_: {
-        const Region *condition = inst->region(0), *body = inst->region(1);
-        for (size_t k = 0; k < inst->results.size(); k++)
-          share({inst->result(k), condition->arg(k), body->arg(k)},
-                {condition->terminator()->operand(1 + k), body->terminator()->operand(k),
-                 inst->operand(k)});
-        return;
-      }
-      default:
-        if (std::ranges::any_of(inst->results, is_wanted)) add_all(inst);
+      case Op::reduce:
+        if (is_combined(inst)) return;
+        break;
+      case Op::loop:
+      case Op::while_: share(inst); break;
+      default: break;
     }
+    const auto pass = [&](const Value* from, const Value* to) {
+      if (contains(to)) add(from);
+    };
+    if (each_move(inst, pass)) return;
+    if (std::ranges::any_of(inst->results, has_part)) add_all(inst);
   }
 
   const std::vector<bool>& inputs_;

@@ -33,7 +33,6 @@ class Activity {
  private:
   void visit(const ir::Inst* inst);
   void pass(const ir::Value* from, const ir::Value* to);
-  void pass_yields(const ir::Region* region, size_t skipped, const ir::Inst* to);
   bool takes_active(const ir::Inst* inst) const;
   bool makes_active(const ir::Inst* inst) const;
 

@@ -6,6 +6,7 @@
 
 #include "autodiff/combined.h"
 #include "autodiff/declared.h"
+#include "autodiff/free_sums.h"
 #include "autodiff/rules.h"
 #include "autodiff/wanted.h"
 #include "quern/ir/builder.h"
@@ -37,6 +38,7 @@ class Puller {
     const bool at_once = out_.yields_values && reduces_at_once();
     const bool has_any_part = has_part(primal_, active_);
     if (at_once) values_.leave_loops_out();
+    values_.regroup(free_sums(primal_, out_.yields_values));
     if (has_any_part || out_.yields_values) values_.record(primal_.body);
     for (uint32_t k : out_.scalars) scalar_[k] = b_.slot(type_of(k));
     prepare(primal_.body);

@@ -272,7 +272,10 @@ void Replay::replay(const Inst* inst) {
     case Op::while_: return while_loop(inst);
     default: {
       Inst* made = clone_inst(b_, inst, values_);
-      if (plans_.rows_vary()) keep_order(made);
+      if (plans_.rows_vary())
+        keep_order(made);
+      else if (free_sums_.contains(inst))
+        made->kind |= reassociate;
     }
   }
 }

@@ -13,6 +13,7 @@
 // What is computed twice is the same twice, so that rounds are: where it may depend on floats how
 // many are counted, operations are neither contracted nor reassociated, and sums have one order.
 #include <unordered_map>
+#include <unordered_set>
 
 #include "autodiff/logged_reads.h"
 #include "autodiff/loop_plans.h"
@@ -66,6 +67,8 @@ class Replay {
   /// Parallel loops are not replayed from here on: who goes back through them computes what they
   /// reduce. Behind that `finish` replays what is made of it directly in the region.
   void leave_loops_out() { leaves_loops_out_ = true; }
+  /// Sums whose order is free (free_sums.h).
+  void regroup(std::unordered_set<const ir::Inst*> sums) { free_sums_ = std::move(sums); }
   void finish(const ir::Region* region);
 
   /// Checks that the iterations together have taken no more rows than there are.
@@ -182,6 +185,7 @@ class Replay {
   const uint32_t cursors_;
   Mode mode_ = plain;
   const ir::Region* root_ = nullptr;  ///< what is replayed as a whole
+  std::unordered_set<const ir::Inst*> free_sums_;
   bool leaves_loops_out_ = false;
   ir::ValueMap values_;
   std::pair<const ir::Value*, ir::Value*> known_ = {};

@@ -82,7 +82,8 @@ class Emitter {
   // structure.cpp
   void if_else(const ir::Inst& inst);
   void any_loop(const ir::Inst& inst);
-  bool is_vector_of_updates(const ir::Inst& loop) const;
+  bool sums_up(const ir::Inst& loop) const;
+  bool is_for_vectors(const ir::Inst& loop) const;
   void counted_loop(const ir::Inst& inst);
   void while_loop(const ir::Inst& inst);
   static unsigned rounds_together(const ir::Region* body);

@@ -210,20 +210,33 @@ void Emitter::in_group(llvm::Instruction* access, const ir::Value* slot) {
     access->setMetadata(llvm::LLVMContext::MD_access_group, memory_.group());
 }
 
-/// Does a loop in an iteration's code update elements that lie at even distances, in so many rounds of
-/// straight code that it pays to do that by vectors?
-bool Emitter::is_vector_of_updates(const ir::Inst& loop) const {
+/// Does each round of a loop only add to all that it carries, in any order?
+bool Emitter::sums_up(const ir::Inst& loop) const {
+  if (kernel_.modes.strict) return false;
+  for (const ir::Use& next : loop.region(0)->last->operands) {
+    const ir::Inst* sum = next.value->inst;
+    if (!sum || !(sum->is(Op::add) || sum->is(Op::sub)) || !ir::is_float(sum->type())) return false;
+    if (sum->kind != ir::reassociate) return false;
+  }
+  return true;
+}
+
+/// Is it a loop in an iteration's code of so many rounds of straight code that it pays to do them by
+/// vectors: sums in any order, or updates, of elements that lie at even distances?
+bool Emitter::is_for_vectors(const ir::Inst& loop) const {
   constexpr int64_t vector = 8;
   const ir::Inst *lo = loop.operand(0)->inst, *hi = loop.operand(1)->inst;
-  if (!lo || !hi || !lo->is(Op::constant) || !hi->is(Op::constant)) return false;
+  if (!lo || !hi || !lo->is(Op::constant) || !hi->is(Op::constant) || !sums_up(loop)) return false;
   const ir::Type type = lo->type();
   if (ir::to_signed(hi->imm, type) - ir::to_signed(lo->imm, type) < vector) return false;
   const ir::Region* body = loop.region(0);
-  bool even = memory_.updates_plainly(body);
+  bool pays = memory_.updates_plainly(body) || !loop.results.empty();
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
-    even &= inst->regions.empty() && (!inst->is(Op::rmw) || is_even(inst->operand(0), body));
+    const bool is_access = inst->is(Op::rmw) || inst->is(Op::read) || inst->is(Op::write);
+    const bool is_shared = inst->is(Op::rmw) && !memory_.updates_plainly(body);
+    pays &= inst->regions.empty() && !is_shared && (!is_access || is_even(inst->operand(0), body));
   });
-  return even;
+  return pays;
 }
 
 /// Rotated: guard, body, test at the end, which LLVM's loop passes want. A step other than 1
@@ -307,7 +320,7 @@ void Emitter::counted_loop(const ir::Inst& inst) {
     round->addIncoming(next_round, latch);
   }
   auto* branch = b_.CreateCondBr(more, head, after);
-  const bool is_short = (is_walk || is_vector_of_updates(inst)) && llvm::isa<llvm::Constant>(lo) &&
+  const bool is_short = (is_walk || is_for_vectors(inst)) && llvm::isa<llvm::Constant>(lo) &&
                         llvm::isa<llvm::Constant>(hi);  // LLVM would unroll it before it vectorises
   const unsigned unroll = strides ? rounds_together(body) : is_short ? 1 : 0;
   // What is left over behind whole vectors is a vector with some lanes masked, not a loop over half a

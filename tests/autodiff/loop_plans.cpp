@@ -436,6 +436,50 @@ TEST_CASE("what only comparisons ask for is not gone back through") {
   CHECK(count(none, Op::atomic) == 0);
 }
 
+TEST_CASE("sums that are computed again have no order, but where they decide") {
+  const auto regrouped = [](const Reverse& reverse) {
+    int n = 0;
+    qn::ir::walk(reverse.kernel->body, [&](const qn::ir::Inst* inst) {
+      n += inst->is(Op::add) && (inst->kind & qn::ir::reassociate);
+    });
+    return n;
+  };
+  // The adjoints of x[j] are those of elements: no sum over rounds is one of adjoints.
+  const auto squashed = [&](auto use) {
+    return reverse_of([=](qn::Field<double> x, qn::Field<double> y) {
+      for (auto i : y) {
+        Var<double> sum = 0;
+        for (auto j : range(16)) sum += x[16 * i + j];
+        use(y, i, sum);
+      }
+    });
+  };
+  const auto smooth = squashed([](auto y, auto i, auto& sum) { y[i] = tanh(sum); });
+  CHECK(regrouped(smooth) == 1);
+  const auto compared =
+      squashed([](auto y, auto i, auto& sum) { y[i] = select(sum > 1.0, tanh(sum), sin(sum)); });
+  CHECK(regrouped(compared) == 0);
+  const auto index = squashed(
+      [](auto y, auto i, auto& sum) { y[i] = tanh(sum) * cast<double>(cast<int>(exp(sum))); });
+  CHECK(regrouped(index) == 0);
+  // Of a gradient with its value neither: the value is that of the kernel.
+  const auto of_value = [&](bool with_values) {
+    auto kernel = qn::test::record([](qn::Field<double> x) -> F64 {
+      Var<double> all = 0;
+      for (auto i : range(4)) {
+        Var<double> sum = 0;
+        for (auto j : range(16)) sum += x[16 * i + j];
+        all += tanh(sum);
+      }
+      return all;
+    });
+    qn::ir::finish_recording(*kernel);
+    return regrouped(qn::autodiff::reverse(*kernel, {kernel->modes, {1}}, {true}, {}, with_values));
+  };
+  CHECK(of_value(false) == 2);  // one is of adjoints, of the value
+  CHECK(of_value(true) == 1);
+}
+
 TEST_CASE("QUERN_DUMP=derivatives says what is kept, by line") {
   int line = 0;
   const auto body = [&](qn::Field<double> x, qn::Field<double> y) {

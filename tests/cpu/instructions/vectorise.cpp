@@ -404,13 +404,15 @@ TEST_CASE("a chain of comparisons does not keep a loop from vectors") {
 }
 
 TEST_CASE("a serial sum becomes wide where it may be reassociated, and only there") {
-  auto dot = [](const std::string& flag) {
+  auto dot = [](const std::string& flag, const std::string& length = "arg<80>") {
     return R"(quern 1
   kernel @dot level=lowered modes=contract
   task range rank=1 walk=chunked domain { yield } {
     %x = arg<64> : address
     %y = arg<72> : address
-    %n = arg<80> : i64
+    %n = )" +
+           length +
+           R"( : i64
     %lo = builtin.begin : i64
     %hi = builtin.end : i64
     %none = constant<0> : i64
@@ -442,6 +444,10 @@ TEST_CASE("a serial sum becomes wide where it may be reassociated, and only ther
     INFO(cpu.name);
     CHECK(count(cpu, dot(".reassociate"), sums) >= 1);
     CHECK(count(cpu, dot(""), sums) == 0);
+    // Of few rounds they are not unrolled first, one addition for each.
+    const int of_few = count(cpu, dot(".reassociate", "constant<32>"), sums);
+    CHECK(of_few >= 1);
+    CHECK(of_few <= 12);
   }
 }
 
