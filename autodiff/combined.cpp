@@ -91,9 +91,20 @@ class Rewriter {
            std::string(name(inst->atomic())) + (inst->is(Op::reduce) ? "" : " of floats");
   }
 
-  /// Has it an old value that depends on what was done before? Outside of parallel loops that is known.
+  /// Does its old value, or what it leaves, depend on what was done before? Outside of parallel loops
+  /// that is known.
   static bool is_ordered(const Inst* inst) {
-    return inst->used() && inst->atomic() != AtomicOp::load;
+    const AtomicOp op = inst->atomic();
+    return op == AtomicOp::exchange || op == AtomicOp::cas ||
+           (inst->used() && op != AtomicOp::load);
+  }
+
+  /// What cas leaves: the bits that it compares vary with nothing.
+  Value* swapped(Value* old, std::span<Value* const> values) {
+    const auto bits = [&](Value* v) {
+      return b_.bitcast(b_.unary(Op::stop_gradient, v), bits_type(v->type));
+    };
+    return b_.select(b_.binary(Op::eq, bits(old), bits(values[0])), values[1], old);
   }
 
   /// Outside of parallel loops: a read and a store.
@@ -105,7 +116,8 @@ class Rewriter {
     std::vector<Value*> values;
     for (size_t k = index.size(); k < inst->operand_count(); k++)
       values.push_back(inst->operand(k));
-    Value* v = updated(b_, inst->atomic(), old, values);
+    const bool compares = inst->atomic() == AtomicOp::cas && is_float(inst->elem);
+    Value* v = compares ? swapped(old, values) : updated(b_, inst->atomic(), old, values);
     b_.store(inst->binding(), inst->component(), index, v)->site = inst->site;
     inst->result()->replace_with(old);
     inst->erase();
@@ -619,6 +631,12 @@ class Rewriter {
 bool is_combined(const Inst* inst) {
   if (!is_float(inst->elem) || !(inst->is(Op::atomic) || inst->is(Op::reduce))) return false;
   return inst->atomic() == AtomicOp::min || inst->atomic() == AtomicOp::max || is_product(inst);
+}
+
+const char* instead_of(AtomicOp op) {
+  return op == AtomicOp::exchange || op == AtomicOp::cas
+             ? "which iteration's value stays depends on their order; store that of one of them"
+             : "use atomic_add, or a loop over what is combined";
 }
 
 Combined derive_combined(Kernel& kernel, const std::vector<bool>& varies, bool knows_overlaps,

@@ -238,8 +238,7 @@ class Pusher {
     if (inst->used())
       refuse(inst, "the old value of " + what, "it depends on the order of iterations");
     if (is_combined(inst)) return;  // its copies have them
-    if (inst->atomic() != AtomicOp::add)
-      refuse(inst, what, "use atomic_add, or a loop over what is combined");
+    if (inst->atomic() != AtomicOp::add) refuse(inst, what, instead_of(inst->atomic()));
     Value* t = known(inst->operands.back().value);
     if (!t || companions_[inst->binding()] == no_binding) return;
     placed(b_.atomic(AtomicOp::add, companions_[inst->binding()], inst->component(), t->type,

@@ -607,12 +607,9 @@ class Puller {
     if (!is_float(inst->elem)) return;
     if (inst->atomic() == AtomicOp::load) return back_load(inst);
     if (is_combined(inst)) return;  // one goes back through its copies
-    const AtomicOp op = inst->atomic();
-    if (op != AtomicOp::add)
-      refuse(inst, "an atomic " + std::string(name(op)) + " of floats",
-             op == AtomicOp::exchange || op == AtomicOp::cas
-                 ? "which iteration's value stays depends on their order; store that of one of them"
-                 : "use atomic_add, or a loop over what is combined");
+    if (inst->atomic() != AtomicOp::add)
+      refuse(inst, "an atomic " + std::string(name(inst->atomic())) + " of floats",
+             instead_of(inst->atomic()));
     const Value* v = inst->operands.back().value;
     if (active_(v) && declared_.companions[inst->binding()] != no_binding)
       accumulate(v, adjoint_element(inst));

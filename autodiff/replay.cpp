@@ -103,11 +103,13 @@ bool Replay::is_done(const Inst* inst) const {
 }
 
 /// Who goes back through a branch or a loop of an iteration replays it again, and who counts replays
-/// all of it: into a variable from outside of what is replayed a loop reduces once.
+/// all of it: into a variable from outside of what is replayed a loop reduces once. That is when the
+/// kernel's body is replayed, or where loops are left out of that or are there to be counted.
 bool Replay::reduces_here(const Inst* reduce) const {
   if (mode_ == counting) return false;
   const Inst* of = root_->parent;
-  return !of || (of->is(Op::parallel) && leaves_loops_out_) ||
+  const bool in_loops = leaves_loops_out_ || !totals_.empty();
+  return !of || (of->is(Op::parallel) && in_loops) ||
          encloses(root_, reduce->operand(0)->inst->parent);
 }
 

@@ -226,9 +226,15 @@ bool Emitter::sums_up(const ir::Inst& loop) const {
 bool Emitter::is_for_vectors(const ir::Inst& loop) const {
   constexpr int64_t vector = 8;
   const ir::Inst *lo = loop.operand(0)->inst, *hi = loop.operand(1)->inst;
-  if (!lo || !hi || !lo->is(Op::constant) || !hi->is(Op::constant) || !sums_up(loop)) return false;
+  const ir::Inst* step = loop.operand(2)->inst;
+  for (const ir::Inst* made : {lo, hi, step})
+    if (!made || !made->is(Op::constant)) return false;
   const ir::Type type = lo->type();
-  if (ir::to_signed(hi->imm, type) - ir::to_signed(lo->imm, type) < vector) return false;
+  int64_t rounds = 0;
+  if (step->imm != 1 || !sums_up(loop) ||
+      __builtin_sub_overflow(ir::to_signed(hi->imm, type), ir::to_signed(lo->imm, type), &rounds) ||
+      rounds < vector)
+    return false;
   const ir::Region* body = loop.region(0);
   bool pays = memory_.updates_plainly(body) || !loop.results.empty();
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {

@@ -436,6 +436,46 @@ TEST_CASE("what only comparisons ask for is not gone back through") {
   CHECK(count(none, Op::atomic) == 0);
 }
 
+TEST_CASE("loops have as many rounds as a loop before has reduced") {
+  on_every_device([](const qn::Device& device) {
+    const std::vector<double> at = {0.3, 0.7, 0.1, 0.9, 0.6};
+    auto x = numbers(device, at);
+    qn::Kernel counted = [&]() -> F64 {
+      Var<double> sum = 0;
+      Var<int> n = 0;
+      for (auto i : x) n += 1;
+      for (auto i : x) {
+        Var<double> q = x[i];
+        for (auto j : range(n)) q = sin(q);
+        sum += q;
+      }
+      return sum;
+    };
+    qn::value_and_grad(counted, qn::wrt(x))();
+    for (int k = 0; k < 5; k++) {
+      double q = at[size_t(k)], slope = 1;
+      for (int j = 0; j < 5; j++) slope *= std::cos(q), q = std::sin(q);
+      CHECK(x.grad().at(k) == Approx(slope).epsilon(1e-13));
+    }
+    qn::Kernel bounded = [&]() -> F64 {
+      Var<double> most = 0, sum = 0;
+      for (auto i : x) most += x[i];
+      for (auto i : x) {
+        Var<double> q = x[i];
+        While(q < most) { q = q * 1.5; }
+        sum += q;
+      }
+      return sum;
+    };
+    qn::value_and_grad(bounded, qn::wrt(x))();
+    for (int k = 0; k < 5; k++) {
+      double slope = 1;
+      while (slope * at[size_t(k)] < 2.6) slope *= 1.5;
+      CHECK(x.grad().at(k) == Approx(slope).epsilon(1e-13));
+    }
+  });
+}
+
 TEST_CASE("sums that are computed again have no order, but where they decide") {
   const auto regrouped = [](const Reverse& reverse) {
     int n = 0;

@@ -143,6 +143,7 @@ struct ComplexLimits {
   static constexpr T huge = single ? T(0x1p126) : T(0x1p1022);   ///< sums of two overflow above
   static constexpr T tiny = single ? T(0x1p-100) : T(0x1p-960);  ///< squares lose bits below
   static constexpr T theta = single ? T(0x1p62) : T(0x1p510);    ///< √max / 4
+  static constexpr T far = single ? T(0x1p13) : T(0x1p27);  ///< 1 / (3 far²) is below the precision
   static constexpr T close = single ? T(0x1p-28) : T(0x1p-240);  ///< fourth powers lose bits below
   static constexpr T tanh_is_one = single ? T(22) : T(177);      ///< asinh(max) / 4
   static constexpr T pi = T(3.14159265358979323846);
@@ -172,7 +173,10 @@ constexpr auto complex_exp(const Z& z) {
   auto real = z.im == 0;
   auto finite = min(std::numeric_limits<T>::max(), scale);
   auto im = select(real, z.im * finite, select(real, T(0), scale) * sin(z.im));
-  auto re = select(real, scale - T(0.5) * z.im * z.im * finite, scale * cos(z.im));
+  // Of the branch that is not chosen nothing is infinite, nor in its derivative.
+  auto off_axis = select(real, z.im, T(0));
+  auto re = select(real, scale - T(0.5) * off_axis * off_axis * finite,
+                   select(real, T(0), scale) * cos(z.im));
   return number<elem_t<Z>>(re, im);
 }
 /// log |z| + i arg z. Near the unit circle log |z| is half of log1p((x - 1)(x + 1) + y²), x the
@@ -276,10 +280,11 @@ constexpr auto complex_atanh(const Z& z) {
   // In the right half-plane, conjugated: the function is odd.
   auto beta = copysign(T(1), z.re);
   auto x = beta * z.re, y = -beta * z.im, height = abs(y) + rho;
-  auto far = (x > L::theta) | (abs(y) > L::theta);
-  auto modulus = hypot(x, y);
+  // There the function is 1 / z and i π/2, within the precision.
+  auto far = (x > L::far) | (abs(y) > L::far);
+  auto modulus = select(far, hypot(x, y), T(1));
   auto re_far = x / modulus / modulus;
-  auto im_far = copysign(L::pi / 2, y);
+  auto im_far = copysign(L::pi / 2, y) - y / modulus / modulus;
   // At x = 1, next to the pole; zeros that vary with x as the function does.
   auto off = (x - 1) / (4 + y * y);
   auto re_one = log(sqrt(sqrt(4 + y * y)) / sqrt(height)) + off;

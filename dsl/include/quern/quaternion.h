@@ -4,6 +4,8 @@
 // A quaternion of length 1, with axis n and angle α, (n sin α/2, cos α/2), turns space about n by
 // α, counterclockwise as seen against n; q and -q turn alike. `a * b` turns by b first. Formulas:
 // Shoemake, "Animating Rotation with Quaternion Curves", SIGGRAPH 1985.
+#include <limits>
+
 #include "quern/math/numbers.h"
 
 namespace quern {
@@ -79,24 +81,29 @@ constexpr auto quaternion_exp(const Q& q) {
   auto w = scale * select(near, polynomial(small, cosine), cos(angle));
   return number<elem_t<Q>>(v.x * s, v.y * s, v.z * s, w);
 }
-/// Around the positive numbers, likewise, of the square of the tangent.
+/// Around the positive numbers, likewise, of the square of the tangent. That of q is that of q / m and
+/// log m, for any constant m: with the largest part of q no square is out of range.
 template <class Q>
 constexpr auto quaternion_log(const Q& q) {
   using T = part_t<Q>;
   constexpr T arc[] = {T(1),     -T(1) / 3,  T(1) / 5,  -T(1) / 7,
                        T(1) / 9, -T(1) / 11, T(1) / 13, -T(1) / 15};
-  auto v = vector_part(q);
-  auto square = dot(v, v);
-  auto real = square == 0;
-  auto near = (q.w > 0) & (square < q.w * q.w * T(0x1p-8));
-  auto w = select(near, q.w, T(1));
-  auto ratio = select(near, square / w / w, T(0));
+  auto most = max(max(abs(q.x), abs(q.y)), max(abs(q.z), abs(q.w)));
+  auto scale =
+      stop_gradient(select((most > 0) & (most <= std::numeric_limits<T>::max()), most, T(1)));
+  auto v = vec(q.x / scale, q.y / scale, q.z / scale);
+  auto real_part = q.w / scale, square = dot(v, v);
+  auto near = (real_part > 0) & (square < real_part * real_part * T(0x1p-8));
+  auto w = select(near, real_part, T(1));
+  auto ratio = select(near, square, T(0)) / (w * w);
   // Of a real number nothing is divided by 0, nor in the derivative.
+  auto real = square == 0;
   auto length = sqrt(select(real | near, T(1), square)), sine = select(real, T(0), length);
-  auto angle = atan2(sine, q.w);
+  auto angle = atan2(sine, real_part);
   auto s = select(near, polynomial(ratio, arc) / w, select(real, T(1), angle / length));
-  auto modulus = select(near, log(w) + T(0.5) * log1p(ratio), log(hypot(sine, q.w)));
-  return number<elem_t<Q>>(select(real & !near, angle, T(0)) + v.x * s, v.y * s, v.z * s, modulus);
+  auto modulus = select(near, log(w) + T(0.5) * log1p(ratio), log(hypot(sine, real_part)));
+  return number<elem_t<Q>>(select(real & !near, angle, T(0)) + v.x * s, v.y * s, v.z * s,
+                           log(scale) + modulus);
 }
 }  // namespace detail
 
