@@ -21,6 +21,15 @@ int locks(const test::X86& cpu, const std::string& op, const std::string& type, 
 /// For each row of matrices `u` and `v` of vectors: x[j] += g[row] · u(row, j), and y likewise, for all
 /// j below `columns`, a value of i32.
 std::string rows(const std::string& columns) {
+  std::string updates;
+  for (int field : {0, 1})
+    for (int part = 0; part < 4; part++) {
+      const std::string of = "." + std::to_string(part) + ">", n = std::to_string(4 * field + part);
+      updates += "%w" + n + " = load<" + std::to_string(field) + of + " %i, %j : f32\n" +  //
+                 "%p" + n + " = mul %g, %w" + n + " : f32\n" +                             //
+                 "%old" + n + " = atomic.add<" + std::to_string(3 + field) + of + " %j, %p" + n +
+                 " : f32\n";
+    }
   return R"(quern 1
   kernel @rows level=structured modes=contract
   binding field rank=2 f32, f32, f32, f32 "u"
@@ -33,35 +42,12 @@ std::string rows(const std::string& columns) {
     %one = constant<1> : i32
     %n = extent<0.0> : i32
     %columns = )" +
-         columns +
-         R"( : i32
+         columns + R"( : i32
     parallel %zero, %n {(%i: i32)
       %g = load<2.0> %i : f32
       loop %zero, %columns, %one {(%j: i32)
-        %w0 = load<0.0> %i, %j : f32
-        %p0 = mul %g, %w0 : f32
-        %old0 = atomic.add<3.0> %j, %p0 : f32
-        %w1 = load<0.1> %i, %j : f32
-        %p1 = mul %g, %w1 : f32
-        %old1 = atomic.add<3.1> %j, %p1 : f32
-        %w2 = load<0.2> %i, %j : f32
-        %p2 = mul %g, %w2 : f32
-        %old2 = atomic.add<3.2> %j, %p2 : f32
-        %w3 = load<0.3> %i, %j : f32
-        %p3 = mul %g, %w3 : f32
-        %old3 = atomic.add<3.3> %j, %p3 : f32
-        %w4 = load<1.0> %i, %j : f32
-        %p4 = mul %g, %w4 : f32
-        %old4 = atomic.add<4.0> %j, %p4 : f32
-        %w5 = load<1.1> %i, %j : f32
-        %p5 = mul %g, %w5 : f32
-        %old5 = atomic.add<4.1> %j, %p5 : f32
-        %w6 = load<1.2> %i, %j : f32
-        %p6 = mul %g, %w6 : f32
-        %old6 = atomic.add<4.2> %j, %p6 : f32
-        %w7 = load<1.3> %i, %j : f32
-        %p7 = mul %g, %w7 : f32
-        %old7 = atomic.add<4.3> %j, %p7 : f32
+)" + updates +
+         R"(
         yield
       }
       yield
