@@ -74,7 +74,7 @@ class Parts {
     for (const Use& use : kernel.body->terminator()->operands) add(use.value);
     do {  // until what loops carry and slots keep is known
       changed_ = false;
-      back(kernel.body);
+      walk_back(kernel.body, [&](const Inst* inst) { visit(inst); });
     } while (changed_);
   }
   bool contains(const Value* v) const { return parts_.contains(v); }
@@ -95,13 +95,6 @@ class Parts {
         places.push_back(region->arg(region->args.size() - loop->results.size() + k));
       if (std::ranges::any_of(places, [&](const Value* v) { return contains(v); }))
         for (const Value* v : places) add(v);
-    }
-  }
-
-  void back(const Region* region) {
-    for (const Inst* inst = region->last; inst; inst = inst->prev) {
-      visit(inst);
-      for (size_t k = inst->regions.size(); k-- > 0;) back(inst->regions[k]);
     }
   }
 

@@ -17,7 +17,7 @@ class Deciding {
     if (yields_values) add_all(kernel.body->terminator());
     do {  // until what loops carry and slots keep is known
       changed_ = false;
-      walk(kernel.body, [&](const Inst* inst) { visit(inst); });
+      walk_back(kernel.body, [&](const Inst* inst) { visit(inst); });
     } while (changed_);
   }
   bool contains(const Value* v) const { return deciding_.contains(v); }

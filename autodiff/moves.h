@@ -1,5 +1,6 @@
 #pragma once
-// Where values go without being changed: through slots, branches and loops.
+// Where values go without being changed, through slots, branches and loops, and how one finds what follows
+// from where they go.
 #include "quern/ir/ir.h"
 
 namespace quern::autodiff {
@@ -39,6 +40,16 @@ bool each_move(const ir::Inst* inst, F&& move) {
       return true;
     }
     default: return false;
+  }
+}
+
+/// `visit(inst)` for each instruction from the last one on, before those in its regions: what follows
+/// from the uses of values is found in a few rounds of it, however long the code.
+template <class F>
+void walk_back(const ir::Region* region, F&& visit) {
+  for (const ir::Inst* inst = region->last; inst; inst = inst->prev) {
+    visit(inst);
+    for (size_t k = inst->regions.size(); k-- > 0;) walk_back(inst->regions[k], visit);
   }
 }
 

@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "autodiff/reverse.h"
+#include "quern/ir/lower.h"
 #include "tests/autodiff/numbers.h"
+#include "tests/dsl/record.h"
 #include "tests/end_to_end/devices.h"
 
 using namespace qn::lang;
@@ -54,7 +57,37 @@ double first_way_back(const qn::Device& device, int steps) {
   return taken.count();
 }
 
+/// To make what goes back through a kernel with three operations a step, of whose results a branch is
+/// made: seconds.
+double to_make(int steps) {
+  auto kernel = qn::test::record([&](qn::Field<double> x) {
+    for (auto i : x) {
+      Var<double> a = x[i], b = 0.3 * x[i];
+      for (int k = 0; k < steps; k++) {
+        a = a * 0.99 + b;
+        b = b * a;
+      }
+      If(a > b) { x[i] = a; }
+    }
+  });
+  qn::ir::finish_recording(*kernel);
+  const auto start = std::chrono::steady_clock::now();
+  qn::autodiff::reverse(*kernel, {kernel->modes, {1}}, {true});
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  return taken.count();
+}
+
 }  // namespace
+
+TEST_CASE("a derivative is made in proportion to the kernel's length") {
+  double some = 1e9, many = 1e9;
+  for (int k = 0; k < 3; k++) {
+    some = std::min(some, to_make(500 + k));
+    many = std::min(many, to_make(4000 + k));
+  }
+  INFO("500 steps " << some << " s, 4,000 steps " << many << " s");
+  CHECK(many < 30 * some);  // 8 by length
+}
 
 TEST_CASE("the way back through long code takes the CPU's compiler in proportion to its length") {
   const std::vector<std::string> names = device_names();
