@@ -44,20 +44,33 @@ bool is_float_arithmetic(const Machine& machine, const ir::Kernel& kernel, const
   return ir::is_float(type) || type == ir::Type::b1;
 }
 
-/// Is the value a sum of multiples of the loop's index and of what its rounds share?
-bool is_even(const ir::Value* v, const ir::Region* body) {
-  if (v == body->arg(0) || !ir::encloses(body, region_of(v))) return true;
-  const ir::Inst* inst = v->inst;
-  if (!inst) return false;
-  const bool product = inst->is(Op::mul);
-  if (!product && !inst->is(Op::add) && !inst->is(Op::sub) && !inst->is(Op::offset) &&
-      !inst->is(Op::convert))
-    return false;
-  for (size_t k = 0; k < inst->operand_count(); k++)
-    if (!is_even(inst->operand(k), body)) return false;
-  return !product || !ir::encloses(body, region_of(inst->operand(0))) ||
-         !ir::encloses(body, region_of(inst->operand(1)));
-}
+/// Of values in a loop's body: which are sums of multiples of its index and of what its rounds share?
+class EvenValues {
+ public:
+  explicit EvenValues(const ir::Region* body) : body_(body) {}
+
+  bool contains(const ir::Value* v) {
+    if (v == body_->arg(0) || is_shared(v)) return true;
+    if (const auto known = known_.find(v); known != known_.end()) return known->second;
+    return known_[v] = v->inst && is_even(v->inst);
+  }
+
+ private:
+  bool is_shared(const ir::Value* v) const { return !ir::encloses(body_, region_of(v)); }
+
+  bool is_even(const ir::Inst* inst) {
+    const bool product = inst->is(Op::mul);
+    if (!product && !inst->is(Op::add) && !inst->is(Op::sub) && !inst->is(Op::offset) &&
+        !inst->is(Op::convert))
+      return false;
+    for (size_t k = 0; k < inst->operand_count(); k++)
+      if (!contains(inst->operand(k))) return false;
+    return !product || is_shared(inst->operand(0)) || is_shared(inst->operand(1));
+  }
+
+  const ir::Region* body_;
+  std::unordered_map<const ir::Value*, bool> known_;
+};
 
 /// Where carried value k of a loop is only the running fmin or fmax of something: which of them.
 std::optional<Op> running_extreme(const ir::Inst& loop, size_t k) {
@@ -236,11 +249,13 @@ bool Emitter::is_for_vectors(const ir::Inst& loop) const {
       rounds < vector)
     return false;
   const ir::Region* body = loop.region(0);
-  bool pays = memory_.updates_plainly(body) || !loop.results.empty();
+  const bool updates = memory_.updates_plainly(body);
+  EvenValues even(body);
+  bool pays = updates || !loop.results.empty();
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
     const bool is_access = inst->is(Op::rmw) || inst->is(Op::read) || inst->is(Op::write);
-    const bool is_shared = inst->is(Op::rmw) && !memory_.updates_plainly(body);
-    pays &= inst->regions.empty() && !is_shared && (!is_access || is_even(inst->operand(0), body));
+    pays &= inst->regions.empty() && (updates || !inst->is(Op::rmw)) &&
+            (!is_access || even.contains(inst->operand(0)));
   });
   return pays;
 }
