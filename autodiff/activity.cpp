@@ -71,22 +71,12 @@ namespace {
 class Parts {
  public:
   Parts(const Kernel& kernel, const std::vector<bool>& inputs) : inputs_(inputs) {
-    for (const Use& use : kernel.body->terminator()->operands) add(use.value);
-    do {  // until what loops carry and slots keep is known
-      changed_ = false;
-      walk_back(kernel.body, [&](const Inst* inst) { visit(inst); });
-    } while (changed_);
+    parts_.add_operands(kernel.body->terminator());
+    parts_.find(kernel.body, [&](const Inst* inst) { visit(inst); });
   }
   bool contains(const Value* v) const { return parts_.contains(v); }
 
  private:
-  void add(const Value* v) {
-    if (is_float(v->type) || v->type == Type::slot) changed_ |= parts_.insert(v).second;
-  }
-  void add_all(const Inst* inst) {
-    for (const Use& use : inst->operands) add(use.value);
-  }
-
   /// What a loop carries is one variable: that has a part at all places, or at none.
   void share(const Inst* loop) {
     for (size_t k = 0; k < loop->results.size(); k++) {
@@ -94,7 +84,7 @@ class Parts {
       for (const Region* region : loop->regions)
         places.push_back(region->arg(region->args.size() - loop->results.size() + k));
       if (std::ranges::any_of(places, [&](const Value* v) { return contains(v); }))
-        for (const Value* v : places) add(v);
+        for (const Value* v : places) parts_.add(v);
     }
   }
 
@@ -102,16 +92,16 @@ class Parts {
     const auto has_part = [&](const Value& v) { return contains(&v); };
     switch (inst->op) {
       case Op::store:
-        if (inputs_[inst->binding()]) add(inst->operands.back().value);
+        if (inputs_[inst->binding()]) parts_.add(inst->operands.back().value);
         return;
       case Op::atomic:
-        if (inputs_[inst->binding()] && !is_combined(inst)) add_all(inst);
+        if (inputs_[inst->binding()] && !is_combined(inst)) parts_.add_operands(inst);
         return;
-      case Op::bitcast: return add_all(inst);
+      case Op::bitcast: return parts_.add_operands(inst);
       case Op::apply:
         if (std::ranges::none_of(inst->results, has_part)) return;
-        for (const Value& v : inst->results) add(&v);  // one rule gives them all
-        return add_all(inst);
+        for (const Value& v : inst->results) parts_.add(&v);  // one rule gives them all
+        return parts_.add_operands(inst);
       case Op::reduce:
         if (is_combined(inst)) return;
         break;
@@ -119,16 +109,12 @@ class Parts {
       case Op::while_: share(inst); break;
       default: break;
     }
-    const auto pass = [&](const Value* from, const Value* to) {
-      if (contains(to)) add(from);
-    };
-    if (each_move(inst, pass)) return;
-    if (std::ranges::any_of(inst->results, has_part)) add_all(inst);
+    if (!parts_.follow_moves(inst) && std::ranges::any_of(inst->results, has_part))
+      parts_.add_operands(inst);
   }
 
   const std::vector<bool>& inputs_;
-  std::unordered_set<const Value*> parts_;
-  bool changed_ = false;
+  Sources parts_;
 };
 
 }  // namespace

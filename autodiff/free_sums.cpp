@@ -10,37 +10,17 @@ using namespace ir;
 
 namespace {
 
-/// The floats, and slots of such, whose bits decide on something.
-class Deciding {
- public:
-  Deciding(const Kernel& kernel, bool yields_values) {
-    if (yields_values) add_all(kernel.body->terminator());
-    do {  // until what loops carry and slots keep is known
-      changed_ = false;
-      walk_back(kernel.body, [&](const Inst* inst) { visit(inst); });
-    } while (changed_);
-  }
-  bool contains(const Value* v) const { return deciding_.contains(v); }
-
- private:
-  void add(const Value* v) {
-    if (is_float(v->type) || v->type == Type::slot) changed_ |= deciding_.insert(v).second;
-  }
-  void add_all(const Inst* inst) {
-    for (const Use& use : inst->operands) add(use.value);
-  }
-  void visit(const Inst* inst) {
-    const auto pass = [&](const Value* from, const Value* to) {
-      if (contains(to)) add(from);
-    };
-    if (each_move(inst, pass)) return;
-    const auto decides = [&](const Value& v) { return !is_float(v.type) || contains(&v); };
-    if (std::ranges::any_of(inst->results, decides)) add_all(inst);
-  }
-
-  std::unordered_set<const Value*> deciding_;
-  bool changed_ = false;
-};
+/// The floats whose bits decide on something.
+Sources deciding_in(const Kernel& kernel, bool yields_values) {
+  Sources deciding;
+  if (yields_values) deciding.add_operands(kernel.body->terminator());
+  const auto decides = [&](const Value& v) { return !is_float(v.type) || deciding.contains(&v); };
+  deciding.find(kernel.body, [&](const Inst* inst) {
+    if (!deciding.follow_moves(inst) && std::ranges::any_of(inst->results, decides))
+      deciding.add_operands(inst);
+  });
+  return deciding;
+}
 
 /// What adds to carried value number k of the loop in each round, and nothing else that uses it.
 const Inst* running_sum(const Inst* loop, size_t k) {
@@ -56,7 +36,7 @@ const Inst* running_sum(const Inst* loop, size_t k) {
 }  // namespace
 
 std::unordered_set<const Inst*> free_sums(const Kernel& kernel, bool yields_values) {
-  const Deciding deciding(kernel, yields_values);
+  const Sources deciding = deciding_in(kernel, yields_values);
   std::unordered_set<const Inst*> sums;
   walk(kernel.body, [&](const Inst* inst) {
     if (!inst->is(Op::loop)) return;

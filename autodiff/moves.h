@@ -1,6 +1,8 @@
 #pragma once
 // Where values go without being changed, through slots, branches and loops, and how one finds what follows
 // from where they go.
+#include <unordered_set>
+
 #include "quern/ir/ir.h"
 
 namespace quern::autodiff {
@@ -43,14 +45,43 @@ bool each_move(const ir::Inst* inst, F&& move) {
   }
 }
 
-/// `visit(inst)` for each instruction from the last one on, before those in its regions: what follows
-/// from the uses of values is found in a few rounds of it, however long the code.
-template <class F>
-void walk_back(const ir::Region* region, F&& visit) {
-  for (const ir::Inst* inst = region->last; inst; inst = inst->prev) {
-    visit(inst);
-    for (size_t k = inst->regions.size(); k-- > 0;) walk_back(inst->regions[k], visit);
+/// The floats of a kernel, and slots of floats, that something follows from: found from uses on.
+class Sources {
+ public:
+  bool contains(const ir::Value* v) const { return found_.contains(v); }
+  void add(const ir::Value* v) {
+    if (ir::is_float(v->type) || v->type == ir::Type::slot) changed_ |= found_.insert(v).second;
   }
-}
+  void add_operands(const ir::Inst* inst) {
+    for (const ir::Use& use : inst->operands) add(use.value);
+  }
+  /// What becomes one of them by moving is one. Says whether the instruction only moves values.
+  bool follow_moves(const ir::Inst* inst) {
+    return each_move(inst, [&](const ir::Value* from, const ir::Value* to) {
+      if (contains(to)) add(from);
+    });
+  }
+  /// `visit(inst)` adds some. From the last instruction on, so that a few rounds find all, however long
+  /// the code; as many as it takes until what loops carry and slots keep is known.
+  template <class F>
+  void find(const ir::Region* body, F&& visit) {
+    do {
+      changed_ = false;
+      back(body, visit);
+    } while (changed_);
+  }
+
+ private:
+  template <class F>
+  void back(const ir::Region* region, F&& visit) {
+    for (const ir::Inst* inst = region->last; inst; inst = inst->prev) {
+      visit(inst);
+      for (size_t k = inst->regions.size(); k-- > 0;) back(inst->regions[k], visit);
+    }
+  }
+
+  std::unordered_set<const ir::Value*> found_;
+  bool changed_ = false;
+};
 
 }  // namespace quern::autodiff
