@@ -3,8 +3,8 @@
 //
 // A float is *active* where it depends on an element of a field, or on a scalar argument, through
 // operations whose derivative is not zero everywhere. What is not active has the tangent and the
-// adjoint 0, so nothing is computed for it. Integers, bools and what is made of them never are. Going
-// back nothing is either for what has no part in anything: only a comparison asks for it.
+// adjoint 0, so nothing is computed for it. Integers, bools and what is made of them never are.
+// Going back nothing is either for what has no part in anything: only a comparison asks for it.
 #include <unordered_set>
 #include <vector>
 
@@ -22,9 +22,9 @@ class Activity {
   /// are inputs that derivatives are taken by.
   Activity(const ir::Kernel& kernel, std::vector<bool> active);
 
-  /// From here on only what also has a part in something is active: in a result of the kernel, in an
-  /// element of such a binding, or in what refuses to be gone back through. Minima, maxima and products
-  /// that iterations combine are gone back through by their copies (combined.h).
+  /// From here on only what also has a part in something is active: in a result of the kernel, in
+  /// an element of such a binding, or in what refuses to be gone back through. Minima, maxima and
+  /// products that iterations combine are gone back through by their copies (combined.h).
   void keep_what_has_a_part(const ir::Kernel& kernel);
 
   /// Of a value, or a slot: does it vary?

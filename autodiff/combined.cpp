@@ -91,8 +91,8 @@ class Rewriter {
            std::string(name(inst->atomic())) + (inst->is(Op::reduce) ? "" : " of floats");
   }
 
-  /// Does its old value, or what it leaves, depend on what was done before? Outside of parallel loops
-  /// that is known.
+  /// Does its old value, or what it leaves, depend on what was done before? Outside of parallel
+  /// loops that is known.
   static bool is_ordered(const Inst* inst) {
     const AtomicOp op = inst->atomic();
     return op == AtomicOp::exchange || op == AtomicOp::cas ||

@@ -10,8 +10,8 @@
 // they are, bit for bit. Products vary by the product of the other factors: that of all that are
 // not 0, divided by the own one, where no other is 0. Of elements, the value from before the loop
 // is such a factor, which is kept in front of it. Either direction then differentiates these
-// copies; the atomic itself has none. Outside of parallel loops there is one order: there atomics whose
-// old values are used, and exchanges, become reads and stores.
+// copies; the atomic itself has none. Outside of parallel loops there is one order: there atomics
+// whose old values are used, and exchanges, become reads and stores.
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -1,14 +1,14 @@
 #pragma once
-// Where values go without being changed, through slots, branches and loops, and how one finds what follows
-// from where they go.
+// Where values go without being changed, through slots, branches and loops, and how one finds what
+// follows from where they go.
 #include <unordered_set>
 
 #include "quern/ir/ir.h"
 
 namespace quern::autodiff {
 
-/// `move(from, to)` for each value or slot that becomes another one by the instruction. Says whether it is
-/// one of those that do nothing else.
+/// `move(from, to)` for each value or slot that becomes another one by the instruction. Says
+/// whether it is one of those that do nothing else.
 template <class F>
 bool each_move(const ir::Inst* inst, F&& move) {
   using ir::Op;
@@ -61,8 +61,8 @@ class Sources {
       if (contains(to)) add(from);
     });
   }
-  /// `visit(inst)` adds some. From the last instruction on, so that a few rounds find all, however long
-  /// the code; as many as it takes until what loops carry and slots keep is known.
+  /// `visit(inst)` adds some. From the last instruction on, so that a few rounds find all, however
+  /// long the code; as many as it takes until what loops carry and slots keep is known.
   template <class F>
   void find(const ir::Region* body, F&& visit) {
     do {

@@ -103,8 +103,8 @@ bool Replay::is_done(const Inst* inst) const {
 }
 
 /// Who goes back through a branch or a loop of an iteration replays it again, and who counts replays
-/// all of it: into a variable from outside of what is replayed a loop reduces once. That is when the
-/// kernel's body is replayed, or where loops are left out of that or are there to be counted.
+/// all of it: into a variable from outside of what is replayed a loop reduces once. That is when
+/// the kernel's body is replayed, or where loops are left out of that or are there to be counted.
 bool Replay::reduces_here(const Inst* reduce) const {
   if (mode_ == counting) return false;
   const Inst* of = root_->parent;

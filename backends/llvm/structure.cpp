@@ -44,7 +44,8 @@ bool is_float_arithmetic(const Machine& machine, const ir::Kernel& kernel, const
   return ir::is_float(type) || type == ir::Type::b1;
 }
 
-/// Of values in a loop's body: which are sums of multiples of its index and of what its rounds share?
+/// Of values in a loop's body: which are sums of multiples of its index and of what its rounds
+/// share?
 class EvenValues {
  public:
   explicit EvenValues(const ir::Region* body) : body_(body) {}
@@ -234,8 +235,8 @@ bool Emitter::sums_up(const ir::Inst& loop) const {
   return true;
 }
 
-/// Is it a loop in an iteration's code of so many rounds of straight code that it pays to do them by
-/// vectors: sums in any order, or updates, of elements that lie at even distances?
+/// Is it a loop in an iteration's code of so many rounds of straight code that it pays to do them
+/// by vectors: sums in any order, or updates, of elements that lie at even distances?
 bool Emitter::is_for_vectors(const ir::Inst& loop) const {
   constexpr int64_t vector = 8;
   const ir::Inst *lo = loop.operand(0)->inst, *hi = loop.operand(1)->inst;

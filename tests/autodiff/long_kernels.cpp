@@ -57,8 +57,8 @@ double first_way_back(const qn::Device& device, int steps) {
   return taken.count();
 }
 
-/// To make what goes back through a kernel with three operations a step, of whose results a branch is
-/// made: seconds.
+/// To make what goes back through a kernel with three operations a step, of whose results a branch
+/// is made: seconds.
 double to_make(int steps) {
   auto kernel = qn::test::record([&](qn::Field<double> x) {
     for (auto i : x) {

@@ -407,8 +407,8 @@ TEST_CASE("what the test of a While adds to has adjoints, though its rounds only
 }
 
 TEST_CASE("what only comparisons ask for is not gone back through") {
-  // Which of them is the least is found twice, from loops whose rounds are kept; once, for what varies
-  // with the least, it is gone back through.
+  // Which of them is the least is found twice, from loops whose rounds are kept; once, for what
+  // varies with the least, it is gone back through.
   const Reverse reverse = reverse_of([&](qn::Field<double> x, qn::Field<double> y) {
     Var<double> least = 1e9;
     for (auto i : x) {

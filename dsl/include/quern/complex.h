@@ -164,8 +164,8 @@ template <class Z>
 constexpr auto complex_abs(const Z& z) {
   return hypot(z.re, z.im);
 }
-/// A real argument has a real result, even where e^x overflows; it varies with im as the function does
-/// there, too, up to second derivatives.
+/// A real argument has a real result, even where e^x overflows; it varies with im as the function
+/// does there, too, up to second derivatives.
 template <class Z>
 constexpr auto complex_exp(const Z& z) {
   using T = part_t<Z>;

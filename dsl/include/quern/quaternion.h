@@ -81,8 +81,8 @@ constexpr auto quaternion_exp(const Q& q) {
   auto w = scale * select(near, polynomial(small, cosine), cos(angle));
   return number<elem_t<Q>>(v.x * s, v.y * s, v.z * s, w);
 }
-/// Around the positive numbers, likewise, of the square of the tangent. That of q is that of q / m and
-/// log m, for any constant m: with the largest part of q no square is out of range.
+/// Around the positive numbers, likewise, of the square of the tangent. That of q is that of q / m
+/// and log m, for any constant m: with the largest part of q no square is out of range.
 template <class Q>
 constexpr auto quaternion_log(const Q& q) {
   using T = part_t<Q>;
@@ -264,8 +264,8 @@ constexpr auto slerp(A&& a, B&& b, S&& t, Loc l = Loc::here()) {
   auto angle = detail::angle_between(p, q * sign);
   auto sine = sin(angle);
   auto near = angle < (sizeof(T) == 4 ? T(1e-3) : T(1e-6));
-  // There sin(k θ) / sin θ is k (1 + (1 - k²) θ² / 6) within the precision. Of equal quaternions θ² has
-  // derivatives that θ does not have.
+  // There sin(k θ) / sin θ is k (1 + (1 - k²) θ² / 6) within the precision. Of equal quaternions θ²
+  // has derivatives that θ does not have.
   auto apart = p - q * sign, sum = p + q * sign;
   auto square = 4 * dot(apart, apart) / dot(sum, sum);
   auto weight = [&](const auto& part) {

@@ -4,8 +4,8 @@
 
 namespace quern::ir {
 
-/// Makes `if condition: a copy of the loop, else: the loop`, with the results of whichever runs. In the
-/// copy each of `known`, which are questions from before the loop, is `answer`.
+/// Makes `if condition: a copy of the loop, else: the loop`, with the results of whichever runs. In
+/// the copy each of `known`, which are questions from before the loop, is `answer`.
 void version(Kernel& kernel, Inst* loop, Value* condition, std::span<Value* const> known,
              bool answer);
 

@@ -18,8 +18,8 @@ int locks(const test::X86& cpu, const std::string& op, const std::string& type, 
   return test::count(target, *kernel, "\\block\\b|\\bxchg");
 }
 
-/// For each row of matrices `u` and `v` of vectors: x[j] += g[row] · u(row, j), and y likewise, for all
-/// j below `columns`, a value of i32.
+/// For each row of matrices `u` and `v` of vectors: x[j] += g[row] · u(row, j), and y likewise, for
+/// all j below `columns`, a value of i32.
 std::string rows(const std::string& columns) {
   std::string updates;
   for (int field : {0, 1})
