@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "autodiff/augmented.h"
 #include "quern/ir/partials.h"
 
 namespace quern::autodiff {
@@ -63,12 +64,14 @@ Declared declare(const Primal& primal, Reverse& out) {
     out.seeds++;
   }
   for (const RoundsSite& site : primal.sites) {
-    made.rows.push_back(add(kernel, field_of("what a loop carries", site.types, loc)));
+    if (site.is_augmented) continue;  // they stand behind the others
+    made.sites.rows.push_back(add(kernel, field_of("what a loop carries", site.types, loc)));
     out.rows.push_back(site.types);
   }
   const Type cursor = Type::i64;
-  if (!primal.sites.empty())
-    made.cursors = add(kernel, field_of("rows that are taken", {&cursor, 1}, loc));
+  if (!out.rows.empty())
+    made.sites.cursors = add(kernel, field_of("rows that are taken", {&cursor, 1}, loc));
+  declare_augmented(kernel, primal.sites, made.sites);
   made.companions.assign(primal.count, no_binding);
   for (uint32_t k = 0; k < primal.count; k++)
     if (out.fields[k] != no_binding)

@@ -6,9 +6,8 @@ namespace quern::autodiff {
 
 /// Bindings of a reverse kernel behind those of its primal.
 struct Declared {
-  uint32_t first_seed = 0;     ///< scalars
-  std::vector<uint32_t> rows;  ///< of each site
-  uint32_t cursors = ir::no_binding;
+  uint32_t first_seed = 0;  ///< scalars
+  SiteFields sites;
   std::vector<uint32_t> companions;  ///< adjoints, of each binding of the primal
 };
 

@@ -1,7 +1,7 @@
 // Gradients of launches, behind their handles.
 #include "autodiff/activity.h"
 #include "autodiff/differentiable.h"
-#include "autodiff/launches.h"
+#include "autodiff/recorded_launch.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
 
@@ -87,14 +87,18 @@ GradientLaunches launch_gradient(GradientObject* gradient, const Argument* argum
   KernelObject* kernel = gradient->kernel.get();
   const std::vector<runtime::Argument> all =
       launch_arguments({arguments, size_t(count)}, kernel->captured, loc);
-  auto program = gradient->reversed->program(runtime::LaunchKey(all, kernel->modes));
-  autodiff::SeenFields seen;
-  autodiff::Recorded recorded(std::move(program), all, seen, loc);
+  auto program = gradient->reversed->program(runtime::LaunchKey(all, kernel->modes),
+                                             autodiff::Augment::where_it_pays);
+  std::optional<autodiff::Recorded> launched;
   Ref<LaunchObject> value;
-  if (!recorded.yields_values()) {
-    value = Ref<LaunchObject>(launch(*kernel->program, all, kernel->modes, loc));
-    recorded.was_launched();
+  if (program->reverse.yields_values) {
+    autodiff::SeenFields seen;
+    launched.emplace(std::move(program), all, seen, loc);
+  } else {
+    value = Ref<LaunchObject>(
+        autodiff::launch_recorded(*kernel, *gradient->reversed, all, loc, launched));
   }
+  const autodiff::Recorded& recorded = *launched;
   recorded.clear_adjoints(loc);
   const ir::Type type = ir::derivative_type(kernel->program->kernel().results[0]);
   const uint64_t seed = ir::bits_of_real(1, type);

@@ -24,6 +24,17 @@ void KnownLaunch::pass(const runtime::LaunchEvent& event, SeenFields& seen, Memo
     wanted.push_back(&memories.of(*snapshot.of->storage));
 }
 
+KnownLaunch& KnownLaunch::without_augmenting(const runtime::LaunchEvent& event) {
+  if (!program->augmented) return *this;
+  if (!unaugmented) {
+    unaugmented = std::make_unique<KnownLaunch>();
+    unaugmented->arguments = arguments;
+    unaugmented->reversed = reversed;
+    unaugmented->program = reversed->program(*event.key, Augment::never);
+  }
+  return *unaugmented;
+}
+
 void KnownLaunch::note_wanted(std::span<const runtime::Storage::Contents> contents) const {
   for (size_t k = 0; k < contents.size(); k++) {
     const runtime::Storage& field = *passed->snapshots[k].of->storage;

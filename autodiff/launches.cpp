@@ -58,7 +58,7 @@ void run_forward(Reversed::Program& made) {
 
 /// Is what the launch of the reverse kernel passes known when the primal's is recorded?
 bool is_known_before(const Reversed::Program& made) {
-  return !made.second && made.reverse.logged == 0 && !made.reverse.count;
+  return !made.second && made.reverse.logged == 0 && !made.reverse.count && !made.reverse.augmented;
 }
 
 bool reads_elements(const std::unique_ptr<ir::Kernel>& kernel) {
@@ -81,15 +81,17 @@ PassedCompanions pass_all_to(Reverse& reverse) {
 
 }  // namespace
 
-std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& key) {
+std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& key,
+                                                     Augment augment) {
   std::lock_guard lock(mutex_);
   const std::vector<runtime::LaunchKey::OnTree> trees = key.trees();
   for (const Known& known : programs_)
-    if (key.has(known.premises) && known.trees == trees) return known.program;
+    if (known.augment == augment && key.has(known.premises) && known.trees == trees)
+      return known.program;
   const ir::Premises premises = key.premises();
   auto made = std::make_shared<Program>();
   made->reverse =
-      reverse(*primal_, premises, inputs_, trees, kind_ == with_values, kind_ == second);
+      reverse(*primal_, premises, inputs_, trees, kind_ == with_values, kind_ == second, augment);
   if (kind_ == second) run_forward(*made);
   if (is_known_before(*made)) made->passed = pass_all_to(made->reverse);
   const auto program_of = [](std::unique_ptr<ir::Kernel>& kernel) {
@@ -98,12 +100,15 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
   for (const auto* kernel :
        {&made->reverse.count, &made->reverse.log.sizes, &made->reverse.log.count})
     made->counts_by_data |= reads_elements(*kernel);
+  made->augmented_by_data = reads_elements(made->reverse.augmented.count);
   made->program = program_of(made->reverse.kernel);
   made->count = program_of(made->reverse.count);
   made->log_sizes = program_of(made->reverse.log.sizes);
   made->log_count = program_of(made->reverse.log.count);
   made->log_record = program_of(made->reverse.log.record);
-  programs_.push_back({premises, trees, made});
+  made->augmented_count = program_of(made->reverse.augmented.count);
+  made->augmented = program_of(made->reverse.augmented.kernel);
+  programs_.push_back({premises, trees, augment, made});
   return made;
 }
 
@@ -446,6 +451,61 @@ void Recorded::add_rows(Arguments& all, const Arguments& read,
                                              std::vector{int64_t(reverse.rows.size())}, loc)});
 }
 
+uint64_t Recorded::count_kept(Loc loc) {
+  const Augmented& augmented = program().reverse.augmented;
+  std::lock_guard lock(passed_->mutex);
+  if (program().augmented_by_data || passed_->counts.empty() ||
+      !std::ranges::equal(passed_->counted_with, scalars_)) {
+    const runtime::LaunchCall untold(runtime::LaunchCall::upkeep);
+    std::vector<runtime::Argument> given = passed_->of_primal;
+    for (size_t k = 0; k < scalars_.size(); k++) given[passed_->scalars[k]].bits = scalars_[k];
+    const auto counted = run(*program().augmented_count, given, loc);
+    passed_->counts.clear();
+    for (size_t k = 0; k < 2 * augmented.sites.size(); k++)
+      passed_->counts.push_back(counted->result(k));
+    passed_->counted_with.assign(scalars_.begin(), scalars_.end());
+  }
+  counts_ = passed_->counts;
+  uint64_t bytes = 0;
+  const auto add = [&](std::span<const ir::Type> types, uint64_t elements) {
+    for (ir::Type t : types)
+      bytes += uint64_t(at_least_one(elements)) * ir::byte_size(ir::storage_type(t));
+  };
+  for (size_t k = 0; k < augmented.sites.size(); k++) {
+    add(augmented.sites[k].rows, counts_[2 * k]);
+    add(augmented.sites[k].ends, counts_[2 * k + 1]);
+  }
+  return bytes;
+}
+
+uint64_t Recorded::kept_bytes() const {
+  uint64_t bytes = 0;
+  for (const runtime::Argument& kept : kept_) bytes += kept.storage->bytes();
+  return bytes;
+}
+
+Recorded::AugmentedLaunch Recorded::augmented_launch(std::span<const runtime::Argument> arguments,
+                                                     Loc loc) {
+  const auto device = device_of(arguments, loc);
+  const auto add = [&](std::span<const ir::Type> types, uint64_t elements) {
+    if (types.empty()) return;
+    kept_.push_back({0, runtime::Storage::unset(device, stored(types), {at_least_one(elements)},
+                                                "what a loop carries", loc)});
+  };
+  const auto& sites = program().reverse.augmented.sites;
+  for (size_t k = 0; k < sites.size(); k++) {
+    add(sites[k].rows, counts_[2 * k]);
+    add(sites[k].ends, counts_[2 * k + 1]);
+  }
+  AugmentedLaunch made{passed_->program, {arguments.begin(), arguments.end()}};
+  made.arguments.insert(made.arguments.end(), kept_.begin(), kept_.end());
+  return made;
+}
+
+std::shared_ptr<runtime::Outcome> Recorded::AugmentedLaunch::run(Loc loc) const {
+  return autodiff::run(*by->augmented, arguments, loc);
+}
+
 void Recorded::expect_unchanged(Loc loc) const {
   const uint64_t now = runtime::Storage::moves();
   if (passed_->known_at != now) {
@@ -494,6 +554,7 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
   for (size_t k = 0; k < program().reverse.seeds; k++)
     all.push_back({k < seeds.size() ? seeds[k] : 0, nullptr});
   if (program().count) add_rows(all, read, device, loc);
+  all.insert(all.end(), kept_.begin(), kept_.end());
   for (uint64_t bits : along) all.push_back({bits, nullptr});
   return run(*program().program, all, loc);
 }

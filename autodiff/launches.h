@@ -35,12 +35,17 @@ class Reversed {
     std::unique_ptr<runtime::Program> program, count;
     std::unique_ptr<runtime::Program> log_sizes, log_count, log_record;
     bool counts_by_data = false;  ///< Does how many rows there are depend on elements of fields?
+    /// What is launched in place of the primal, and says before how much that keeps; null: the primal
+    /// itself is launched.
+    std::unique_ptr<runtime::Program> augmented, augmented_count;
+    bool augmented_by_data = false;  ///< counts_by_data, of augmented_count
     /// Of a `program` that takes nothing but what is known when the launch is recorded: companions
     /// are passed to it, by their fields' numbers among those of Reverse::fields that are some.
     std::optional<PassedCompanions> passed;
   };
-  /// Throws Error with the line of what has no adjoint.
-  std::shared_ptr<Program> program(const runtime::LaunchKey& key);
+  /// `augment`: unless never, something else may be launched in place of the primal. Throws Error with the
+  /// line of what has no adjoint.
+  std::shared_ptr<Program> program(const runtime::LaunchKey& key, Augment augment);
 
  private:
   const std::shared_ptr<const ir::Kernel> primal_;
@@ -50,6 +55,7 @@ class Reversed {
   struct Known {
     ir::Premises premises;
     std::vector<runtime::LaunchKey::OnTree> trees;
+    Augment augment = Augment::never;
     std::shared_ptr<Program> program;
   };
   std::vector<Known> programs_;
@@ -123,6 +129,9 @@ class SeenFields {
       uint64_t memory = 0;  ///< that they had, by its number
     };
     std::vector<Adjoints> adjoints;  ///< of each of `fields`
+    /// How much the augmented primal keeps, with these bits of its scalars, where nothing else decides
+    /// on it.
+    std::vector<uint64_t> counted_with, counts;
     /// Storage::moves when `fields` were there and had these adjoints.
     mutable std::atomic<uint64_t> known_at = 0;
 
@@ -176,6 +185,19 @@ class Recorded {
   Recorded(std::shared_ptr<SeenFields::Passed> passed, std::span<const runtime::Argument> arguments,
            SeenFields& seen, Loc loc,
            std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  /// Is the augmented primal launched in place of the primal?
+  bool is_augmented() const { return program().augmented != nullptr; }
+  /// How many bytes it keeps until this is gone, before it is launched.
+  uint64_t count_kept(Loc loc);
+  /// Those of now.
+  uint64_t kept_bytes() const;
+  /// Behind count_kept: a launch of the augmented primal by this program, with these arguments.
+  struct AugmentedLaunch {
+    std::shared_ptr<Reversed::Program> by;
+    std::vector<runtime::Argument> arguments;
+    std::shared_ptr<runtime::Outcome> run(Loc loc) const;
+  };
+  AugmentedLaunch augmented_launch(std::span<const runtime::Argument> arguments, Loc loc);
   /// To be called on the thread that has launched, right behind it: going back draws its random
   /// numbers.
   void was_launched() {
@@ -228,6 +250,8 @@ class Recorded {
   std::shared_ptr<SeenFields::Passed> passed_;             ///< also of other launches
   std::pmr::vector<runtime::Storage::Contents> contents_;  ///< of each of its snapshots
   std::pmr::vector<uint64_t> scalars_;                     ///< the bits of each of its scalars
+  std::vector<uint64_t> counts_;                           ///< results of augmented_count
+  std::vector<runtime::Argument> kept_;                    ///< by the augmented primal
   struct OnTree {                                          ///< whose adjoints are
     std::shared_ptr<runtime::Storage> field;
     uint64_t moves = 0;  ///< of its tree

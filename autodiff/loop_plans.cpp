@@ -46,12 +46,6 @@ int64_t constant_rounds(const Inst* loop) {
   return v[0] < v[1] ? (v[1] - v[0] - 1) / v[2] + 1 : 0;
 }
 
-uint64_t bytes(const LoopPlan& plan) {
-  uint64_t sum = 0;
-  for (Type type : plan.types) sum += byte_size(type);
-  return sum;
-}
-
 bool writes_floats(const Region* region) {
   bool writes = false;
   walk(const_cast<Region*>(region), [&](const Inst* inst) {
@@ -82,6 +76,17 @@ bool is_choice_of(const Use* use, const Value* v) {
 
 }  // namespace
 
+uint64_t LoopPlan::bytes() const {
+  uint64_t sum = 0;
+  for (Type type : types) sum += byte_size(type);
+  return sum;
+}
+
+bool are_plans_dumped() {
+  const char* dump = std::getenv("QUERN_DUMP");
+  return dump && std::strcmp(dump, "derivatives") == 0;
+}
+
 LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const LoggedReads& logged)
     : kernel_(kernel), active_(active), logged_(logged) {
   std::vector<const Inst*> structured;
@@ -105,8 +110,7 @@ LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const LoggedR
     if (plan.is_in_rows || (loop->is(Op::while_) && plan.way == LoopPlan::backwards))
       rows_vary_ |= !counts.is_by_integers(loop);
   for (const auto& [read, row] : logged) rows_vary_ |= !counts.is_by_integers(read);
-  const char* dump = std::getenv("QUERN_DUMP");
-  if (dump && std::strcmp(dump, "derivatives") == 0)
+  if (are_plans_dumped())
     for (const Inst* inst : structured) std::fputs(text(inst).c_str(), stderr);
 }
 
@@ -136,16 +140,17 @@ LoopPlan LoopPlans::plan(const Inst* loop) const {
   const int64_t rounds = loop->is(Op::loop) ? constant_rounds(loop) : -1;
   made.rounds = uint64_t(std::max<int64_t>(rounds, 1));
   keep_wanted(made, loop, without_others);
-  const uint64_t carried = made.rounds * bytes(made);
+  const uint64_t carried = made.rounds * made.bytes();
   const bool are_few = rounds >= 0 && (rounds <= most_in_arrays || carried <= most_bytes_in_arrays);
   if (made.way == LoopPlan::last_replacing) {
     made.is_in_rows = carried > 0 && !are_few;
   } else if (are_few) {
     keep_wanted(made, loop, to_keep);
-    if (made.rounds * bytes(made) > most_bytes_beside) keep_wanted(made, loop, without_others);
+    if (made.rounds * made.bytes() > most_bytes_beside) keep_wanted(made, loop, without_others);
   } else if (carried > 0) {
     made.is_in_rows = true;
     keep_wanted(made, loop, to_keep_in_rows);
+    for (const Region* r : loop->regions) made.cost += cost(r);
   }
   return made;
 }
@@ -358,7 +363,7 @@ std::string LoopPlans::text(const Inst* inst) const {
   std::string kept = plan.types.empty() ? "nothing is kept" : "";
   if (!plan.types.empty()) {
     const auto carried = std::ranges::count(plan.carried, true);
-    kept = std::to_string(bytes(plan)) + " bytes a round are kept in " +
+    kept = std::to_string(plan.bytes()) + " bytes a round are kept in " +
            (plan.is_in_rows ? std::string("rows of a field")
                             : "arrays of " + std::to_string(plan.rounds) + " elements") +
            ": " + std::to_string(carried) + " of " + std::to_string(plan.carried.size()) +

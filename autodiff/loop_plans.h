@@ -42,12 +42,17 @@ struct LoopPlan {
   std::vector<Replacement> replacements;  ///< by that round
   bool is_in_rows = false;                ///< what is kept; else in arrays of the iteration's own
   uint64_t rounds = 0;                    ///< of arrays: elements
+  double cost = 0;                        ///< of computing a round again, in additions
   std::vector<bool> carried;              ///< of each carried value: is it kept?
   std::vector<size_t> inverted;           ///< carried values that are found instead, in this order
   std::vector<const ir::Value*> values;   ///< kept beside, made directly in the body
   /// Of what is kept, in order: carried values, then the others. None: no round keeps anything.
   std::vector<ir::Type> types;
+  uint64_t bytes() const;  ///< of what a round keeps
 };
+
+/// Is QUERN_DUMP=derivatives asked for?
+bool are_plans_dumped();
 
 class LoopPlans {
  public:

@@ -30,7 +30,7 @@ class Puller {
         plans_(primal.plans),
         trees_(primal.trees),
         declared_(declare(primal, out)),
-        values_(primal_, logged_, plans_, b_, primal.sites, declared_.rows, declared_.cursors) {}
+        values_(primal_, logged_, plans_, b_, primal.sites, declared_.sites) {}
 
   void run() {
     kernel_.body = b_.make_region();

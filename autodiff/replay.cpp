@@ -152,7 +152,8 @@ void Replay::record(const Region* region_of) {
     if (!counted[k]) continue;
     Value* cursor = b_.integer(Type::i64, int64_t(k));
     first_row_[int(k)] =
-        b_.atomic(AtomicOp::add, cursors_, 0, Type::i64, {&cursor, 1}, {&counted[k], 1})->result();
+        b_.atomic(AtomicOp::add, fields_.cursors, 0, Type::i64, {&cursor, 1}, {&counted[k], 1})
+            ->result();
   }
   region(region_of, recording);
 }
@@ -167,8 +168,8 @@ void Replay::check_rows(Kernel& kernel) {
     if (sites_[k].alike) continue;
     b_.at(sites_[k].loop->loc);
     Value* cursor = b_.integer(Type::i64, int64_t(k));
-    Value* taken = b_.load(cursors_, 0, Type::i64, {&cursor, 1});
-    Value* there = b_.extent(rows_[k], 0, Type::i64);
+    Value* taken = b_.load(fields_.cursors, 0, Type::i64, {&cursor, 1});
+    Value* there = b_.extent(fields_.rows[k], 0, Type::i64);
     check_same_rounds(kernel, b_, b_.binary(Op::le, taken, there));
   }
 }
@@ -183,16 +184,21 @@ void Replay::count_all(const Region* body, std::span<Value* const> totals) {
     }
   if (std::ranges::any_of(sites_, [](const RoundsSite& s) { return s.alike != nullptr; }))
     region(body, plain);
-  for (size_t k = 0; k < sites_.size(); k++) {
-    if (!sites_[k].alike) continue;
-    count_iterations(sites_[k].alike, operands_now(sites_[k].alike));
-    Value* rows = b_.mul(rounds_alike(sites_[k].loop), places_.at(sites_[k].alike));
-    b_.put(totals[k], rows);
-  }
+  for (size_t k = 0; k < sites_.size(); k++)
+    if (sites_[k].alike) {
+      const Alike counts = count_alike(sites_[k]);
+      b_.put(totals[k], counts.rows);
+    }
   bool is_in_parallel = false;  // which count() leaves out
   walk(const_cast<Region*>(body),
        [&](const Inst* inst) { is_in_parallel |= inst->is(Op::parallel); });
   if (is_in_parallel) region(body, totalling);
+}
+
+Replay::Alike Replay::count_alike(const RoundsSite& site) {
+  count_iterations(site.alike, operands_now(site.alike));
+  Value* iterations = places_.at(site.alike);
+  return {iterations, b_.mul(rounds_alike(site.loop), iterations)};
 }
 
 bool Replay::has_rows_alike(const Inst* parallel) const {
@@ -238,6 +244,11 @@ Value* Replay::rounds_alike(const Inst* loop) {
 
 void Replay::replay(const Inst* inst) {
   b_.at(inst->loc);
+  const bool is_effect = has(inst->op, flag::writes) && !has(inst->op, flag::slots);
+  if (mode_ == augmenting && (is_effect || inst->is(Op::atomic))) {
+    clone_inst(b_, inst, values_);
+    return;
+  }
   if (const auto read = logged_.find(inst); read != logged_.end()) {
     Value* row = now(read->second.row);
     row = last_row_or(b_, read->second.binding, row);
@@ -260,6 +271,7 @@ void Replay::replay(const Inst* inst) {
       return;
     case Op::parallel: {
       if (mode_ == totalling) return total(inst);
+      if (mode_ == augmenting) return parallel(inst, [&] { pass(inst->region(0), augmenting); });
       if (leaves_loops_out_) return;
       bool reduces = false;  // it has no other effect that is left
       walk(inst->region(0), [&](const Inst* i) { reduces |= i->is(Op::reduce); });
@@ -349,7 +361,8 @@ Value* Replay::place_of(const Inst* loop, Value* round) {
   const int site = site_of(loop);
   if (site < 0) return b_.convert(round, Type::i32);
   const Inst* alike = sites_[size_t(site)].alike;
-  if (!alike) return last_row_or(b_, rows_[size_t(site)], b_.add(first_row_.at(site), round));
+  if (!alike)
+    return last_row_or(b_, fields_.rows[size_t(site)], b_.add(first_row_.at(site), round));
   return b_.add(b_.mul(round, places_.at(alike)), iteration_.at(alike));
 }
 
@@ -358,13 +371,13 @@ void Replay::keep(const Inst* loop, size_t number, Value* at, Value* v) {
   if (site < 0)
     b_.put(arrays_.at(loop)[number], at, v);
   else
-    b_.store(rows_[size_t(site)], uint32_t(number), {&at, 1}, v);
+    b_.store(fields_.rows[size_t(site)], uint32_t(number), {&at, 1}, v);
 }
 
 Value* Replay::kept(const Inst* loop, size_t number, Value* at, Type type) {
   const int site = site_of(loop);
   return site < 0 ? b_.get(arrays_.at(loop)[number], at)
-                  : b_.load(rows_[size_t(site)], uint32_t(number), type, {&at, 1});
+                  : b_.load(fields_.rows[size_t(site)], uint32_t(number), type, {&at, 1});
 }
 
 void Replay::keep_carried(const Inst* loop, Value* at) {
@@ -484,6 +497,47 @@ Value* Replay::round_now(const Inst* loop, std::span<Value* const> bounds) {
   return b_.convert(b_.div(b_.sub(index, lo), step), Type::i64);
 }
 
+/// Does what is replayed keep what its rounds begin with?
+bool Replay::keeps(const Inst* loop) const {
+  const int site = site_of(loop);
+  if (mode_ == augmenting) return site >= 0 && sites_[size_t(site)].is_augmented;
+  return mode_ == recording && !plans_.of(loop).types.empty();
+}
+
+void Replay::keep_ends(const Inst* loop, Value* last) {
+  const RoundsSite& site = sites_[size_t(site_of(loop))];
+  const uint32_t ends = fields_.ends[size_t(site_of(loop))];
+  Value* at = iteration_.at(site.alike);
+  uint32_t number = 0;
+  for (const Value& v : loop->results)
+    if (v.uses) b_.store(ends, number++, {&at, 1}, now(&v));
+  for (Value* start : starts_.at(loop)) {
+    Value* begun = b_.get(start);
+    b_.store(ends, number++, {&at, 1}, begun);
+  }
+  if (last) b_.store(ends, number, {&at, 1}, b_.get(last));
+}
+
+/// What the primal's launch has found at the loop's end.
+void Replay::restore_ends(const Inst* loop) {
+  const RoundsSite& site = sites_[size_t(site_of(loop))];
+  const uint32_t ends = fields_.ends[size_t(site_of(loop))];
+  Value* at = iteration_.at(site.alike);
+  rounds_[loop] = counted_rounds(operands_now(loop));
+  uint32_t number = 0;
+  const auto next = [&] {
+    const Type type = site.ends[number];
+    return b_.load(ends, number++, type, {&at, 1});
+  };
+  for (const Value& v : loop->results) values_[&v] = v.uses ? next() : b_.constant(v.type, 0);
+  make_starts(loop);
+  for (Value* start : starts_.at(loop)) {
+    Value* begun = next();
+    b_.put(start, begun);
+  }
+  if (plans_.of(loop).way == LoopPlan::last_replacing) last_replacing_[loop] = next();
+}
+
 /// Of its number: as wide as must be, since vectors of it stand beside those of floats.
 static Type round_type(const LoopPlan& plan) {
   return plan.rounds > 1 && plan.rounds < (uint64_t(1) << 31) ? Type::i32 : Type::i64;
@@ -498,16 +552,18 @@ void Replay::note_replacing(const Inst* loop, Value* round, Value* last) {
 }
 
 void Replay::loop(const Inst* inst) {
-  const std::vector<Value*> bounds = operands_now(inst);
   const int site = site_of(inst);
+  const bool is_kept = site >= 0 && sites_[size_t(site)].is_augmented && !fields_.ends.empty();
+  if (is_kept && mode_ != augmenting && mode_ != counting) return restore_ends(inst);
+  const std::vector<Value*> bounds = operands_now(inst);
   const Region* body = inst->region(0);
   if (mode_ != plain) rounds_[inst] = counted_rounds(bounds);
   if (mode_ == counting && site >= 0 && !sites_[size_t(site)].alike) took(site, rounds_[inst]);
-  const bool keeps = mode_ == recording && !plans_.of(inst).types.empty();
-  if (keeps && site < 0) make_arrays(inst);
-  if (mode_ == recording) make_starts(inst);
+  const bool keeps_rounds = keeps(inst), records = mode_ == recording || keeps_rounds;
+  if (keeps_rounds && site < 0) make_arrays(inst);
+  if (records) make_starts(inst);
   Value* last = nullptr;
-  if (mode_ == recording && plans_.of(inst).way == LoopPlan::last_replacing) {
+  if (records && plans_.of(inst).way == LoopPlan::last_replacing) {
     last = b_.slot(round_type(plans_.of(inst)));
     b_.put(last, b_.integer(last->inst->elem, -1));
   }
@@ -515,13 +571,13 @@ void Replay::loop(const Inst* inst) {
   std::vector<Type> types;
   for (const Value& v : inst->results) types.push_back(v.type);
   Region* made = inside(body, [&] {
-    Value* round = keeps || last ? round_now(inst, bounds) : nullptr;
-    if (keeps) {
+    Value* round = keeps_rounds || last ? round_now(inst, bounds) : nullptr;
+    if (keeps_rounds) {
       Value* at = place_of(inst, round);
       keep_carried(inst, at);
       open_[body] = {inst, at, false};
     }
-    if (mode_ == recording) put_starts(inst);
+    if (records) put_starts(inst);
     pass(body, inner_mode());
     if (last) note_replacing(inst, round, last);
     const std::vector<Value*> yielded = operands_now(body->terminator());
@@ -530,6 +586,7 @@ void Replay::loop(const Inst* inst) {
   Inst* copy = b_.make(Op::loop, std::span<const Type>(types), bounds);
   b_.set_regions(copy, {made});
   for (size_t k = 0; k < types.size(); k++) values_[inst->result(k)] = copy->result(k);
+  if (mode_ == augmenting && keeps_rounds) return keep_ends(inst, last);
   if (last) last_replacing_[inst] = b_.get(last);
 }
 
@@ -539,7 +596,7 @@ void Replay::while_loop(const Inst* inst) {
   const std::vector<Value*> init = operands_now(inst);
   const bool records = mode_ == recording && plans_.of(inst).way == LoopPlan::backwards;
   const bool keeps = records && site >= 0;
-  const bool counts = records || (mode_ != plain && site >= 0);
+  const bool counts = records || (mode_ != plain && mode_ != augmenting && site >= 0);
   if (records) make_starts(inst);
   Value* tested = counts ? b_.slot(Type::i64) : nullptr;
   if (counts) b_.put(tested, b_.integer(Type::i64, 0));

@@ -26,6 +26,11 @@ struct RoundsSite {
   const ir::Inst* loop = nullptr;
   std::vector<ir::Type> types;
   const ir::Inst* alike = nullptr;  ///< the parallel loop whose iterations all have as many rounds
+  /// The primal's launch records it (augmented.h), so that it is not run again; and what is kept of its
+  /// end, in an element for each iteration: those of its results that are used, what the last round
+  /// began with of what is inverted, which round replaced what it carries.
+  bool is_augmented = false;
+  std::vector<ir::Type> ends = {};
 };
 
 /// Those of a kernel, in program order. Throws Error with the line of what cannot be computed
@@ -33,30 +38,35 @@ struct RoundsSite {
 std::vector<RoundsSite> rounds_sites(const ir::Kernel& primal, const LoopPlans& plans,
                                      bool on_trees);
 
+/// Where they lie: bindings, by site. `ends` of those that have some; none where rounds are only
+/// counted.
+struct SiteFields {
+  std::vector<uint32_t> rows, ends;
+  uint32_t cursors = ir::no_binding;
+};
+
 [[noreturn]] void refuse(const ir::Inst* inst, const std::string& what, const std::string& advice);
 
 class Replay {
  public:
-  /// `rows`: the bindings of the sites' fields; `cursors`: that of their cursors; both may be
-  /// missing where rounds are only counted.
+  /// `fields` are empty where rounds are only counted.
   Replay(const ir::Kernel& primal, const LoggedReads& logged, const LoopPlans& plans,
-         ir::Builder& b, const std::vector<RoundsSite>& sites, std::vector<uint32_t> rows,
-         uint32_t cursors)
+         ir::Builder& b, const std::vector<RoundsSite>& sites, SiteFields fields)
       : primal_(primal),
         logged_(logged),
         plans_(plans),
         b_(b),
         sites_(sites),
-        rows_(std::move(rows)),
-        cursors_(cursors) {}
+        fields_(std::move(fields)) {}
 
   enum Mode {
     plain,      ///< the values alone
     counting,   ///< and how many rows each site takes
     totalling,  ///< and how many rows iterations of parallel loops take (count_all)
-    recording   ///< and what loops directly in it keep
+    recording,  ///< and what loops directly in it keep
+    augmenting  ///< the effects too, and what augmented sites keep
   };
-  /// The region's instructions but those that have effects, and its terminator.
+  /// The region's instructions but those that have effects, unless `augmenting`, and its terminator.
   void region(const ir::Region* region, Mode mode);
   /// Counts the region's rows into new slots; comes back: i64 by site, null where it has none
   /// there.
@@ -74,6 +84,12 @@ class Replay {
   /// Checks that the iterations together have taken no more rows than there are.
   void check_rows(ir::Kernel& kernel);
 
+  /// Of a site whose rows are alike, behind a replay of the kernel's body: how many iterations have rows,
+  /// and how many rows there are, i64.
+  struct Alike {
+    ir::Value *iterations, *rows;
+  };
+  Alike count_alike(const RoundsSite& site);
   /// Counts the rows that the kernel takes in all, parallel loops too: adds them to slots, by site.
   void count_all(const ir::Region* body, std::span<ir::Value* const> totals);
 
@@ -154,6 +170,9 @@ class Replay {
   ir::Value* counted_rounds(std::span<ir::Value* const> bounds);
   ir::Value* round_now(const ir::Inst* loop, std::span<ir::Value* const> bounds);
   void note_replacing(const ir::Inst* loop, ir::Value* round, ir::Value* last);
+  bool keeps(const ir::Inst* loop) const;
+  void keep_ends(const ir::Inst* loop, ir::Value* last);
+  void restore_ends(const ir::Inst* loop);
   /// The number of the loop among the sites, or -1.
   int site_of(const ir::Inst* loop) const;
   void took(int site, ir::Value* rows);
@@ -181,8 +200,7 @@ class Replay {
   const LoopPlans& plans_;
   ir::Builder& b_;
   const std::vector<RoundsSite>& sites_;
-  const std::vector<uint32_t> rows_;
-  const uint32_t cursors_;
+  const SiteFields fields_;
   Mode mode_ = plain;
   const ir::Region* root_ = nullptr;  ///< what is replayed as a whole
   std::unordered_set<const ir::Inst*> free_sums_;

@@ -7,6 +7,7 @@
 #include "autodiff/assigned.h"
 #include "autodiff/combined.h"
 #include "autodiff/gather.h"
+#include "autodiff/known_bounds.h"
 #include "autodiff/pull.h"
 #include "autodiff/random_calls.h"
 #include "autodiff/replay.h"
@@ -39,12 +40,14 @@ std::unique_ptr<Kernel> like(const Kernel& primal, const Kernel& source, const c
 /// A kernel whose results are the rows that each site takes in all.
 std::unique_ptr<Kernel> counting(const Kernel& primal, const Kernel& source,
                                  const LoggedReads& logged, const LoopPlans& plans,
-                                 const std::vector<RoundsSite>& sites) {
+                                 std::vector<RoundsSite> sites) {
+  std::erase_if(sites, [](const RoundsSite& site) { return site.is_augmented; });
+  if (sites.empty()) return nullptr;
   std::unique_ptr<Kernel> made = like(primal, source, "rounds of ");
   Builder b(*made);
   made->body = b.make_region();
   b.at_end(made->body).at(made->loc);
-  Replay values(source, logged, plans, b, sites, {}, no_binding);
+  Replay values(source, logged, plans, b, sites, {});
   std::vector<Value*> totals, results;
   for (size_t k = 0; k < sites.size(); k++) totals.push_back(b.slot(Type::i64));
   values.count_all(source.body, totals);
@@ -119,7 +122,8 @@ void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
 }  // namespace
 
 Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool> inputs,
-                std::span<const runtime::LaunchKey::OnTree> trees, bool with_values, bool twice) {
+                std::span<const runtime::LaunchKey::OnTree> trees, bool with_values, bool twice,
+                Augment augment) {
   std::unique_ptr<Kernel> source = clone(primal);
   // Indices are those of the launch before, which was checked if it was to be.
   Premises unchecked = premises;
@@ -139,6 +143,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   inputs.resize(source->bindings.size(), false);
   add_rules(*source, Direction::back);
   promote_slots_across_parallels(*source);
+  compute_bounds_before(*source);
   const std::unique_ptr<Kernel> original = clone(*source);
   const size_t count = source->bindings.size();
   const LoggedReads logged = number_rows(*source);
@@ -148,13 +153,20 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   active.keep_what_has_a_part(*source);
   const LoopPlans plans(*source, active, logged);
   // Where nothing has a part, nothing is computed again.
-  const std::vector<RoundsSite> sites = has_part(*source, active)
-                                            ? rounds_sites(*source, plans, on_trees.any())
-                                            : std::vector<RoundsSite>();
+  std::vector<RoundsSite> sites;
+  if (has_part(*source, active)) sites = rounds_sites(*source, plans, on_trees.any());
+  // What reads behind its own writes, and second derivatives, run the primal again as it is.
+  const bool is_as_launched =
+      !twice && logged.empty() && out.scratch.empty() && !premises.modes.checked;
+  if (augment != Augment::never && is_as_launched && !plans.rows_vary())
+    choose_augmented(sites, plans, augment);
   out.yields_values = with_values && sites.empty() && logged.empty();
   out.kernel = like(primal, *source, "vjp of ");
   pull({*source, uint32_t(count), logged, inputs, active, plans, sites, on_trees}, out);
-  if (!sites.empty()) out.count = counting(primal, *source, logged, plans, sites);
+  out.count = counting(primal, *source, logged, plans, sites);
+  if (!sites.empty() && sites.back().is_augmented)
+    out.augmented = autodiff::augmented(*source, plans, sites, like(primal, *source, "rounds of "),
+                                        like(primal, *source, ""));
   optimise(*out.kernel);
   if (!on_trees.any() && gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
   if (are_cleared && !on_trees.any())

@@ -11,6 +11,7 @@
 // Walther, Evaluating Derivatives, 2nd ed., 2008, sections 3.2 and 4.)
 #include <memory>
 
+#include "autodiff/augmented.h"
 #include "autodiff/combined.h"
 #include "autodiff/logged_reads.h"
 #include "autodiff/races.h"
@@ -46,6 +47,9 @@ struct Reverse {
   /// cursors, zeros.
   std::vector<std::vector<ir::Type>> rows;
   std::unique_ptr<ir::Kernel> count;
+  /// What the primal's launch has kept, if it was augmented, in fields that stand behind those. None: it
+  /// was not.
+  Augmented augmented;
   size_t logged = 0;  ///< bindings of the log
   /// Of the primal, which depend on what a launch passes; null: there are none.
   std::shared_ptr<const Races> races;
@@ -60,12 +64,13 @@ struct Reverse {
 /// elements that are active there have some.
 /// `with_values`: of a gradient, before which the inputs' adjoints are cleared, where they have to be;
 /// the kernel yields the primal's results too, if that has no effects besides.
-/// `twice`: it and its log will run forward.
+/// `twice`: it and its log will run forward. `augment`: where the
+/// primal's launch keeps what it can.
 /// Throws Error with the line of what it has no rule for: what `forward` refuses; an element that
 /// is read while other iterations add to it; a race that every launch has; what asks which elements
 /// of a tree are active, or reads elements of its fields, behind what may have changed that.
 Reverse reverse(const ir::Kernel& primal, const ir::Premises& premises, std::vector<bool> inputs,
                 std::span<const runtime::LaunchKey::OnTree> trees = {}, bool with_values = false,
-                bool twice = false);
+                bool twice = false, Augment augment = Augment::never);
 
 }  // namespace quern::autodiff

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory_resource>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <thread>
@@ -29,6 +30,8 @@ Tapes& recording_tapes() {
   static Tapes& tapes = *new Tapes;  // tapes may end as late as statics do
   return tapes;
 }
+/// Bytes that launches on a tape may keep for going back. What would be more is found again then.
+constexpr uint64_t most_kept_by_augmented = uint64_t(256) << 20;
 /// Runs of the user's with a pullback that this thread is in.
 thread_local int given_runs = 0;
 }  // namespace
@@ -66,6 +69,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   autodiff::Memories::Fields begun;  ///< in a part that is recorded as a whole
   autodiff::SeenFields seen{autodiff::SeenFields::by_tape};
   autodiff::KnownLaunches known_launches;
+  uint64_t kept_by_augmented = 0;       ///< bytes
   std::atomic<std::thread::id> paused;  ///< whose launches are not recorded
   Loc gone_back;
   Loc made_at;
@@ -118,13 +122,50 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     if (!since.empty()) entry.aside.reset(new Entry::Aside{nullptr, std::move(since)});
     if (!known.program) return;
     try {
-      known.pass(event, seen, memories);
-      entry.launch.emplace(known.passed, event.arguments, seen, event.loc, &side_by_side);
+      if (!known.program->augmented || !record_augmented(entry, known, event))
+        record(entry, known.without_augmenting(event), event);
     } catch (...) {
       entries.pop_back();
       throw;
     }
+  }
+
+  void record(Entry& entry, autodiff::KnownLaunch& known, const runtime::LaunchEvent& event) {
+    known.pass(event, seen, memories);
+    entry.launch.emplace(known.passed, event.arguments, seen, event.loc, &side_by_side);
     known.note_wanted(entry.launch->contents());
+  }
+
+  /// Where what that keeps still has room. Of several tapes one has it.
+  bool record_augmented(Entry& entry, autodiff::KnownLaunch& known,
+                        const runtime::LaunchEvent& event) {
+    if (event.instead) return false;
+    known.pass(event, seen, memories);
+    entry.launch.emplace(known.passed, event.arguments, seen, event.loc, &side_by_side);
+    const uint64_t bytes = entry.launch->count_kept(event.loc);
+    if (bytes > most_kept_by_augmented - kept_by_augmented) {
+      entry.launch.reset();
+      return false;
+    }
+    known.note_wanted(entry.launch->contents());
+    kept_by_augmented += bytes;
+    event.instead = this;
+    return true;
+  }
+
+  std::shared_ptr<runtime::Outcome> launch_instead(const runtime::LaunchEvent& event) override {
+    autodiff::Recorded::AugmentedLaunch launch;
+    {
+      std::lock_guard lock(mutex);
+      launch = last_of_this_thread()->launch->augmented_launch(event.arguments, event.loc);
+    }
+    return launch.run(event.loc);
+  }
+
+  Entry* last_of_this_thread() {
+    const auto last =
+        std::ranges::find(entries.rbegin(), entries.rend(), std::this_thread::get_id(), &Entry::by);
+    return last == entries.rend() ? nullptr : &*last;
   }
 
   void before(const runtime::LaunchEvent& event) override {
@@ -151,10 +192,11 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     auto made = autodiff::KnownLaunches::make(event, memories);
     autodiff::Memories::Fields own;
     const std::vector<bool> inputs = memories.inputs(event, own);
-    if (std::ranges::find(inputs, true) != inputs.end())
-      made->program = autodiff::ReversedByInputs::of(*event.attached)
-                          ->by_passed(event.recording, inputs)
-                          ->program(*event.key);
+    if (std::ranges::find(inputs, true) != inputs.end()) {
+      made->reversed =
+          autodiff::ReversedByInputs::of(*event.attached)->by_passed(event.recording, inputs);
+      made->program = made->reversed->program(*event.key, autodiff::Augment::where_it_pays);
+    }
     autodiff::KnownLaunch& launch = own.empty() ? known_launches.add(made, event) : *made;
     record(launch, event, std::move(own));
     entries.back().own = std::move(made);
@@ -163,10 +205,9 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   void after(const runtime::LaunchEvent& event) noexcept override {
     std::lock_guard lock(mutex);
     if (runs() > 0 || is_paused()) return memories.note_written(event);
-    const auto last =
-        std::ranges::find(entries.rbegin(), entries.rend(), std::this_thread::get_id(), &Entry::by);
+    Entry* const last = last_of_this_thread();
     // One that another thread began before the tape was made is in no entry.
-    if (last == entries.rend() || !last->known) return memories.note_written(event);
+    if (!last || !last->known) return memories.note_written(event);
     last->is_submitted = true;
     if (last->launch) last->launch->was_launched();
     if (last->known->arguments.empty())
@@ -257,6 +298,7 @@ uint64_t kept_bytes(TapeObject* tape, Loc loc) {
   uint64_t bytes = 0;
   for (const TapeObject::Entry& entry : tape->entries) {
     if (!entry.launch) continue;
+    bytes += entry.launch->kept_bytes();
     for (const auto& contents : entry.launch->contents()) {
       if (counted.insert(contents.number()).second) bytes += contents.bytes();
       const runtime::Tree* tree = contents.tree();
@@ -266,6 +308,30 @@ uint64_t kept_bytes(TapeObject* tape, Loc loc) {
   return bytes;
 }
 
+namespace {
+/// Of augmented launches that keep so many bytes each, n times in turns: what those keep that have room,
+/// and the most that one has that is left.
+std::pair<uint64_t, uint64_t> with_room(std::span<const uint64_t> bytes, uint64_t n) {
+  const uint64_t all = std::accumulate(bytes.begin(), bytes.end(), uint64_t(0));
+  if (all == 0) return {};
+  const uint64_t whole = std::min(n, most_kept_by_augmented / all);
+  uint64_t kept = whole * all, most_left = 0;
+  bool any = true;
+  for (uint64_t turn = whole; turn < n && any; turn++) {
+    any = false;
+    for (uint64_t of_one : bytes) {
+      const bool has_room = of_one <= most_kept_by_augmented - kept;
+      any |= has_room && of_one > 0;
+      if (has_room)
+        kept += of_one;
+      else
+        most_left = std::max(most_left, of_one);
+    }
+  }
+  return {kept, most_left};
+}
+}  // namespace
+
 TapeMemory predicted_bytes(TapeObject* tape, int64_t n, Loc loc) {
   expect_no_recording("predicting a tape's memory", loc);
   expect_recording(tape, loc);
@@ -273,14 +339,20 @@ TapeMemory predicted_bytes(TapeObject* tape, int64_t n, Loc loc) {
     throw Error(loc, "the memory of a tape of " + std::to_string(n) + " times its launches");
   TapeMemory memory;
   std::vector<autodiff::Recorded> launches;
+  std::vector<uint64_t> augmented;  // bytes
   {
     std::lock_guard lock(tape->mutex);
     memory.kept = tape->memories.kept(uint64_t(n));
     for (const TapeObject::Entry& entry : tape->entries) {
       memory.unknown += entry.aside && entry.aside->part;
-      if (entry.launch && entry.is_submitted) launches.push_back(*entry.launch);
+      if (!entry.launch || !entry.is_submitted) continue;
+      launches.push_back(*entry.launch);
+      augmented.push_back(entry.launch->kept_bytes());
     }
   }
+  const auto [kept, most_left] = with_room(augmented, uint64_t(n));
+  memory.kept += kept;
+  memory.going_back = most_left;
   const runtime::LaunchCall untold(runtime::LaunchCall::upkeep);
   for (const autodiff::Recorded& launch : launches) {
     const autodiff::Recorded::Working working = launch.working(loc);

@@ -1,7 +1,7 @@
 // Launches that are gone back through one by one, behind their handles.
 #include "autodiff/activity.h"
 #include "autodiff/differentiable.h"
-#include "autodiff/launches.h"
+#include "autodiff/recorded_launch.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
 
@@ -13,7 +13,7 @@ struct ReverseObject : Counted<ReverseObject> {
 };
 
 struct PullbackObject : Counted<PullbackObject> {
-  std::unique_ptr<autodiff::Recorded> recorded;
+  std::optional<autodiff::Recorded> recorded;
   Ref<LaunchObject> launch;
 };
 
@@ -40,12 +40,9 @@ PullbackObject* launch_recorded(ReverseObject* reverse, const Argument* argument
   KernelObject* kernel = reverse->kernel.get();
   const std::vector<runtime::Argument> all =
       launch_arguments({arguments, size_t(count)}, kernel->captured, loc);
-  auto program = reverse->reversed->program(runtime::LaunchKey(all, kernel->modes));
   auto object = std::make_unique<PullbackObject>();
-  autodiff::SeenFields seen;
-  object->recorded = std::make_unique<autodiff::Recorded>(std::move(program), all, seen, loc);
-  object->launch = Ref<LaunchObject>(launch(*kernel->program, all, kernel->modes, loc));
-  object->recorded->was_launched();
+  object->launch = Ref<LaunchObject>(
+      autodiff::launch_recorded(*kernel, *reverse->reversed, all, loc, object->recorded));
   return object.release();
 }
 

@@ -141,7 +141,7 @@ std::shared_ptr<Outcome> observed(const LaunchEvent& event, F&& run) {
   LaunchCall call(LaunchCall::kernel);
   if (!call.is_observed()) return run();
   call.begin(event);
-  std::shared_ptr<Outcome> outcome = run();
+  std::shared_ptr<Outcome> outcome = event.instead ? call.launch_instead(event) : run();
   call.end(event);
   return outcome;
 }

@@ -58,21 +58,29 @@ LaunchCall::~LaunchCall() {
 
 bool LaunchCall::in_upkeep() { return upkeep_depth > 0; }
 
+namespace {
+struct Telling {
+  Telling() { is_telling = true; }
+  ~Telling() { is_telling = false; }
+};
+}  // namespace
+
 template <class F>
 void LaunchCall::tell(F&& f) const {
-  struct Telling {
-    Telling() { is_telling = true; }
-    ~Telling() { is_telling = false; }
-  };
   Observers& o = observers();
   std::shared_lock lock(o.mutex);
-  Telling telling;
+  const Telling telling;
   for (const Observers::One& one : o.all)
     if (one.grain == Observation::kernels ? kind_ == kernel : is_outermost_) f(*one.observer);
 }
 
 void LaunchCall::begin(const LaunchEvent& event) {
   tell([&](LaunchObserver& observer) { observer.before(event); });
+}
+
+std::shared_ptr<Outcome> LaunchCall::launch_instead(const LaunchEvent& event) {
+  const Telling telling;
+  return event.instead->launch_instead(event);
 }
 
 void LaunchCall::end(const LaunchEvent& event) noexcept {

@@ -64,8 +64,8 @@ std::shared_ptr<Device> Program::device_of(std::span<const Argument> arguments, 
 /// fit, its key and its code. It keeps none of them.
 struct Program::Known {
   Known(std::span<const Argument> arguments, LaunchKey of, std::shared_ptr<Device> on,
-        std::shared_ptr<Loaded> code)
-      : key(std::move(of)), device(std::move(on)), loaded(std::move(code)) {
+        std::shared_ptr<Loaded> loaded)
+      : key(std::move(of)), device(std::move(on)), loaded_(std::move(loaded)) {
     parts.reserve(arguments.size());
     for (const Argument& a : arguments) parts.push_back(part(a.storage.get()));
   }
@@ -95,9 +95,17 @@ struct Program::Known {
     return true;
   }
 
+  /// Its code, which `make` makes where only others were launched in its place so far.
+  template <class Make>
+  const std::shared_ptr<Loaded>& loaded(Make make) const {
+    std::call_once(load_, [&] {
+      if (!loaded_) loaded_ = make();
+    });
+    return loaded_;
+  }
+
   const LaunchKey key;
   const std::shared_ptr<Device> device;
-  const std::shared_ptr<Loaded> loaded;
   const SameArguments number = next();
 
  private:
@@ -117,6 +125,8 @@ struct Program::Known {
     static std::atomic<SameArguments> last{other_arguments};
     return ++last;
   }
+  mutable std::once_flag load_;
+  mutable std::shared_ptr<Loaded> loaded_;
   std::vector<Part> parts;
   mutable std::atomic<uint64_t> compared_at = 0;  ///< Storage::moves
 };
@@ -179,8 +189,11 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
                        .loc = loc};
   };
   if (const auto known = find(arguments, modes))
-    return observed(event(known->key, known->device, known->number),
-                    [&] { return runtime::launch(known->loaded, arguments, loc, known->number); });
+    return observed(event(known->key, known->device, known->number), [&] {
+      const auto& loaded =
+          known->loaded([&] { return variant(known->device, known->key, arguments, modes); });
+      return runtime::launch(loaded, arguments, loc, known->number);
+    });
   check_arguments(kernel().name, parameters_, arguments, loc);
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
   LaunchKey key(arguments, modes);

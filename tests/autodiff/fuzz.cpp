@@ -146,7 +146,8 @@ class Run {
       : kernel_(*program.kernel),
         program_(program),
         device_(runtime::Device::open("interpreter")),
-        random_(seed) {}
+        random_(seed),
+        augment_(seed % 2 == 0 ? autodiff::Augment::wherever_possible : autodiff::Augment::never) {}
 
   /// ⟨Jv, w⟩, ⟨v, Jᵀw⟩ and the sum of the magnitudes of their terms. Throws Error for what is refused.
   struct Products {
@@ -233,7 +234,8 @@ class Run {
     const Vector x = inputs(), of = drawn(outputs(x)), along[2] = {drawn(x), drawn(x)};
     const auto product = [&](const Vector& at, size_t way, double& sum, double& size) {
       auto arguments = arguments_at(at);
-      auto back = reversed.program(runtime::LaunchKey(arguments, kernel_.modes));
+      auto back =
+          reversed.program(runtime::LaunchKey(arguments, kernel_.modes), autodiff::Augment::never);
       autodiff::SeenFields seen;
       const autodiff::Recorded recorded(back, arguments, seen, {});
       launch(arguments);
@@ -340,6 +342,24 @@ class Run {
       }
     return out;
   }
+  /// Throws InternalError where it does not do what the primal does at x.
+  void launch_augmented(autodiff::Recorded& recorded, const Vector& x,
+                        const Arguments& arguments) const {
+    recorded.count_kept({});
+    device_->seed(1);
+    const auto outcome = recorded.augmented_launch(arguments, {}).run({});
+    const Vector made = found(outcome.get(), 0, arguments, {});
+    const Arguments own = arguments_at(x);
+    const auto of_primal = launch(own);
+    each(
+        [](double a, double b) {
+          if (!(std::abs(a - b) <= 1e-9 * std::abs(b)) && a != b &&
+              !(std::isnan(a) && std::isnan(b)))
+            throw InternalError("an augmented primal yields " + std::to_string(a) + ", not " +
+                                std::to_string(b));
+        },
+        made, found(of_primal.get(), 0, own, {}));
+  }
   /// Leaves the sum of the program's decisions.
   Vector outputs(const Vector& x) {
     Arguments arguments = arguments_at(x);
@@ -370,9 +390,10 @@ class Run {
     const Arguments arguments = arguments_at(x);
     autodiff::Reversed reversed(borrowed(), autodiff::inputs_of(kernel_));
     autodiff::SeenFields seen;
-    autodiff::Recorded recorded(reversed.program(runtime::LaunchKey(arguments, kernel_.modes)),
-                                arguments, seen, {});
-    launch(arguments);
+    autodiff::Recorded recorded(
+        reversed.program(runtime::LaunchKey(arguments, kernel_.modes), augment_), arguments, seen,
+        {});
+    recorded.is_augmented() ? launch_augmented(recorded, x, arguments) : void(launch(arguments));
     recorded.was_launched();
     write(arguments, {autodiff::adjoints}, w);
     const auto outcome = recorded.go_back(all_bits(w.scalars), {});
@@ -388,6 +409,7 @@ class Run {
   std::shared_ptr<runtime::Device> device_;
   std::mt19937 random_;
   std::normal_distribution<double> normal_;
+  const autodiff::Augment augment_;
   uint64_t decisions_ = 0;
 };
 

@@ -10,6 +10,8 @@
 
 namespace quern::runtime {
 
+class LaunchObserver;
+
 /// What observers keep with a kernel's program, for as long as that is there: one of each type. May be
 /// used from several threads.
 class Attached {
@@ -45,6 +47,9 @@ struct LaunchEvent {
   SameArguments same = other_arguments;
   std::shared_ptr<Device> device;
   Loc loc;  ///< of the call
+  /// Who launches something in its place that does all that it does, and more: the first that says so
+  /// before it. Nobody does so for an algorithm.
+  mutable LaunchObserver* instead = nullptr;
 };
 
 /// Told on the thread that calls. Launches that it makes itself are told to nobody.
@@ -54,6 +59,9 @@ class LaunchObserver {
   /// Arguments fit, and nothing has been submitted. What it throws the call throws, and nothing
   /// runs.
   virtual void before(const LaunchEvent&) {}
+  /// Of who is LaunchEvent::instead: launches something else, behind what all did before it. What it
+  /// throws the call throws.
+  virtual std::shared_ptr<Outcome> launch_instead(const LaunchEvent&) { return nullptr; }
   /// Everything was submitted, and may still run. Not told where the call threw.
   virtual void after(const LaunchEvent&) noexcept {}
 };
@@ -91,6 +99,8 @@ class LaunchCall {
   bool is_observed() const { return is_observed_; }
   /// Throws what an observer throws.
   void begin(const LaunchEvent& event);
+  /// Where the event says so. Throws what that throws.
+  std::shared_ptr<Outcome> launch_instead(const LaunchEvent& event);
   void end(const LaunchEvent& event) noexcept;
 
  private:

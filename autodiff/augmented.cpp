@@ -1,0 +1,116 @@
+#include "autodiff/augmented.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "quern/ir/lower.h"
+
+namespace quern::autodiff {
+
+using namespace ir;
+
+namespace {
+
+/// Additions that take as long as storing a byte and loading it again, far from the caches.
+constexpr double to_keep_byte = 1.5;
+
+/// Does the loop run once at most in an iteration?
+bool is_once(const RoundsSite& site) {
+  const Region* r = site.loop->parent;
+  while (r->parent->is(Op::if_)) r = r->parent->parent;
+  return r->parent == site.alike;
+}
+
+/// In the order in which Replay keeps them.
+std::vector<Type> ends_of(const Inst* loop, const LoopPlan& plan) {
+  std::vector<Type> types;
+  for (const Value& v : loop->results)
+    if (v.uses) types.push_back(v.type);
+  for (size_t k : plan.inverted) types.push_back(loop->result(k)->type);
+  if (plan.way == LoopPlan::last_replacing) types.push_back(Type::i64);
+  return types;
+}
+
+uint32_t add_field(Kernel& kernel, std::span<const Type> types) {
+  Binding made;
+  made.kind = Binding::field;
+  made.rank = 1;
+  for (Type t : types) made.components.push_back({t});
+  made.name = "what a loop carries";
+  made.loc = kernel.loc;
+  kernel.bindings.push_back(std::move(made));
+  return uint32_t(kernel.bindings.size() - 1);
+}
+
+}  // namespace
+
+void choose_augmented(std::vector<RoundsSite>& sites, const LoopPlans& plans, Augment where) {
+  for (RoundsSite& site : sites) {
+    const LoopPlan& plan = plans.of(site.loop);
+    const bool pays =
+        plan.cost >= to_keep_byte * double(plan.bytes()) || where == Augment::wherever_possible;
+    site.is_augmented = site.alike && is_once(site) && pays;
+    if (!site.is_augmented) continue;
+    site.ends = ends_of(site.loop, plan);
+    const Loc loc = site.loop->loc;
+    if (are_plans_dumped())
+      std::fputs((std::string(loc.file) + ":" + std::to_string(loc.line) +
+                  ": the primal's launch keeps what the loop's rounds begin with\n")
+                     .c_str(),
+                 stderr);
+  }
+  std::ranges::stable_partition(sites, [](const RoundsSite& site) { return !site.is_augmented; });
+}
+
+void declare_augmented(Kernel& kernel, const std::vector<RoundsSite>& sites, SiteFields& fields) {
+  fields.rows.resize(sites.size(), no_binding);
+  fields.ends.resize(sites.size(), no_binding);
+  for (size_t k = 0; k < sites.size(); k++) {
+    if (!sites[k].is_augmented) continue;
+    fields.rows[k] = add_field(kernel, sites[k].types);
+    if (!sites[k].ends.empty()) fields.ends[k] = add_field(kernel, sites[k].ends);
+  }
+}
+
+Augmented augmented(const Kernel& primal, const LoopPlans& plans,
+                    const std::vector<RoundsSite>& sites, std::unique_ptr<Kernel> count,
+                    std::unique_ptr<Kernel> kernel) {
+  const LoggedReads none;
+  Augmented made;
+  {
+    Builder b(*count);
+    count->body = b.make_region();
+    b.at_end(count->body).at(count->loc);
+    Replay values(primal, none, plans, b, sites, {});
+    values.region(primal.body, Replay::plain);
+    std::vector<Value*> results;
+    for (const RoundsSite& site : sites) {
+      if (!site.is_augmented) continue;
+      made.sites.push_back({site.types, site.ends});
+      const Replay::Alike counts = values.count_alike(site);
+      results.insert(results.end(), {counts.rows, counts.iterations});
+    }
+    count->results.assign(results.size(), Type::i64);
+    b.yield(results);
+    optimise(*count);
+  }
+  SiteFields fields;
+  declare_augmented(*kernel, sites, fields);
+  Builder b(*kernel);
+  kernel->body = b.make_region();
+  b.at_end(kernel->body).at(kernel->loc);
+  Replay values(primal, none, plans, b, sites, std::move(fields));
+  values.region(primal.body, Replay::augmenting);
+  kernel->results = primal.results;
+  kernel->sites = primal.sites;
+  const std::vector<Value*> results = values.operands_now(primal.body->terminator());
+  b.yield(results);
+  optimise(*kernel);
+  made.count = std::move(count);
+  made.kernel = std::move(kernel);
+  return made;
+}
+
+}  // namespace quern::autodiff
