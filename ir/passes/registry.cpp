@@ -157,6 +157,7 @@ constexpr NamedPass all[] = {
     {"split_walks.4", [](Kernel& k) { split_walks(k, strips_of(4)); }},
     {"interleave_walks.3", [](Kernel& k) { interleave_walks(k, strips_of(3)); }},
     {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, strips_of(4)); }},
+    {"interleave_walks.64", [](Kernel& k) { interleave_walks(k, strips_of(64)); }},
     {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, strips_of(4)); }},
     {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, strips_of(4)); }},
     {"defer_updates.4", [](Kernel& k) { defer_updates(k, strips_of(4)); }},

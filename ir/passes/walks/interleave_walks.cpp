@@ -18,9 +18,10 @@ namespace {
 constexpr int64_t bytes_near = 24576, bytes_at_most = 65536;
 constexpr int64_t short_strip = 64, least_strip = 32;
 /// A body of at most so many instructions is there three times: for whole strips, where vectors need no
-/// test for the end, for what these leave over, and as it was, for fewer iterations than these.
+/// test for the end, for what these leave over, and as it was, for fewer iterations than these. Eight take
+/// less time in vectors whatever a round does, and a twentieth of it where that calls the math library.
 constexpr size_t short_body = 300;
-constexpr int64_t least_iterations = 32;
+constexpr int64_t least_iterations = Task::lanes_together;
 /// Rounds that each iteration takes together, where one has at most so many instructions.
 constexpr int64_t several = 4;
 constexpr size_t short_round = 40;
