@@ -18,10 +18,10 @@ namespace {
 constexpr int64_t bytes_near = 24576, bytes_at_most = 65536;
 constexpr int64_t short_strip = 64, least_strip = 32;
 /// A body of at most so many instructions is there three times: for whole strips, where vectors need no
-/// test for the end, for what these leave over, and as it was, for fewer iterations than these. Eight take
-/// less time in vectors whatever a round does, and a twentieth of it where that calls the math library.
-constexpr size_t short_body = 300;
-constexpr int64_t least_iterations = Task::lanes_together;
+/// test for the end, for what these leave over, and as it was, for few iterations. Eight take less time in
+/// vectors whatever they do, and three where that is more than a little, as what calls the math library.
+constexpr size_t short_body = 300, little = 40;
+constexpr int64_t few = 3;
 /// Rounds that each iteration takes together, where one has at most so many instructions.
 constexpr int64_t several = 4;
 constexpr size_t short_round = 40;
@@ -39,7 +39,8 @@ class Interleaver : Strips {
     if (!fit_strip()) return;
     for (size_t k = 3; k < walk_->operand_count(); k++) next_.push_back(walk_->operand(k));
     b_.before(walk_).at(walk_->loc);
-    takes_together(is_short() ? std::min(least_iterations, strip_) : Task::lanes_together);
+    const int64_t lanes = Task::lanes_together;
+    takes_together(is_short() ? std::min(lanes, strip_) : lanes);
     if (!is_short()) {
       make_slots();
       walks_ |= brief;
@@ -59,11 +60,12 @@ class Interleaver : Strips {
   }
 
  private:
-  bool is_short() const {
-    size_t instructions = 0;
-    ir::walk(body_, [&](const Inst*) { instructions++; });
-    return instructions <= short_body;
+  size_t instructions() const {
+    size_t n = 0;
+    ir::walk(body_, [&](const Inst*) { n++; });
+    return n;
   }
+  bool is_short() const { return instructions() <= short_body; }
 
   /// Not of a cell of a tree, which is an iteration of the task.
   void takes_together(int64_t iterations) {
@@ -83,7 +85,8 @@ class Interleaver : Strips {
     std::vector<Type> types;
     for (const Value& v : walk_->results) types.push_back(v.type);
     Value* count = b_.sub(walk_->operand(1), walk_->operand(0));
-    Value* many = b_.binary(Op::ge, count, integer(std::min(least_iterations, strip_)));
+    const int64_t least = instructions() <= little ? int64_t(Task::lanes_together) : few;
+    Value* many = b_.binary(Op::ge, count, integer(std::min(least, strip_)));
     Inst* choice = b_.if_(many, types);
     for (size_t k = 0; k < types.size(); k++) walk_->result(k)->replace_with(choice->result(k));
     b_.at_end(choice->region(1));
