@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "autodiff/declared.h"
 #include "quern/ir/lower.h"
 
 namespace quern::autodiff {
@@ -29,18 +30,12 @@ std::vector<Type> ends_of(const Inst* loop, const LoopPlan& plan) {
   for (const Value& v : loop->results)
     if (v.uses) types.push_back(v.type);
   for (size_t k : plan.inverted) types.push_back(loop->result(k)->type);
-  if (plan.way == LoopPlan::last_replacing) types.push_back(Type::i64);
+  if (plan.way == LoopPlan::last_replacing) types.push_back(round_type(plan));
   return types;
 }
 
 uint32_t add_field(Kernel& kernel, std::span<const Type> types) {
-  Binding made;
-  made.kind = Binding::field;
-  made.rank = 1;
-  for (Type t : types) made.components.push_back({t});
-  made.name = "what a loop carries";
-  made.loc = kernel.loc;
-  kernel.bindings.push_back(std::move(made));
+  kernel.bindings.push_back(field_of("what a loop carries", types, kernel.loc));
   return uint32_t(kernel.bindings.size() - 1);
 }
 

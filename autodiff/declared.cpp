@@ -26,16 +26,6 @@ Binding scalar_of(std::string name, Type type, Loc loc) {
   return made;
 }
 
-Binding field_of(std::string name, std::span<const Type> types, Loc loc) {
-  Binding made;
-  made.kind = Binding::field;
-  made.rank = 1;
-  for (Type t : types) made.components.push_back({t});
-  made.name = std::move(name);
-  made.loc = loc;
-  return made;
-}
-
 Binding adjoints_of(Binding of, uint32_t field) {
   for (Component& c : of.components) c.type = derivative_type(c.type);
   of.name = "the adjoints of " + of.name;
@@ -45,6 +35,16 @@ Binding adjoints_of(Binding of, uint32_t field) {
 }
 
 }  // namespace
+
+Binding field_of(std::string name, std::span<const Type> types, Loc loc) {
+  Binding made;
+  made.kind = Binding::field;
+  made.rank = 1;
+  for (Type t : types) made.components.push_back({t});
+  made.name = std::move(name);
+  made.loc = loc;
+  return made;
+}
 
 Declared declare(const Primal& primal, Reverse& out) {
   Declared made;

@@ -11,6 +11,9 @@ struct Declared {
   std::vector<uint32_t> companions;  ///< adjoints, of each binding of the primal
 };
 
+/// Of one axis, of these components.
+ir::Binding field_of(std::string name, std::span<const ir::Type> types, Loc loc);
+
 /// Adds them to `out.kernel`, and says in `out` which they are.
 Declared declare(const Primal& primal, Reverse& out);
 

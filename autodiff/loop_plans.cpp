@@ -150,8 +150,8 @@ LoopPlan LoopPlans::plan(const Inst* loop) const {
   } else if (carried > 0) {
     made.is_in_rows = true;
     keep_wanted(made, loop, to_keep_in_rows);
-    for (const Region* r : loop->regions) made.cost += cost(r);
   }
+  for (const Region* r : loop->regions) made.cost += cost(r);
   return made;
 }
 

@@ -68,6 +68,11 @@ std::vector<RoundsSite> rounds_sites(const Kernel& primal, const LoopPlans& plan
   return sites;
 }
 
+/// As wide as must be, since vectors of it stand beside those of floats.
+Type round_type(const LoopPlan& plan) {
+  return plan.rounds > 1 && plan.rounds < (uint64_t(1) << 31) ? Type::i32 : Type::i64;
+}
+
 // ---- values
 
 Value* Replay::now(const Value* v) const {
@@ -536,11 +541,6 @@ void Replay::restore_ends(const Inst* loop) {
     b_.put(start, begun);
   }
   if (plans_.of(loop).way == LoopPlan::last_replacing) last_replacing_[loop] = next();
-}
-
-/// Of its number: as wide as must be, since vectors of it stand beside those of floats.
-static Type round_type(const LoopPlan& plan) {
-  return plan.rounds > 1 && plan.rounds < (uint64_t(1) << 31) ? Type::i32 : Type::i64;
 }
 
 void Replay::note_replacing(const Inst* loop, Value* round, Value* last) {

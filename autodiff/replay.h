@@ -38,6 +38,9 @@ struct RoundsSite {
 std::vector<RoundsSite> rounds_sites(const ir::Kernel& primal, const LoopPlans& plans,
                                      bool on_trees);
 
+/// Of the number of a round, where it is noted which has replaced what the loop carries.
+ir::Type round_type(const LoopPlan& plan);
+
 /// Where they lie: bindings, by site. `ends` of those that have some; none where rounds are only
 /// counted.
 struct SiteFields {

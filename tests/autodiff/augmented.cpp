@@ -341,6 +341,40 @@ TEST_CASE("an augmented launch does all else that the primal does") {
   });
 }
 
+TEST_CASE("an augmented launch notes which round has replaced what the loop carries") {
+  on_every_device([](const qn::Device& device) {
+    const Fields f(device);
+    for (int n : {0, 1, 2000}) {
+      qn::Kernel<void()> least{[&] {
+                                 for (auto i : f.y) {
+                                   Var<double> v = 2.0, p = 1.0;
+                                   for (auto t : range(n)) {
+                                     (void)t;
+                                     v = min(v, sin(f.x[i] * p) + exp(-p * f.x[i]));
+                                     p *= 0.999;
+                                   }
+                                   f.y[i] = v;
+                                 }
+                               },
+                               unchecked};
+      f.clear();
+      qn::Tape tape;
+      least();
+      CHECK((tape.memory() > 5 * 2000 * 8) == (n == 2000));
+      tape.backward();
+      for (size_t i = 0; i < starts.size(); i++) {
+        double v = 2, slope = 0, p = 1;
+        for (int t = 0; t < n; t++, p *= 0.999) {
+          const double x = starts[i], found = std::sin(x * p) + std::exp(-p * x);
+          if (found < v) v = found, slope = p * std::cos(x * p) - p * std::exp(-p * x);
+        }
+        CHECK(f.y.at(int64_t(i)) == Approx(v).epsilon(1e-13));
+        CHECK(f.x.grad().at(int64_t(i)) == Approx(slope).epsilon(1e-9).margin(1e-12));
+      }
+    }
+  });
+}
+
 TEST_CASE("an augmented launch draws the primal's random numbers") {
   on_every_device([](const qn::Device& device) {
     const Fields f(device);
