@@ -24,6 +24,17 @@ bool is_once(const RoundsSite& site) {
   return r->parent == site.alike;
 }
 
+/// Does it change variables that are there behind it, which would lack that?
+bool leaves_variables(const Inst* loop) {
+  bool leaves = false;
+  walk(loop->region(0), [&](const Inst* inst) {
+    const bool is_outside =
+        inst->is(Op::put) && !encloses(loop->region(0), inst->operand(0)->inst->parent);
+    leaves |= inst->is(Op::reduce) || is_outside;
+  });
+  return leaves;
+}
+
 /// In the order in which Replay keeps them.
 std::vector<Type> ends_of(const Inst* loop, const LoopPlan& plan) {
   std::vector<Type> types;
@@ -46,7 +57,7 @@ void choose_augmented(std::vector<RoundsSite>& sites, const LoopPlans& plans, Au
     const LoopPlan& plan = plans.of(site.loop);
     const bool pays =
         plan.cost >= to_keep_byte * double(plan.bytes()) || where == Augment::wherever_possible;
-    site.is_augmented = site.alike && is_once(site) && pays;
+    site.is_augmented = site.alike && is_once(site) && pays && !leaves_variables(site.loop);
     if (!site.is_augmented) continue;
     site.ends = ends_of(site.loop, plan);
     const Loc loc = site.loop->loc;

@@ -4,8 +4,9 @@
 // mode and of Enzyme: Hascoët and Pascual, ACM TOMS 39(3), 2013; Moses and Churavy, NeurIPS 2020.)
 //
 // That is done for loops whose rows are alike and that stand in an iteration of a parallel loop, at most
-// in branches: of these each element has its place, whoever writes it, and how many there are is known
-// before the launch. And where it pays: what is kept goes through memory, while a loop that is recorded
+// in branches, and leave nothing in variables: of these each element has its place, whoever writes it, and
+// how many there are is known before the launch. Not in a kernel where rounds or rows depend on floats
+// (LoopPlans::rows_vary): reverse and primal may round those differently. And where it pays: what is kept goes through memory, while a loop that is recorded
 // and gone back through by one kernel has its last rounds in the caches.
 #include <memory>
 
@@ -26,6 +27,10 @@ struct Augmented {
   std::unique_ptr<ir::Kernel> kernel;
   explicit operator bool() const { return kernel != nullptr; }
 };
+
+/// Bytes that launches on a tape may keep so, or a launch that is gone back through alone. What would be
+/// more is found again then.
+inline constexpr uint64_t most_kept_by_augmented = uint64_t(256) << 20;
 
 enum class Augment : uint8_t { never, where_it_pays, wherever_possible };
 /// Marks the sites that are, and puts them behind the others.

@@ -100,7 +100,13 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
   for (const auto* kernel :
        {&made->reverse.count, &made->reverse.log.sizes, &made->reverse.log.count})
     made->counts_by_data |= reads_elements(*kernel);
-  made->augmented_by_data = reads_elements(made->reverse.augmented.count);
+  if (made->reverse.augmented) {
+    const ir::Kernel& count = *made->reverse.augmented.count;
+    made->augmented_by_data = reads_elements(made->reverse.augmented.count);
+    ir::walk(count.body, [&](const ir::Inst* inst) {
+      if (inst->is(ir::Op::param)) made->augmented_by.push_back(inst->binding());
+    });
+  }
   made->program = program_of(made->reverse.kernel);
   made->count = program_of(made->reverse.count);
   made->log_sizes = program_of(made->reverse.log.sizes);
@@ -451,31 +457,28 @@ void Recorded::add_rows(Arguments& all, const Arguments& read,
                                              std::vector{int64_t(reverse.rows.size())}, loc)});
 }
 
-uint64_t Recorded::count_kept(Loc loc) {
-  const Augmented& augmented = program().reverse.augmented;
-  std::lock_guard lock(passed_->mutex);
-  if (program().augmented_by_data || passed_->counts.empty() ||
-      !std::ranges::equal(passed_->counted_with, scalars_)) {
-    const runtime::LaunchCall untold(runtime::LaunchCall::upkeep);
-    std::vector<runtime::Argument> given = passed_->of_primal;
-    for (size_t k = 0; k < scalars_.size(); k++) given[passed_->scalars[k]].bits = scalars_[k];
-    const auto counted = run(*program().augmented_count, given, loc);
-    passed_->counts.clear();
-    for (size_t k = 0; k < 2 * augmented.sites.size(); k++)
-      passed_->counts.push_back(counted->result(k));
-    passed_->counted_with.assign(scalars_.begin(), scalars_.end());
-  }
-  counts_ = passed_->counts;
-  uint64_t bytes = 0;
+const SeenFields::Passed::Kept& SeenFields::Passed::kept_with(
+    std::span<const runtime::Argument> given, Loc loc) {
+  std::vector<uint64_t> by;
+  for (uint32_t k : program->augmented_by) by.push_back(given[k].bits);
+  for (const runtime::Argument& a : given)
+    if (a.storage) by.insert(by.end(), a.storage->shape().begin(), a.storage->shape().end());
+  if (!program->augmented_by_data && !kept.counts.empty() && kept_by == by) return kept;
+  kept = {};
+  const runtime::LaunchCall untold(runtime::LaunchCall::upkeep);
+  const auto counted = run(*program->augmented_count, given, loc);
+  const auto& sites = program->reverse.augmented.sites;
+  for (size_t k = 0; k < 2 * sites.size(); k++) kept.counts.push_back(counted->result(k));
   const auto add = [&](std::span<const ir::Type> types, uint64_t elements) {
     for (ir::Type t : types)
-      bytes += uint64_t(at_least_one(elements)) * ir::byte_size(ir::storage_type(t));
+      kept.bytes += uint64_t(at_least_one(elements)) * ir::byte_size(ir::storage_type(t));
   };
-  for (size_t k = 0; k < augmented.sites.size(); k++) {
-    add(augmented.sites[k].rows, counts_[2 * k]);
-    add(augmented.sites[k].ends, counts_[2 * k + 1]);
+  for (size_t k = 0; k < sites.size(); k++) {
+    add(sites[k].rows, kept.counts[2 * k]);
+    add(sites[k].ends, kept.counts[2 * k + 1]);
   }
-  return bytes;
+  kept_by = std::move(by);
+  return kept;
 }
 
 uint64_t Recorded::kept_bytes() const {
@@ -493,9 +496,14 @@ Recorded::AugmentedLaunch Recorded::augmented_launch(std::span<const runtime::Ar
                                                 "what a loop carries", loc)});
   };
   const auto& sites = program().reverse.augmented.sites;
+  std::vector<uint64_t> counts;
+  {
+    std::lock_guard lock(passed_->mutex);
+    counts = passed_->kept_with(arguments, loc).counts;
+  }
   for (size_t k = 0; k < sites.size(); k++) {
-    add(sites[k].rows, counts_[2 * k]);
-    add(sites[k].ends, counts_[2 * k + 1]);
+    add(sites[k].rows, counts[2 * k]);
+    add(sites[k].ends, counts[2 * k + 1]);
   }
   AugmentedLaunch made{passed_->program, {arguments.begin(), arguments.end()}};
   made.arguments.insert(made.arguments.end(), kept_.begin(), kept_.end());
@@ -586,7 +594,8 @@ Recorded::Working Recorded::working(Loc loc) const {
   if (program().reverse.logged > 0) add_log(read, {}, device, loc);
   if (program().count) add_rows(rows, read, device, loc);
   const uint64_t log = bytes_of(std::span(read).subspan(primal().size()));
-  return {log + std::max(copied_bytes(), bytes_of(rows)), program().counts_by_data || takes_trees_};
+  return {log + std::max(copied_bytes(), bytes_of(rows)),
+          program().counts_by_data || program().augmented_by_data || takes_trees_};
 }
 
 }  // namespace quern::autodiff

@@ -38,7 +38,8 @@ class Reversed {
     /// What is launched in place of the primal, and says before how much that keeps; null: the primal
     /// itself is launched.
     std::unique_ptr<runtime::Program> augmented, augmented_count;
-    bool augmented_by_data = false;  ///< counts_by_data, of augmented_count
+    bool augmented_by_data = false;      ///< counts_by_data, of augmented_count
+    std::vector<uint32_t> augmented_by;  ///< scalars of the primal that decide on what it says
     /// Of a `program` that takes nothing but what is known when the launch is recorded: companions
     /// are passed to it, by their fields' numbers among those of Reverse::fields that are some.
     std::optional<PassedCompanions> passed;
@@ -129,9 +130,15 @@ class SeenFields {
       uint64_t memory = 0;  ///< that they had, by its number
     };
     std::vector<Adjoints> adjoints;  ///< of each of `fields`
-    /// How much the augmented primal keeps, with these bits of its scalars, where nothing else decides
-    /// on it.
-    std::vector<uint64_t> counted_with, counts;
+    /// How much the augmented primal keeps in a launch with these arguments: results of augmented_count,
+    /// and bytes. Known from the launch before, unless what decides on it is another.
+    struct Kept {
+      std::vector<uint64_t> counts;
+      uint64_t bytes = 0;
+    };
+    const Kept& kept_with(std::span<const runtime::Argument> arguments, Loc loc);
+    Kept kept;
+    std::vector<uint64_t> kept_by;  ///< bits of scalars, extents of fields
     /// Storage::moves when `fields` were there and had these adjoints.
     mutable std::atomic<uint64_t> known_at = 0;
 
@@ -187,16 +194,15 @@ class Recorded {
            std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   /// Is the augmented primal launched in place of the primal?
   bool is_augmented() const { return program().augmented != nullptr; }
-  /// How many bytes it keeps until this is gone, before it is launched.
-  uint64_t count_kept(Loc loc);
-  /// Those of now.
+  /// What it has kept, in bytes.
   uint64_t kept_bytes() const;
-  /// Behind count_kept: a launch of the augmented primal by this program, with these arguments.
+  /// A launch of the augmented primal by this program, with these arguments.
   struct AugmentedLaunch {
     std::shared_ptr<Reversed::Program> by;
     std::vector<runtime::Argument> arguments;
     std::shared_ptr<runtime::Outcome> run(Loc loc) const;
   };
+  /// Allocates what it keeps.
   AugmentedLaunch augmented_launch(std::span<const runtime::Argument> arguments, Loc loc);
   /// To be called on the thread that has launched, right behind it: going back draws its random
   /// numbers.

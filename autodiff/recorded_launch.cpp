@@ -16,13 +16,8 @@ class Recorder final : public runtime::LaunchObserver {
 
   void before(const runtime::LaunchEvent& event) override {
     if (std::this_thread::get_id() != by_) return;
-    auto program =
-        reversed_.program(*event.key, event.instead ? Augment::never : Augment::where_it_pays);
-    SeenFields seen;
-    recorded_.emplace(std::move(program), event.arguments, seen, event.loc);
-    if (!recorded_->is_augmented()) return;
-    recorded_->count_kept(event.loc);
-    event.instead = this;
+    record(event, event.instead ? Augment::never : Augment::where_it_pays);
+    if (recorded_->is_augmented()) event.instead = this;
   }
 
   std::shared_ptr<runtime::Outcome> launch_instead(const runtime::LaunchEvent& event) override {
@@ -30,6 +25,16 @@ class Recorder final : public runtime::LaunchObserver {
   }
 
  private:
+  void record(const runtime::LaunchEvent& event, Augment augment) {
+    auto program = reversed_.program(*event.key, augment);
+    SeenFields seen;
+    auto passed = seen.passed(program, event.arguments, event.loc);
+    if (program->augmented &&
+        passed->kept_with(event.arguments, event.loc).bytes > most_kept_by_augmented)
+      return record(event, Augment::never);
+    recorded_.emplace(std::move(passed), event.arguments, seen, event.loc);
+  }
+
   Reversed& reversed_;
   std::optional<Recorded>& recorded_;
   const std::thread::id by_ = std::this_thread::get_id();
@@ -42,7 +47,12 @@ detail::LaunchObject* launch_recorded(detail::KernelObject& kernel, Reversed& re
                                       std::span<const runtime::Argument> arguments, Loc loc,
                                       std::optional<Recorded>& recorded) {
   detail::LaunchObject* made = nullptr;
-  {
+  if (!runtime::LaunchCall::tells()) {  // an observer's own
+    SeenFields seen;
+    recorded.emplace(reversed.program(runtime::LaunchKey(arguments, kernel.modes), Augment::never),
+                     arguments, seen, loc);
+    made = detail::launch(*kernel.program, arguments, kernel.modes, loc);
+  } else {
     const Recorder recorder(reversed, recorded);
     made = detail::launch(*kernel.program, arguments, kernel.modes, loc);
   }

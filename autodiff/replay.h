@@ -33,7 +33,7 @@ struct RoundsSite {
   std::vector<ir::Type> ends = {};
 };
 
-/// Those of a kernel, in program order. Throws Error with the line of what cannot be computed
+/// Those of a kernel. Throws Error with the line of what cannot be computed
 /// again: old values of atomics, changes of trees.
 std::vector<RoundsSite> rounds_sites(const ir::Kernel& primal, const LoopPlans& plans,
                                      bool on_trees);

@@ -30,8 +30,6 @@ Tapes& recording_tapes() {
   static Tapes& tapes = *new Tapes;  // tapes may end as late as statics do
   return tapes;
 }
-/// Bytes that launches on a tape may keep for going back. What would be more is found again then.
-constexpr uint64_t most_kept_by_augmented = uint64_t(256) << 20;
 /// Runs of the user's with a pullback that this thread is in.
 thread_local int given_runs = 0;
 }  // namespace
@@ -141,25 +139,37 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
                         const runtime::LaunchEvent& event) {
     if (event.instead) return false;
     known.pass(event, seen, memories);
-    entry.launch.emplace(known.passed, event.arguments, seen, event.loc, &side_by_side);
-    const uint64_t bytes = entry.launch->count_kept(event.loc);
-    if (bytes > most_kept_by_augmented - kept_by_augmented) {
-      entry.launch.reset();
-      return false;
+    {
+      std::lock_guard held(known.passed->mutex);
+      const uint64_t bytes = known.passed->kept_with(event.arguments, event.loc).bytes;
+      if (bytes > autodiff::most_kept_by_augmented - kept_by_augmented) return false;
     }
-    known.note_wanted(entry.launch->contents());
-    kept_by_augmented += bytes;
+    record(entry, known, event);
     event.instead = this;
     return true;
   }
 
   std::shared_ptr<runtime::Outcome> launch_instead(const runtime::LaunchEvent& event) override {
     autodiff::Recorded::AugmentedLaunch launch;
-    {
+    uint64_t bytes = 0;
+    const auto give_up = [&] {
       std::lock_guard lock(mutex);
-      launch = last_of_this_thread()->launch->augmented_launch(event.arguments, event.loc);
+      last_of_this_thread()->launch.reset();
+      kept_by_augmented -= bytes;
+    };
+    try {
+      {
+        std::lock_guard lock(mutex);
+        autodiff::Recorded& recorded = *last_of_this_thread()->launch;
+        launch = recorded.augmented_launch(event.arguments, event.loc);
+        bytes = recorded.kept_bytes();
+        kept_by_augmented += bytes;
+      }
+      return launch.run(event.loc);
+    } catch (...) {
+      give_up();
+      throw;
     }
-    return launch.run(event.loc);
   }
 
   Entry* last_of_this_thread() {
@@ -314,13 +324,13 @@ namespace {
 std::pair<uint64_t, uint64_t> with_room(std::span<const uint64_t> bytes, uint64_t n) {
   const uint64_t all = std::accumulate(bytes.begin(), bytes.end(), uint64_t(0));
   if (all == 0) return {};
-  const uint64_t whole = std::min(n, most_kept_by_augmented / all);
+  const uint64_t whole = std::min(n, autodiff::most_kept_by_augmented / all);
   uint64_t kept = whole * all, most_left = 0;
   bool any = true;
   for (uint64_t turn = whole; turn < n && any; turn++) {
     any = false;
     for (uint64_t of_one : bytes) {
-      const bool has_room = of_one <= most_kept_by_augmented - kept;
+      const bool has_room = of_one <= autodiff::most_kept_by_augmented - kept;
       any |= has_room && of_one > 0;
       if (has_room)
         kept += of_one;
@@ -350,9 +360,12 @@ TapeMemory predicted_bytes(TapeObject* tape, int64_t n, Loc loc) {
       augmented.push_back(entry.launch->kept_bytes());
     }
   }
+  const auto is_some = [](uint64_t bytes) { return bytes > 0; };
   const auto [kept, most_left] = with_room(augmented, uint64_t(n));
   memory.kept += kept;
   memory.going_back = most_left;
+  // Those that have no room may want versions of fields besides.
+  if (most_left > 0) memory.unknown += int(std::ranges::count_if(augmented, is_some));
   const runtime::LaunchCall untold(runtime::LaunchCall::upkeep);
   for (const autodiff::Recorded& launch : launches) {
     const autodiff::Recorded::Working working = launch.working(loc);

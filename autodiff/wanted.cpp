@@ -77,7 +77,7 @@ Wanted::Wanted(std::vector<const Region*> regions, const Activity& active,
     : regions_(std::move(regions)), active_(active), logged_(logged), is_kept_(std::move(is_kept)) {
   for (const Region* r : regions_)
     walk(const_cast<Region*>(r), [&](const Inst* inst) {
-      if (inst->is(Op::put)) puts_.push_back(inst);
+      if (inst->is(Op::put) || inst->is(Op::reduce)) puts_.push_back(inst);
     });
   for (const Region* r : regions_)
     walk(const_cast<Region*>(r), [&](const Inst* inst) {
@@ -152,6 +152,20 @@ bool Wanted::is_inside(const Value* v) const {
   return std::ranges::any_of(regions_, [&](const Region* r) { return encloses(r, home); });
 }
 
+/// What is put, and whether and how often that is.
+void Wanted::want_put(const Inst* put) {
+  want_operands(put, 1);
+  for (const Region* r = put->parent; r && std::ranges::find(regions_, r) == regions_.end();
+       r = r->parent ? r->parent->parent : nullptr) {
+    const Inst* around = r->parent;
+    if (!around) return;
+    if (around->is(Op::if_)) want(around->operand(0));
+    if (around->is(Op::loop))
+      for (size_t n = 0; n < 3; n++) want(around->operand(n));
+    if (around->is(Op::while_)) want(around->region(0)->terminator()->operand(0));
+  }
+}
+
 /// What the value is computed from.
 void Wanted::follow(const Value* v) {
   if (!is_inside(v)) return;
@@ -202,7 +216,7 @@ void Wanted::follow_result(const Value* v) {
     case Op::get:
       want_operands(inst, 1);
       for (const Inst* put : puts_)
-        if (put->operand(0) == inst->operand(0)) want_operands(put, 1);
+        if (put->operand(0) == inst->operand(0)) want_put(put);
       return;
     default: want_operands(inst);
   }

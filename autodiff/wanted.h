@@ -29,6 +29,7 @@ class Wanted {
   void follow(const ir::Value* v);
   void follow_argument(const ir::Value* arg);
   void follow_result(const ir::Value* v);
+  void want_put(const ir::Inst* put);
   void want_operands(const ir::Inst* inst, size_t first = 0);
   bool is_inside(const ir::Value* v) const;
 
@@ -38,7 +39,7 @@ class Wanted {
   const std::function<bool(const ir::Inst*)> is_kept_;
   std::unordered_set<const ir::Value*> wanted_;
   std::vector<const ir::Value*> open_, kept_;
-  std::vector<const ir::Inst*> puts_;
+  std::vector<const ir::Inst*> puts_;  ///< and what parallel loops reduce
 };
 
 /// Does anything go back through it: does a result vary, or does it write floats?

@@ -140,8 +140,8 @@ template <class F>
 std::shared_ptr<Outcome> observed(const LaunchEvent& event, F&& run) {
   LaunchCall call(LaunchCall::kernel);
   if (!call.is_observed()) return run();
-  call.begin(event);
-  std::shared_ptr<Outcome> outcome = event.instead ? call.launch_instead(event) : run();
+  std::shared_ptr<Outcome> outcome;
+  if (!call.begin(event, outcome)) outcome = run();
   call.end(event);
   return outcome;
 }

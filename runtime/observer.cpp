@@ -65,26 +65,33 @@ struct Telling {
 };
 }  // namespace
 
-template <class F>
-void LaunchCall::tell(F&& f) const {
+bool LaunchCall::tells() { return !is_telling && upkeep_depth == 0; }
+
+/// An observer that is told is not ended meanwhile, nor until `then` has returned.
+template <class F, class Then>
+void LaunchCall::tell(F&& f, Then&& then) const {
   Observers& o = observers();
   std::shared_lock lock(o.mutex);
   const Telling telling;
   for (const Observers::One& one : o.all)
     if (one.grain == Observation::kernels ? kind_ == kernel : is_outermost_) f(*one.observer);
+  then();
 }
 
 void LaunchCall::begin(const LaunchEvent& event) {
-  tell([&](LaunchObserver& observer) { observer.before(event); });
+  tell([&](LaunchObserver& observer) { observer.before(event); }, [] {});
 }
 
-std::shared_ptr<Outcome> LaunchCall::launch_instead(const LaunchEvent& event) {
-  const Telling telling;
-  return event.instead->launch_instead(event);
+bool LaunchCall::begin(const LaunchEvent& event, std::shared_ptr<Outcome>& outcome) {
+  tell([&](LaunchObserver& observer) { observer.before(event); },
+       [&] {
+         if (event.instead) outcome = event.instead->launch_instead(event);
+       });
+  return event.instead != nullptr;
 }
 
 void LaunchCall::end(const LaunchEvent& event) noexcept {
-  tell([&](LaunchObserver& observer) { observer.after(event); });
+  tell([&](LaunchObserver& observer) { observer.after(event); }, [] {});
 }
 
 }  // namespace quern::runtime

@@ -202,6 +202,10 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
     loaded = variant(device, key, arguments, modes);
     return runtime::launch(loaded, arguments, loc);
   });
+  if (!loaded) {  // others launch in its place, and it is known all the same
+    std::lock_guard lock(mutex_);
+    on(device);
+  }
   if (Known::suits(arguments))
     remember(std::make_shared<Known>(arguments, std::move(key), device, std::move(loaded)));
   return outcome;

@@ -345,7 +345,6 @@ class Run {
   /// Throws InternalError where it does not do what the primal does at x.
   void launch_augmented(autodiff::Recorded& recorded, const Vector& x,
                         const Arguments& arguments) const {
-    recorded.count_kept({});
     device_->seed(1);
     const auto outcome = recorded.augmented_launch(arguments, {}).run({});
     const Vector made = found(outcome.get(), 0, arguments, {});

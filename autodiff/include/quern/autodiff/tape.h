@@ -7,15 +7,16 @@ namespace quern {
 /// What a tape takes, in bytes on devices (Tape::memory_for). Adjoints and fields beside them,
 /// which are there once however long a tape is, are not counted, nor some KB for launches.
 struct TapeMemory {
-  /// Behind the last launch: of versions of fields that were overwritten, what Tape::memory() says.
+  /// Behind the last launch: versions of fields that were overwritten, and what launches have kept of
+  /// their loops; what Tape::memory() says.
   uint64_t kept = 0;
   /// That backward() takes besides, for as long as it goes back through one launch: copies of
   /// fields that this reads behind its own writes, what it has read there, rows of rounds. The most
   /// of any.
   uint64_t going_back = 0;
   /// How many launches and parts may take more another time: launches with rows whose number may
-  /// depend on elements of fields, launches on trees, which grow; parts by steps() and
-  /// with_pullback(), of which nothing is counted.
+  /// depend on elements of fields, those that keep some where there is no room for all, launches on
+  /// trees, which grow; parts by steps() and with_pullback(), of which nothing is counted.
   int unknown = 0;
 };
 

@@ -97,15 +97,18 @@ class LaunchCall {
   static bool in_upkeep();
   /// Is there anybody to tell? Else `begin` and `end` need not be called.
   bool is_observed() const { return is_observed_; }
+  /// Would launches of this thread be told to those who observe them?
+  static bool tells();
   /// Throws what an observer throws.
   void begin(const LaunchEvent& event);
-  /// Where the event says so. Throws what that throws.
-  std::shared_ptr<Outcome> launch_instead(const LaunchEvent& event);
+  /// The same of a kernel's launch, and that of who launches something in its place: `outcome`, and it
+  /// comes back true.
+  bool begin(const LaunchEvent& event, std::shared_ptr<Outcome>& outcome);
   void end(const LaunchEvent& event) noexcept;
 
  private:
-  template <class F>
-  void tell(F&& f) const;
+  template <class F, class Then>
+  void tell(F&& f, Then&& then) const;
   Kind kind_;
   bool is_outermost_, is_observed_;
 };
