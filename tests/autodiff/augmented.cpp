@@ -3,8 +3,11 @@
 
 #include <quern/autodiff.h>
 
+#include <atomic>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "autodiff/launches.h"
@@ -544,4 +547,71 @@ TEST_CASE("what has no room on a tape is computed again when one goes back") {
     CHECK(x.grad().at(77) ==
           Approx(Recurrence(0.5, 0.125, 300).by_start).epsilon(1e-10).margin(1e-300));
   }
+}
+
+TEST_CASE("a tape may end while another thread launches what it would keep") {
+  const qn::Device device("cpu");
+  const Fields f(device);
+  f.run(rounds);
+  std::atomic<bool> ends = false;
+  std::atomic<int> launches = 0;
+  std::thread other([&] {
+    for (; !ends; launches++) f.run(rounds);
+  });
+  while (launches == 0) std::this_thread::yield();
+  for (int k = 0; k < 300; k++) {
+    const qn::Tape tape;
+    const int before = launches;
+    for (int n = 0; n < 1000 && launches < before + k % 3; n++) std::this_thread::yield();
+  }
+  ends = true;
+  other.join();
+  f.expect_values();
+  f.clear();
+  qn::vjp(f.run)(rounds)();
+  f.expect_gradient();
+}
+
+namespace {
+/// Launches something of its own before each launch, and notes which it knows.
+struct Busy : qn::runtime::LaunchObserver {
+  std::function<void()> launch;
+  std::vector<bool> known;
+  explicit Busy(std::function<void()> of) : launch(std::move(of)) {}
+  void before(const qn::runtime::LaunchEvent& event) override {
+    known.push_back(event.same != qn::runtime::other_arguments);
+    launch();
+  }
+};
+}  // namespace
+
+TEST_CASE("an observer's own launches are gone back through, and told to nobody") {
+  on_every_device([](const qn::Device& device) {
+    const Fields f(device), of_observer(device);
+    of_observer.clear();
+    Busy busy([&] { qn::vjp(of_observer.run)(rounds)(); });
+    {
+      const qn::runtime::Observation observation(busy);
+      f.run(rounds);
+    }
+    CHECK(busy.known.size() == 1);
+    f.expect_values();
+    of_observer.expect_gradient();
+  });
+}
+
+TEST_CASE("launches are known that only tapes have seen") {
+  on_every_device([](const qn::Device& device) {
+    const Fields f(device);
+    Busy busy([] {});
+    const qn::runtime::Observation observation(busy);
+    for (int k = 0; k < 3; k++) {
+      const qn::Tape tape;
+      f.run(rounds);
+      CHECK(tape.memory() > rounds * row);
+    }
+    CHECK(busy.known == std::vector<bool>{false, true, true});
+    f.run(rounds);
+    f.expect_values();
+  });
 }
