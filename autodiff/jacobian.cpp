@@ -25,8 +25,8 @@ void expect_no_writes(KernelObject* kernel, Loc loc) {
         (inst->is(ir::Op::atomic) && inst->atomic() != ir::AtomicOp::load))
       throw Error(inst->loc, primal.bindings[inst->binding()].name +
                                  " is written here, by a kernel that is launched once for each "
-                                 "column of a matrix of derivatives: use jvp() or vjp(), or yield "
-                                 "what is written");
+                                 "column of a matrix of derivatives: use jvp(), vjp() or "
+                                 "hessian_vector(), or yield what is written");
   });
 }
 

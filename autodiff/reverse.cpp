@@ -10,6 +10,7 @@
 #include "autodiff/known_bounds.h"
 #include "autodiff/pull.h"
 #include "autodiff/random_calls.h"
+#include "autodiff/read_copies.h"
 #include "autodiff/replay.h"
 #include "autodiff/rules.h"
 #include "autodiff/wanted.h"
@@ -144,6 +145,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   add_rules(*source, Direction::back);
   promote_slots_across_parallels(*source);
   compute_bounds_before(*source);
+  copy_arrays_that_change(*source);
   const std::unique_ptr<Kernel> original = clone(*source);
   const size_t count = source->bindings.size();
   const LoggedReads logged = number_rows(*source);
