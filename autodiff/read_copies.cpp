@@ -11,18 +11,15 @@ using namespace ir;
 
 namespace {
 
-/// Of a loop whose bounds are no constants.
-constexpr double usual_rounds = 16;
-
+/// As far as is known: a loop without constant bounds may have one.
 double rounds_of(const Inst* loop) {
   double v[3];
-  for (size_t k = 0; loop->is(Op::loop) && k < 3; k++) {
-    const Inst* made = loop->operand(k)->inst;
-    if (!made || !made->is(Op::constant)) return usual_rounds;
+  for (size_t k = 0; k < 3; k++) {
+    const Inst* made = loop->is(Op::loop) ? loop->operand(k)->inst : nullptr;
+    if (!made || !made->is(Op::constant)) return 1;
     v[k] = double(to_signed(made->imm, made->type()));
   }
-  if (!loop->is(Op::loop) || v[2] <= 0) return usual_rounds;
-  return v[0] < v[1] ? (v[1] - v[0]) / v[2] : 0;
+  return v[0] < v[1] && v[2] > 0 ? (v[1] - v[0]) / v[2] : 0;
 }
 
 const Inst* directly_in(const Region* body, const Inst* inst) {
@@ -30,7 +27,7 @@ const Inst* directly_in(const Region* body, const Inst* inst) {
   return inst;
 }
 
-/// How often an instruction runs in a round.
+/// How often an instruction runs in a round, as far as is known.
 double times(const Region* body, const Inst* inst) {
   double n = 1;
   for (const Region* r = inst->parent; r != body; r = r->parent->parent)

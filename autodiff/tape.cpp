@@ -43,6 +43,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     std::thread::id by;
     bool is_submitted = false;  ///< else its call threw, and nothing ran
     std::optional<autodiff::Recorded> launch = {};
+    uint64_t reserved = 0;                                 ///< of kept_by_augmented
     autodiff::KnownLaunch* known = nullptr;                ///< until it is submitted
     std::unique_ptr<autodiff::KnownLaunch> own = nullptr;  ///< that, where no other is like it
     /// What most have none of.
@@ -142,34 +143,37 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     {
       std::lock_guard held(known.passed->mutex);
       const uint64_t bytes = known.passed->kept_with(event.arguments, event.loc).bytes;
-      if (bytes > autodiff::most_kept_by_augmented - kept_by_augmented) return false;
+      if (kept_by_augmented + bytes > autodiff::most_kept_by_augmented) return false;
+      entry.reserved = bytes;
     }
     record(entry, known, event);
+    kept_by_augmented += entry.reserved;
     event.instead = this;
     return true;
   }
 
   std::shared_ptr<runtime::Outcome> launch_instead(const runtime::LaunchEvent& event) override {
     autodiff::Recorded::AugmentedLaunch launch;
-    uint64_t bytes = 0;
-    const auto give_up = [&] {
-      std::lock_guard lock(mutex);
-      last_of_this_thread()->launch.reset();
-      kept_by_augmented -= bytes;
-    };
     try {
       {
         std::lock_guard lock(mutex);
-        autodiff::Recorded& recorded = *last_of_this_thread()->launch;
-        launch = recorded.augmented_launch(event.arguments, event.loc);
-        bytes = recorded.kept_bytes();
-        kept_by_augmented += bytes;
+        launch = last_of_this_thread()->launch->augmented_launch(event.arguments, event.loc);
       }
       return launch.run(event.loc);
     } catch (...) {
-      give_up();
+      std::lock_guard lock(mutex);
+      give_up_unlaunched();
       throw;
     }
+  }
+
+  /// Where this thread's last launch was recorded and then thrown out of, by itself or another observer.
+  void give_up_unlaunched() {
+    Entry* const last = last_of_this_thread();
+    if (!last || !last->known || last->is_submitted) return;
+    kept_by_augmented -= std::exchange(last->reserved, 0);
+    last->launch.reset();
+    last->known = nullptr;
   }
 
   Entry* last_of_this_thread() {
@@ -188,6 +192,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
                                  "' was loaded without its recording, so a tape cannot go back "
                                  "through it");
     std::lock_guard lock(mutex);
+    give_up_unlaunched();
     if (!is_paused())
       if (autodiff::KnownLaunch* known = known_launches.find(event, memories)) {
         known->expect_known(event);

@@ -97,3 +97,38 @@ TEST_CASE("an array that a round reads in loops and then changes is logged once 
             Approx(by_weight[size_t(k)]).epsilon(1e-10).margin(1e-14));
   });
 }
+
+TEST_CASE("a long array of which rounds read little is not copied") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {0.25, 0.5});
+    qn::Field<double, 0> f{device};
+    qn::Kernel<void(I32)> run{[&](I32 inner) {
+      for (auto i : x) {
+        Var<Array<double, 512>> h;
+        for (auto t : range(100)) {
+          Var<double> a = x[i];
+          for (auto r : range(inner))
+            for (auto c : range(inner)) a += h[(r + c) % 512] * x[i];
+          h[0] = 0.5 * a + 0.001 * cast<double>(t);
+        }
+        f() += h[0];
+      }
+    }};
+    f.fill(0);
+    f.grad().fill(1);
+    x.grad().fill(0);
+    qn::Tape tape;
+    run(1);
+    CHECK(tape.memory_for(1).going_back < 16 * 1024);
+    tape.backward();
+    const double at[] = {0.25, 0.5};
+    for (int i = 0; i < 2; i++) {  // h = (x + h x) / 2 + t / 1000, with its slope
+      double h = 0, slope = 0;
+      for (int t = 0; t < 100; t++) {
+        slope = 0.5 * (1 + h + slope * at[i]);
+        h = 0.5 * (at[i] + h * at[i]) + 0.001 * t;
+      }
+      CHECK(x.grad().at(i) == Approx(slope).epsilon(1e-12));
+    }
+  });
+}
