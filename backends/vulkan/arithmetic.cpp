@@ -34,8 +34,8 @@ Id Arithmetic::constant(Type t, ir::Bits bits) {
   return w.constant(type(t), ir::bit_width(t), ir::truncate(bits, t));
 }
 
-/// `v` of an integer type as a sum of which nothing is known.
 Id Arithmetic::hidden(Type t, Id v) {
+  if (!zero_) return v;
   Id zero = ir::bit_width(t) == 64 ? zero_ : w.op(Spv::OpUConvert, type(t), {zero_});
   return w.op(Spv::OpIAdd, type(t), {v, zero});
 }

@@ -16,6 +16,8 @@ class Arithmetic {
   /// x + 0 is x), and finds the sign of a widened 32-bit integer wrongly. Given a 64-bit zero of
   /// which it does not know that it is one, float constants and such integers are hidden from it.
   void distrust(Id zero) { zero_ = zero; }
+  /// `v`, of an integer type; where the driver is distrusted, as a sum of which it knows nothing.
+  Id hidden(ir::Type t, Id v);
 
   Id type(ir::Type t);
   Id constant(ir::Type t, ir::Bits bits);
@@ -56,8 +58,6 @@ class Arithmetic {
     w.decorate(v, spv::Decoration::NoContraction);
     return v;
   }
-
-  Id hidden(ir::Type t, Id v);
 
   SpirvWriter& w;
   ir::Modes modes_;

@@ -72,10 +72,30 @@ Ids Emitter::ids(const Loop& loop) {
   return all;
 }
 
+namespace {
+/// Does a round compute the next one's index?
+bool looks_ahead(const ir::Inst& loop) {
+  bool looks = false;
+  const ir::Value *index = loop.region(0)->arg(0), *step = loop.operand(2);
+  const auto is_step = [&](const ir::Value* v) {
+    return v == step || (v->inst && step->inst && v->inst->is(Op::constant) &&
+                         step->inst->is(Op::constant) && v->inst->imm == step->inst->imm);
+  };
+  for (const ir::Use* use = index->uses; use; use = use->next) {
+    const ir::Inst* sum = use->user;
+    looks |= sum->is(Op::add) && (is_step(sum->operand(0)) || is_step(sum->operand(1)));
+  }
+  return looks;
+}
+}  // namespace
+
 void Emitter::counted_loop(const ir::Inst& inst) {
   const ir::Region* body = inst.region(0);
   Type t = inst.operand(0)->type;
   Id hi = value(inst.operand(1)), step = value(inst.operand(2));
+  // Mesa's software driver takes the next index of a round for the loop's, and that for the index where
+  // a long branch stands between them (22.3): in v[j] = f(v[j]) + v[j + 1] it stores to v[j + 1].
+  if (looks_ahead(inst)) step = scalar_.hidden(t, step);
   const ir::Inst* constant = inst.operand(2)->inst;
   bool by_one = constant && constant->is(Op::constant) && constant->imm == 1;
   bool may_wrap = !by_one && inst.kind != ir::thread_walk;

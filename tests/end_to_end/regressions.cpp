@@ -1,6 +1,8 @@
 // Defects that once were: each case failed before its fix.
 #include <climits>
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "tests/end_to_end/devices.h"
 
@@ -190,5 +192,31 @@ TEST_CASE("a loop whose condition reads a field ends for each iteration by itsel
       CHECK(rounds.at(int(k)) == n);
       CHECK(last.at(int(k)) == links[size_t(at)] - 10 * at);
     }
+  });
+}
+
+TEST_CASE("behind a long branch an element is stored where its index says, not one further") {
+  on_every_device([](qn::Device& device) {
+    qn::Field<double> x{device, {5}};
+    qn::Kernel kernel{[&](I32 n) {
+                        for (auto i : x) {
+                          Var<Array<double, 5>> v;
+                          for (auto j : range(5)) v[j] = x[i] * cast<double>(j + 1);
+                          for (auto j : range(n)) v[j] = tan(v[j]) + v[j + 1];
+                          x[i] = v[0] + 2.0 * v[1] + 4.0 * v[2] + 8.0 * v[3];
+                        }
+                      },
+                      {.checked = false}};
+    std::vector<double> expected;
+    for (int i = 0; i < 5; i++) {
+      const double at = 0.1 * i - 0.15;
+      x.set(i, at);
+      double v[5];
+      for (int j = 0; j < 5; j++) v[j] = at * (j + 1);
+      for (int j = 0; j < 3; j++) v[j] = std::tan(v[j]) + v[j + 1];
+      expected.push_back(v[0] + 2 * v[1] + 4 * v[2] + 8 * v[3]);
+    }
+    kernel(3);
+    for (int i = 0; i < 5; i++) CHECK(x.at(i) == Approx(expected[size_t(i)]).epsilon(1e-12));
   });
 }
