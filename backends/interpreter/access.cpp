@@ -62,10 +62,10 @@ bool Thread::locate(const Step& s, size_t indices, Location& to) {
 
 Bits* Thread::element(const Step& s, bool indexed) {
   Bits first = operand(s, 0);
-  if (!indexed) return &slots_[first];
+  if (!indexed) return touched(s, first);
   uint64_t count = s.inst->operand(0)->inst->imm;
   uint64_t at = position(operand(s, 1), s.inst->operand(1)->type);
-  if (at < count) return &slots_[first + at];
+  if (at < count) return touched(s, first + at);
   const Bits values[] = {at, count};
   out_of_range(s, values,
                "index " + std::to_string(int64_t(at)) + " is out of range of an array of " +
@@ -73,10 +73,22 @@ Bits* Thread::element(const Step& s, bool indexed) {
   return nullptr;
 }
 
+/// An element of a slot that is by_round is accessed by one round of a walk.
+Bits* Thread::touched(const Step& s, size_t element) {
+  if (s.inst->operand(0)->inst->kind & by_round) {
+    uint64_t& last = touched_[element];
+    if (last >= first_of_walk_ && last != walk_rounds_)
+      throw InternalError("two rounds of a walk access an element of a slot that is by_round");
+    last = walk_rounds_;
+  }
+  return &slots_[element];
+}
+
 void Thread::slot(const Step& s) {
   const auto first = int64_t(value(s.result)), count = int64_t(s.imm);
   std::fill_n(slots_.begin() + first, count, 0);
-  std::fill(unset_.begin() + first, unset_.begin() + first + count, s.kind == unset);
+  std::fill_n(touched_.begin() + first, count, 0);
+  std::fill(unset_.begin() + first, unset_.begin() + first + count, (s.kind & unset) != 0);
 }
 
 void Thread::get(const Step& s) {

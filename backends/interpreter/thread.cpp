@@ -21,7 +21,8 @@ Thread::Thread(Launch& launch)
       checks_values_(launch.checks_values),
       values_(launch.code.values),
       slots_(launch.code.slot_elements),
-      unset_(launch.code.slot_elements) {}
+      unset_(launch.code.slot_elements),
+      touched_(launch.code.slot_elements) {}
 
 void Thread::start(const Block& block, const Part& part) {
   stack_.clear();
@@ -218,6 +219,7 @@ void Thread::loop(const Step& s) {
   assign(body.first_arg + 1, body.args - 1, s.operands + 3);
   values_[body.first_arg] = operand(s, 0);
   stack_.push_back({Frame::loop, &body, nullptr, &s});
+  if (s.kind & parallel_walk) first_of_walk_ = walk_rounds_ + 1;
   enter_round(below(s.index, operand(s, 0), operand(s, 1)));
 }
 
@@ -227,6 +229,7 @@ void Thread::enter_round(bool more) {
   const Block& body = *top.block;
   if (more && !launch_.stops(s.inst->loc)) {
     top.round++;
+    if (s.kind & parallel_walk) walk_rounds_++;
     return begin(body);
   }
   for (uint32_t k = 0; k + 1 < body.args; k++)

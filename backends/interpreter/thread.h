@@ -112,6 +112,7 @@ class Thread {
   bool locate(const Step& s, size_t indices, Location& to);
   bool locate_cell(const Step& s, size_t indices, Location& to);
   ir::Bits* element(const Step& s, bool indexed);
+  ir::Bits* touched(const Step& s, size_t element);
   void slot(const Step& s);
   void get(const Step& s);
   void put(const Step& s);
@@ -144,6 +145,10 @@ class Thread {
   const bool checks_values_;
   std::vector<ir::Bits> values_, slots_, copied_, returned_;
   std::vector<bool> unset_;  ///< of slots_: those that began as anything and were never put
+  /// Of slots_: the round that accessed them last, among all rounds of loops of kind parallel_walk.
+  std::vector<uint64_t> touched_;
+  uint64_t walk_rounds_ = 0,
+           first_of_walk_ = 0;  ///< all so far; the first one of the last such loop
   std::vector<Frame> stack_;
   const Block* root_ = nullptr;
   bool returns_ = false;  ///< the root region was left by a return

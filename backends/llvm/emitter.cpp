@@ -248,7 +248,7 @@ void Emitter::slot(const ir::Inst& inst) {
   auto* memory = at_entry.CreateAlloca(whole, machine_.slot_space);
   memory->setAlignment(llvm::Align(inst.imm == 1 ? ir::byte_size(inst.elem) : 64));
   slots_[inst.results.data()] = {memory, elem};
-  if (inst.kind == ir::unset) {
+  if (inst.kind & ir::unset) {
     if (inst.imm > 1) mark_of_strip(*memory);
     return;
   }

@@ -203,7 +203,7 @@ std::unordered_set<const ir::Value*> Emitter::shared_slots(const ir::Region* bod
     if (inst->is(Op::get) || inst->is(Op::put)) uses[inst->operand(0)]++;
   });
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
-    if (!inst->is(Op::put)) return;
+    if (!inst->is(Op::put) || (inst->operand(0)->inst->kind & ir::by_round)) return;
     bool apart = uses[inst->operand(0)] == 1 && inst->operand_count() == 3 && inst->parent == body;
     if (apart) {
       const ir::Affine& index = forms.of(inst->operand(1));

@@ -90,7 +90,7 @@ void Emitter::slot(const ir::Inst& inst) {
   if (inst.imm != 1) type = w.array_type(type, scalar_.constant(Type::u32, inst.imm));
   Id variable = w.local(type);
   slots_[inst.results.data()] = {variable, inst.elem};
-  if (inst.kind == ir::unset) return;
+  if (inst.kind & ir::unset) return;
   if (is_long_array(&inst))
     clear_long_array(inst, variable);
   else

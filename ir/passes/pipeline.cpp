@@ -19,6 +19,7 @@
 #include "ir/passes/lower/lower_loops.h"
 #include "ir/passes/lower/lower_random.h"
 #include "ir/passes/lower/widen_halves.h"
+#include "ir/passes/optimise/close_counters.h"
 #include "ir/passes/optimise/forward.h"
 #include "ir/passes/optimise/hoist.h"
 #include "ir/passes/optimise/promote_slots.h"
@@ -39,6 +40,7 @@
 #include "ir/passes/walks/defer_updates.h"
 #include "ir/passes/walks/interleave_walks.h"
 #include "ir/passes/walks/replay_rare_branches.h"
+#include "ir/passes/walks/separate_sums.h"
 #include "ir/passes/walks/split_walks.h"
 #include "ir/passes/walks/version_rounds.h"
 #include "ir/passes/walks/version_walks.h"
@@ -112,6 +114,7 @@ void optimise(Kernel& kernel, const PassHook& hook) {
   run.may("simplify", simplify);
   run.may("forward", forward);
   run.may("hoist", hoist);
+  run.may("close_counters", close_counters);
   run.may("simplify", simplify);
 }
 
@@ -159,6 +162,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   if (kernel.modes.checked) run.may("simplify", simplify);  // what was asked is answered
   run.may("split_walks", [&](Kernel& k) { split_walks(k, target); });
   run.may("simplify", simplify);
+  run.may("separate_sums", [&](Kernel& k) { separate_sums(k, target); });
   run.may("interleave_walks", [&](Kernel& k) { interleave_walks(k, target); });
   run.may("replay_rare_branches", [&](Kernel& k) { replay_rare_branches(k, target); });
   run.may("defer_rare_branches", [&](Kernel& k) { defer_rare_branches(k, target); });

@@ -15,6 +15,7 @@
 #include "ir/passes/lower/lower_loops.h"
 #include "ir/passes/lower/lower_random.h"
 #include "ir/passes/lower/widen_halves.h"
+#include "ir/passes/optimise/close_counters.h"
 #include "ir/passes/optimise/dead_code.h"
 #include "ir/passes/optimise/forward.h"
 #include "ir/passes/optimise/hoist.h"
@@ -36,6 +37,7 @@
 #include "ir/passes/walks/defer_updates.h"
 #include "ir/passes/walks/interleave_walks.h"
 #include "ir/passes/walks/replay_rare_branches.h"
+#include "ir/passes/walks/separate_sums.h"
 #include "ir/passes/walks/split_walks.h"
 #include "ir/passes/walks/version_rounds.h"
 #include "ir/passes/walks/version_walks.h"
@@ -128,6 +130,7 @@ constexpr NamedPass all[] = {
     {"dead_code", [](Kernel& k) { dead_code(k); }},
     {"forward", forward},
     {"hoist", hoist},
+    {"close_counters", close_counters},
     {"split_tasks", split_tasks},
     {"trim_schedule", trim_schedule},
     {"bind", [](Kernel& k) { bind(k, plain_signature(k)); }},
@@ -155,6 +158,7 @@ constexpr NamedPass all[] = {
      [](Kernel& k) { lower_loops(k, plain_signature(k), whole_grid_traits()); }},
     {"version_walks", version_walks},
     {"split_walks.4", [](Kernel& k) { split_walks(k, strips_of(4)); }},
+    {"separate_sums.4", [](Kernel& k) { separate_sums(k, strips_of(4)); }},
     {"interleave_walks.3", [](Kernel& k) { interleave_walks(k, strips_of(3)); }},
     {"interleave_walks.4", [](Kernel& k) { interleave_walks(k, strips_of(4)); }},
     {"interleave_walks.64", [](Kernel& k) { interleave_walks(k, strips_of(64)); }},

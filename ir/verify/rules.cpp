@@ -358,8 +358,8 @@ bool kind_is_sound(const Case& c, KindUse use) {
                     (c.place().at & (level::opened | level::lowered)) != 0));
     case KindUse::branch: return known(inst.kind <= rarely);
     case KindUse::slot:
-      return known(inst.kind == 0 ||
-                   (inst.kind == unset && (c.place().at & (level::opened | level::lowered)) != 0));
+      return known(inst.kind == 0 || (inst.kind <= (unset | by_round) &&
+                                      (c.place().at & (level::opened | level::lowered)) != 0));
     case KindUse::builtin: return known(inst.kind <= uint8_t(Builtin::iteration));
     case KindUse::atomic: return known(inst.kind <= uint8_t(AtomicOp::load));
     case KindUse::combine:

@@ -171,6 +171,118 @@ TEST_CASE("triangles of rounds, with local arrays that later loops read backward
   });
 }
 
+TEST_CASE("what rounds count alike in all iterations says which elements they touch") {
+  on_every_device([](const qn::Device& device) {
+    for (int n : sizes)
+      for (int rounds : {0, 1, 4, 5, 18}) {
+        INFO(n << " iterations of " << rounds << " rounds");
+        const int row = std::max(n, 1), all = rounds * (rounds + 1) / 2 + 1;
+        const std::vector<int> entries = numbers(all * row, 5);
+        const auto w = field_of(device, entries, row);
+        qn::Field<uint32_t> y{device, {row}};
+        qn::Kernel kernel = [&](I32 count, I32 m) {
+          for (auto i : range(count)) {
+            Var<int> element = 0, last = 0, hash = 1;
+            Var<uint32_t> value = 3u, own = 0u;
+            for (auto t : range(m)) {
+              for (auto j : range(m - t)) {  // as many elements as a triangle has
+                value = value * 5u + cast<uint32_t>(w(element, i));
+                last = element;
+                element += 1;
+              }
+              hash = hash * 3 + t;
+              own += cast<uint32_t>(w(last, i)) ^ cast<uint32_t>(hash);
+            }
+            y[i] = value + own * 7u + cast<uint32_t>(element - last);
+          }
+        };
+        kernel(n, rounds);
+        for (int i = 0; i < n; i++) {
+          uint32_t value = 3, own = 0, hash = 1;
+          int element = 0, last = 0;
+          for (int t = 0; t < rounds; t++) {
+            for (int j = 0; j < rounds - t; j++) {
+              value = value * 5 + uint32_t(entries[size_t(element * row + i)]);
+              last = element++;
+            }
+            hash = hash * 3 + uint32_t(t);
+            own += uint32_t(entries[size_t(last * row + i)]) ^ hash;
+          }
+          REQUIRE(y.at(i) == value + own * 7 + uint32_t(element - last));
+        }
+      }
+  });
+}
+
+TEST_CASE("sums of all iterations that their inner loops add to") {
+  on_every_device([](const qn::Device& device) {
+    for (int n : sizes)
+      for (int rounds : {0, 1, 5, 18}) {
+        INFO(n << " iterations of " << rounds << " rounds");
+        const std::vector<int> points = numbers(std::max(n, 1), 6), weights = numbers(32, 7);
+        const auto x = field_of(device, points), w = field_of(device, weights);
+        qn::Kernel kernel = [&](I32 count, I32 m) {
+          Var<uint32_t> first = 5u, second = 0u;
+          Var<double> real = 0.5;
+          for (auto i : range(count)) {
+            Var<uint32_t> power = 1u;
+            for (auto j : range(m)) {
+              power = power * 3u + cast<uint32_t>(x[i]);
+              first += power;
+              for (auto k : range(j)) real += cast<double>(w[k] * x[i]);
+            }
+            second += power;
+          }
+          return result(first, second, real);
+        };
+        uint32_t first = 5, second = 0;
+        double real = 0.5;  // whole numbers below 2⁵³ and a half: exact in any order
+        for (int i = 0; i < n; i++) {
+          uint32_t power = 1;
+          for (int j = 0; j < rounds; j++) {
+            power = power * 3 + uint32_t(points[size_t(i)]);
+            first += power;
+            for (int k = 0; k < j; k++) real += weights[size_t(k)] * points[size_t(i)];
+          }
+          second += power;
+        }
+        const auto [one, two, three] = kernel(n, rounds);
+        REQUIRE(uint32_t(one) == first);
+        REQUIRE(uint32_t(two) == second);
+        REQUIRE(double(three) == real);
+      }
+  });
+}
+
+TEST_CASE("local arrays of which few iterations' fit the cache") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int length = 700;
+    for (int n : {1, 7, 8, 9, 17, 65}) {
+      INFO(n << " iterations");
+      const std::vector<int> points = numbers(n, 8);
+      const auto x = field_of(device, points);
+      qn::Field<uint32_t> y{device, {n}};
+      qn::Kernel kernel = [&](I32 m) {
+        for (auto i : x) {
+          Var<Array<uint32_t, length>> v;
+          for (auto j : range(length)) v[j] = cast<uint32_t>(x[i] + j);
+          for (auto t : range(m))
+            for (auto j : range(length - 1 - t)) v[j] = v[j] * 3u + v[j + 1];
+          y[i] = v[0];
+        }
+      };
+      kernel(5);
+      for (int i = 0; i < n; i++) {
+        std::vector<uint32_t> v;
+        for (int j = 0; j < length; j++) v.push_back(uint32_t(points[size_t(i)] + j));
+        for (int t = 0; t < 5; t++)
+          for (size_t j = 0; j + 1 + size_t(t) < length; j++) v[j] = v[j] * 3 + v[j + 1];
+        REQUIRE(y.at(i) == v[0]);
+      }
+    }
+  });
+}
+
 TEST_CASE("contributions of all iterations to the locations of each round") {
   on_every_device([](const qn::Device& device) {
     for (int n : sizes) {

@@ -281,6 +281,41 @@ TEST_CASE("an element that begins as anything is put before it is read") {
   CHECK_THROWS_WITH(read("%zero"), contains(error));  // of what the first round put nothing is left
 }
 
+TEST_CASE("rounds of a walk have elements of their own where an array is theirs by round") {
+  auto touch = [](const std::string& at, const std::string& again) {
+    auto k = kernel(R"(kernel @by_round level=lowered
+      task serial {
+        %zero = constant<0> : i64
+        %one = constant<1> : i64
+        %two = constant<2> : i64
+        %v = constant<7> : i32
+        %s = slot.by_round<4> : slot i32
+        loop.parallel_walk %zero, %two, %one {(%i: i64)
+          put %s, )" +
+                    at + R"(, %v
+          %g = get %s, %i : i32
+          yield
+        }
+        loop.parallel_walk %zero, %two, %one {(%i: i64)
+          %next = add %i, %one : i64
+          %g = get %s, )" +
+                    again + R"( : i32
+          put %s, )" +
+                    again + R"(, %g
+          yield
+        }
+        yield
+      }
+      schedule { launch 0 })");
+    Launch(*k).run(*k);
+  };
+  const std::string error = "two rounds of a walk access an element of a slot that is by_round";
+  CHECK_NOTHROW(touch("%i", "%i"));
+  CHECK_NOTHROW(touch("%i", "%next"));  // another walk may share them out otherwise
+  CHECK_THROWS_WITH(touch("%one", "%i"), contains(error));
+  CHECK_THROWS_WITH(touch("%i", "%one"), contains(error));
+}
+
 TEST_CASE("a run that takes too long is given up") {
   auto k = kernel(R"(kernel @forever level=structured
     body {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <random>
 
+#include "ir/passes/optimise/close_counters.h"
 #include "ir/passes/optimise/dead_code.h"
 #include "ir/passes/optimise/forward.h"
 #include "ir/passes/optimise/hoist.h"
@@ -39,6 +40,7 @@ const Pass optimising[] = {{"inline_calls", inline_calls},
                            {"simplify", simplify},
                            {"forward", forward},
                            {"hoist", hoist},
+                           {"close_counters", close_counters},
                            {"simplify", simplify},
                            {"inline_applied", inline_applied},
                            {"simplify", simplify}};

@@ -16,7 +16,10 @@ namespace {
 /// What a strip keeps should stay in the first-level cache, unless strips became so short that their
 /// loops cost more; it must leave room on a thread's stack for the task's other walks.
 constexpr int64_t bytes_near = 24576, bytes_at_most = 65536;
-constexpr int64_t short_strip = 64, least_strip = 32;
+constexpr int64_t short_strip = 64;
+/// Where local arrays are that long, a strip of one vector may take more than that cache, unless rounds of
+/// the inner loops could be taken by vectors themselves: chains of 32 KB a walk still take a third.
+constexpr int64_t least_strip = 8, bytes_of_cache = 49152, bytes_of_least = 262144;
 /// A body of at most so many instructions is there three times: for whole strips, where vectors need no
 /// test for the end, for what these leave over, and as it was, for few iterations. Eight take less time in
 /// vectors whatever they do, and three where that is more than a little, as what calls the math library.
@@ -40,8 +43,8 @@ class Interleaver : Strips {
     for (size_t k = 3; k < walk_->operand_count(); k++) next_.push_back(walk_->operand(k));
     b_.before(walk_).at(walk_->loc);
     const int64_t lanes = Task::lanes_together;
-    takes_together(is_short() ? std::min(lanes, strip_) : lanes);
-    if (!is_short()) {
+    takes_together(is_short_ ? std::min(lanes, strip_) : lanes);
+    if (!is_short_) {
       make_slots();
       walks_ |= brief;
       loop_over_strips(begin_strips(next_));
@@ -65,7 +68,6 @@ class Interleaver : Strips {
     ir::walk(body_, [&](const Inst*) { n++; });
     return n;
   }
-  bool is_short() const { return instructions() <= short_body; }
 
   /// Not of a cell of a tree, which is an iteration of the task.
   void takes_together(int64_t iterations) {
@@ -141,7 +143,8 @@ class Interleaver : Strips {
   void find_crossing(const Nest::Block& block, bool in_rounds) {
     for (const Nest::Piece& piece : block.pieces) {
       for (const Inst* inst : piece.common)
-        if (!inst->is(Op::slot)) common_[inst->result()] = nullptr;
+        if (!inst->is(Op::slot))
+          for (const Value& v : inst->results) common_[&v] = nullptr;
       for (const Inst* inst : piece.code)
         outer_operands(inst, [&](Value* v) { keep_earlier(v, piece, in_rounds); });
       if (!piece.inner) continue;
@@ -149,6 +152,10 @@ class Interleaver : Strips {
       for (const Use& use : piece.inner->operands) keep_earlier(use.value, piece, in_rounds);
       for (size_t k = 0; k < piece.inner->results.size(); k++) {
         const Value* result = piece.inner->result(k);
+        if (nest_.is_shared_carried(result)) {
+          common_[result] = common_[piece.inner->region(0)->arg(k + 1)] = nullptr;
+          continue;
+        }
         add_slot(result);
         if (is_loop) slots_[piece.inner->region(0)->arg(k + 1)] = nullptr;
       }
@@ -184,21 +191,44 @@ class Interleaver : Strips {
   // ---- room
 
   bool fit_strip() {
-    const int64_t copies = is_short() ? 2 : 1;
+    is_short_ = instructions() <= short_body;
+    return fits(bytes_for(is_short_ ? 2 : 1)) ||
+           (is_short_ && !(is_short_ = false) && fits(bytes_for(1)));
+  }
+
+  /// For an iteration, where its local variables are there so many times.
+  int64_t bytes_for(int64_t copies) const {
+    int64_t bytes = bytes_;
     for (const Inst* local : nest_.locals())
-      bytes_ += copies * int64_t(local->imm) * byte_size(local->elem);
-    for (const Pack& pack : nest_.packs()) bytes_ += pack.elements() * byte_size(pack.read->elem);
-    while (strip_ > short_strip && bytes_ * strip_ > bytes_near) strip_ /= 2;
-    while (strip_ > least_strip && bytes_ * strip_ > bytes_at_most) strip_ /= 2;
-    return bytes_ * strip_ <= bytes_at_most;
+      bytes += copies * int64_t(local->imm) * byte_size(local->elem);
+    for (const Pack& pack : nest_.packs()) bytes += pack.elements() * byte_size(pack.read->elem);
+    return bytes;
+  }
+
+  bool fits(int64_t bytes) {
+    const bool apart = nest_.has_rounds_apart();
+    const int64_t most = apart ? bytes_of_cache : bytes_at_most;
+    int64_t strip = strip_;
+    while (strip > short_strip && bytes * strip > bytes_near) strip /= 2;
+    while (strip > least_strip && bytes * strip > most) strip /= 2;
+    if (bytes * strip > (apart ? bytes_of_cache : bytes_of_least)) return false;
+    strip_ = strip;
+    return true;
   }
 
   void make_slots() {
     make_slots_of(nest_.body());
-    for (const Value* v : kept_) slots_[v] = array(v->type);
+    for (const Value* v : kept_) slots_[v] = by_iteration(v->type);
     // Zero, as the host may end the loops that fill them, and elements may be indices.
     for (const Pack& pack : nest_.packs())
       packs_.push_back(b_.slot(pack.read->elem, uint64_t(pack.elements() * strip_)));
+    for (Value* pack : packs_) pack->inst->kind |= by_round;
+  }
+
+  Value* by_iteration(Type type) {
+    Value* made = array(type);
+    made->inst->kind |= by_round;
+    return made;
   }
 
   /// Of what loops carry and branches give.
@@ -207,7 +237,8 @@ class Interleaver : Strips {
       if (!piece.inner) continue;
       for (size_t k = 0; k < piece.inner->results.size(); k++) {
         const Value* result = piece.inner->result(k);
-        slots_[result] = array(result->type);
+        if (nest_.is_shared_carried(result)) continue;
+        slots_[result] = by_iteration(result->type);
         if (piece.inner->is(Op::loop)) slots_[piece.inner->region(0)->arg(k + 1)] = slots_[result];
       }
       for (const Nest::Block& inner : piece.blocks) make_slots_of(inner);
@@ -241,18 +272,55 @@ class Interleaver : Strips {
     const Loc around = b_.loc();
     b_.at(inner->loc);
     Value *lo = outer(inner->operand(0)), *hi = outer(inner->operand(1));
+    std::vector<Value*> shared;
+    for (size_t k : shared_carried(inner)) shared.push_back(outer(inner->operand(3 + k)));
     if (takes_several(piece)) {
       const Type type = lo->type;
       Value* span = b_.select(b_.lt(lo, hi), b_.sub(hi, lo), b_.integer(type, 0));
       Value* whole = b_.add(lo, b_.binary(Op::bit_and, span, b_.integer(type, -several)));
-      Inst* loop = b_.loop(lo, whole, b_.integer(type, several));
-      inside(loop->region(0), [&] { several_rounds(piece, loop->region(0)->arg(0)); });
+      Inst* loop = b_.loop(lo, whole, b_.integer(type, several), shared);
+      inside(loop->region(0), [&] {
+        enter_round(inner, loop);
+        several_rounds(piece, loop->region(0)->arg(0));
+        return next_shared(inner);
+      });
       lo = whole;
+      shared.clear();
+      for (Value& v : loop->results) shared.push_back(&v);
     }
-    Inst* loop = b_.loop(lo, hi, outer(inner->operand(2)));
-    common_[inner->region(0)->arg(0)] = loop->region(0)->arg(0);
-    inside(loop->region(0), [&] { block(piece.blocks[0], inner); });
+    Inst* loop = b_.loop(lo, hi, outer(inner->operand(2)), shared);
+    inside(loop->region(0), [&] {
+      enter_round(inner, loop);
+      common_[inner->region(0)->arg(0)] = loop->region(0)->arg(0);
+      block(piece.blocks[0], inner);
+      return next_shared(inner);
+    });
+    size_t number = 0;
+    for (size_t k : shared_carried(inner)) common_[inner->result(k)] = loop->result(number++);
     b_.at(around);
+  }
+
+  /// The numbers of what the loop carries that all iterations share.
+  std::vector<size_t> shared_carried(const Inst* loop) const { return numbers(loop, true); }
+  /// Of what each carries for itself, or a branch gives it.
+  std::vector<size_t> carried_alone(const Inst* inner) const { return numbers(inner, false); }
+  std::vector<size_t> numbers(const Inst* inner, bool are_shared) const {
+    std::vector<size_t> all;
+    for (size_t k = 0; k < inner->results.size(); k++)
+      if (nest_.is_shared_carried(inner->result(k)) == are_shared) all.push_back(k);
+    return all;
+  }
+  void enter_round(const Inst* inner, const Inst* loop) {
+    size_t number = 1;
+    for (size_t k : shared_carried(inner))
+      common_[inner->region(0)->arg(k + 1)] = loop->region(0)->arg(number++);
+  }
+  /// What the next round begins with.
+  std::vector<Value*> next_shared(const Inst* inner) const {
+    std::vector<Value*> next;
+    for (size_t k : shared_carried(inner))
+      next.push_back(outer(inner->region(0)->last->operand(k)));
+    return next;
   }
 
   /// Is a round so short that most of it would be to read and write what it carries?
@@ -274,35 +342,43 @@ class Interleaver : Strips {
     const Region* round = piece.blocks[0].region;
     const Nest::Piece& from = piece.blocks[0].pieces[0];
     std::vector<std::vector<std::pair<const Value*, Value*>>> common(several);
+    const std::vector<size_t> shared = shared_carried(piece.inner);
     for (int64_t k = 0; k < several; k++) {
+      if (k > 0) {
+        const std::vector<Value*> next = next_shared(piece.inner);
+        for (size_t n = 0; n < shared.size(); n++) common_[round->arg(shared[n] + 1)] = next[n];
+      }
       Value*& at = common_[round->arg(0)];
       at = k == 0 ? index : b_.add(index, b_.integer(index->type, k));
       common[size_t(k)].emplace_back(round->arg(0), at);
+      for (size_t n : shared)
+        common[size_t(k)].emplace_back(round->arg(n + 1), common_.at(round->arg(n + 1)));
       for (const Inst* inst : from.common) {
         make_common(inst);
-        common[size_t(k)].emplace_back(inst->result(), common_.at(inst->result()));
+        for (const Value& v : inst->results) common[size_t(k)].emplace_back(&v, common_.at(&v));
       }
     }
     auto enter = [&](size_t k) {
       for (const auto& [value, made] : common[k]) common_[value] = made;
     };
     const Contributions contributions = contributions_of(nest_, from);
+    const std::vector<size_t> own = carried_alone(piece.inner);
     std::vector<Value*> init;
     for (int64_t k = 0; k < several; k++) start(contributions, init);
     const std::vector<Value*> last = each(walks_, init, [&](std::span<Value> sums) {
       Value* iteration = map_.at(body_->arg(0));
       std::vector<Value*> carried, next;
-      for (const Value& v : round->args.subspan(1)) carried.push_back(need(round->arg(v.index)));
+      for (size_t c : own) carried.push_back(need(round->arg(c + 1)));
       for (size_t k = 0; k < common.size(); k++) {
         map_.clear();
         map_[body_->arg(0)] = iteration;
-        for (size_t c = 0; c < carried.size(); c++) map_[round->arg(c + 1)] = carried[c];
+        for (size_t c = 0; c < own.size(); c++) map_[round->arg(own[c] + 1)] = carried[c];
         enter(k);
         run(from, contributions, sums.subspan(k * contributions.size()), next);
-        for (size_t c = 0; c < carried.size(); c++) carried[c] = need(round->last->operand(c));
+        for (size_t c = 0; c < own.size(); c++) carried[c] = need(round->last->operand(own[c]));
       }
-      for (size_t c = 0; c < carried.size(); c++)
-        b_.put(slots_.at(round->arg(c + 1)), within_, carried[c]);
+      for (size_t c = 0; c < own.size(); c++)
+        b_.put(slots_.at(round->arg(own[c] + 1)), within_, carried[c]);
       return next;
     });
     for (size_t k = 0; k < common.size(); k++) {
@@ -314,14 +390,17 @@ class Interleaver : Strips {
   void branches(const Nest::Piece& piece) {
     Inst* branch = b_.if_(outer(piece.inner->operand(0)));
     for (size_t k = 0; k < 2; k++)
-      inside(branch->region(k), [&] { block(piece.blocks[k], piece.inner); });
+      inside(branch->region(k), [&] {
+        block(piece.blocks[k], piece.inner);
+        return std::vector<Value*>();
+      });
   }
 
-  void inside(Region* region, const std::function<void()>& fill) {
+  /// `fill` makes what stands in the region, and gives what it yields.
+  void inside(Region* region, const std::function<std::vector<Value*>()>& fill) {
     Region* around = b_.region();
     b_.at_end(region);
-    fill();
-    b_.yield();
+    b_.yield(fill());
     b_.at_end(around);
   }
 
@@ -331,14 +410,14 @@ class Interleaver : Strips {
   void make_common(const Inst* inst) {
     if (inst->is(Op::slot)) {
       Value* slot = b_.slot(inst->elem, inst->imm * uint64_t(strip_));
-      slot->inst->kind = inst->kind;
+      slot->inst->kind = inst->kind | by_round;
       locals_[inst->result()] = slot;
       return;
     }
     ValueMap map;
-    for (const Use& use : inst->operands) map[use.value] = outer(use.value);
+    outer_operands(inst, [&](Value* v) { map[v] = outer(v); });
     clone_inst(b_, inst, map);
-    common_[inst->result()] = map.at(inst->result());
+    for (const Value& v : inst->results) common_[&v] = map.at(&v);
   }
 
   // ---- one iteration's share of a piece
@@ -352,9 +431,11 @@ class Interleaver : Strips {
     std::vector<Value*> init;
     start(contributions, init);
     if (goes_on) init.insert(init.end(), carried_.begin(), carried_.end());
-    const bool begins = piece.inner && piece.inner->is(Op::loop) && !piece.inner->results.empty();
-    if (piece.code.empty() && init.empty() && !begins && (!ends || ends->last->operands.empty()))
-      return;
+    const bool begins =
+        piece.inner && piece.inner->is(Op::loop) && !carried_alone(piece.inner).empty();
+    const bool gives =
+        ends && (goes_on ? !ends->last->operands.empty() : !carried_alone(owner).empty());
+    if (piece.code.empty() && init.empty() && !begins && !gives) return;
     std::vector<Value*> last = each(walks_, init, [&](std::span<Value> carried) {
       for (size_t k = contributions.size(); k < carried.size(); k++)
         map_[body_->arg(k - contributions.size() + 1)] = &carried[k];
@@ -430,6 +511,7 @@ class Interleaver : Strips {
           for (const Inst* inner = inst->region(k)->first; inner != inst->region(k)->last;
                inner = inner->next)
             inner->is(Op::rmw) ? one(inst, inner) : make_common(inner);
+          return std::vector<Value*>();
         });
     }
     b_.at(around);
@@ -439,10 +521,10 @@ class Interleaver : Strips {
   /// round begins with: all at once.
   void put(const Inst* owner, const Inst* from, size_t first) {
     std::vector<Value*> values;
-    for (size_t k = 0; k < owner->results.size(); k++)
-      values.push_back(need(from->operand(first + k)));
-    for (size_t k = 0; k < values.size(); k++)
-      b_.put(slots_.at(owner->result(k)), within_, values[k]);
+    const std::vector<size_t> own = carried_alone(owner);
+    for (size_t k : own) values.push_back(need(from->operand(first + k)));
+    for (size_t k = 0; k < own.size(); k++)
+      b_.put(slots_.at(owner->result(own[k])), within_, values[k]);
   }
 
   void copy(const Inst* inst) override {
@@ -575,6 +657,7 @@ class Interleaver : Strips {
 
   Task& task_;
   Nest nest_;
+  bool is_short_ = false;
   uint8_t walks_ = parallel_walk;  ///< the kind of the loops over a strip
   int64_t bytes_ = 0;              ///< of what a strip keeps for an iteration
   std::unordered_map<size_t, std::vector<Value*>> kept_in_;  ///< by piece, of kept_

@@ -18,6 +18,8 @@ constexpr size_t many_instructions = 256;
 constexpr size_t worth_of_gather = 8;
 /// An update of an element far away takes what it took, but for the value and the place that cross to it.
 constexpr size_t worth_of_update = 3;
+/// So many rounds are expected of a loop where their number is not known, and no more than so many counted.
+constexpr int64_t unknown_rounds = 16, many_rounds = 4096;
 /// Elements of a pack, for each iteration of a strip; and how often they are read at least.
 constexpr int64_t most_packed = 64, least_reads = 4;
 
@@ -69,7 +71,7 @@ Nest::Nest(const Kernel& kernel, Inst* loop)
   if (!has_loops || !is_constant(loop->operand(2), 1)) return;
   Work all;
   pays_ = plan(region_, body_, false) && has_rounds_ && keeps_order() &&
-          touches_neighbours(body_, all, false);
+          touches_neighbours(body_, all, false) && all.price <= all.arithmetic;
 }
 
 std::optional<size_t> Nest::piece_of(const Inst* inst) const {
@@ -144,6 +146,11 @@ bool Nest::is_choice_of_updates(const Inst* branch) {
 bool Nest::take_control(Inst* inst, Block& block, bool in_rounds) {
   for (const Value& v : inst->results)
     if (v.type == Type::address) return false;  // slots hold scalars, and it cannot be made again
+  if (is_common(inst)) {
+    block.pieces.back().common.push_back(inst);
+    for (const Value& v : inst->results) uniform_.assume(&v);
+    return true;
+  }
   if (inst->is(Op::loop) && written_out(inst) <= many_instructions) {
     unroll(inst);
     block.pieces.back().code.push_back(inst);
@@ -163,9 +170,13 @@ bool Nest::take_control(Inst* inst, Block& block, bool in_rounds) {
     piece.blocks.resize(inst->regions.size());
     const bool is_loop = inst->is(Op::loop);
     if (is_loop) uniform_.assume(inst->region(0)->arg(0));
+    if (is_loop) share_carried(inst);
     has_rounds_ |= is_loop;
     for (size_t k = 0; k < piece.blocks.size(); k++)
       if (!plan(inst->region(k), piece.blocks[k], in_rounds || is_loop)) return false;
+    for (size_t k = 0; is_loop && k < inst->results.size(); k++)
+      if (is_shared_carried(inst->result(k)) && !uniform_(inst->region(0)->last->operand(k)))
+        return false;
     next_piece(block);
     return true;
   }
@@ -202,6 +213,22 @@ bool Nest::is_shared(const Inst* inst) {
   return true;
 }
 
+/// Does all of it follow from what iterations share? Then it is done once.
+bool Nest::is_common(const Inst* control) {
+  bool is = !control->results.empty();
+  walk_const(control, [&](const Inst* inner) {
+    const bool is_control = inner->is(Op::loop) || inner->is(Op::if_) || inner->is(Op::yield);
+    is = is && (is_control || (is_pure(inner->op) && inner->regions.empty()));
+    for (const Use& use : inner->operands) {
+      const Region* home = use.value->inst ? use.value->inst->parent : use.value->region;
+      const bool is_inside = std::ranges::any_of(
+          control->regions, [&](const Region* region) { return encloses(region, home); });
+      is = is && (is_inside || uniform_(use.value));
+    }
+  });
+  return is;
+}
+
 /// Is there nothing in it that an iteration would have to take alone?
 bool Nest::can_share(const Inst* control) {
   if (control->is(Op::loop)) uniform_.assume(control->region(0)->arg(0));
@@ -213,6 +240,24 @@ bool Nest::can_share(const Inst* control) {
       if (!is_shared(inst) || !can_share(inst)) return false;
     }
   return true;
+}
+
+/// Integers, as which round it is: what begins alike and is changed alike in each round.
+void Nest::share_carried(const Inst* loop) {
+  const Region* round = loop->region(0);
+  std::vector<size_t> alike;
+  for (size_t k = 0; k < loop->results.size(); k++)
+    if (is_int(loop->result(k)->type) && uniform_(loop->operand(3 + k))) alike.push_back(k);
+  for (bool is_known = false; !alike.empty() && !is_known;) {
+    Uniformity trial = uniform_;
+    for (size_t k : alike) trial.assume(round->arg(k + 1));
+    is_known = std::erase_if(alike, [&](size_t k) { return !trial(round->last->operand(k)); }) == 0;
+  }
+  for (size_t k : alike)
+    for (const Value* v : {&round->args[k + 1], &loop->results[k]}) {
+      uniform_.assume(v);
+      shared_carried_.insert(v);
+    }
 }
 
 /// A branch without loops.
@@ -307,10 +352,57 @@ bool Nest::touches_neighbours(const Block& block, Work& around, bool in_rounds) 
       Work round;
       if (!touches_neighbours(inner, is_round ? round : around, in_rounds || is_round))
         return false;
-      if (round.price > round.arithmetic) return false;
+      if (!is_round) continue;
+      const std::optional<int64_t> rounds = constant_rounds(piece.inner);
+      if (!rounds && round.price > round.arithmetic) return false;
+      const size_t times =
+          size_t(std::clamp<int64_t>(rounds.value_or(unknown_rounds), 0, many_rounds));
+      around.price += times * round.price;
+      around.arithmetic += times * round.arithmetic;
     }
   }
   return true;
+}
+
+bool Nest::has_rounds_apart() {
+  bool apart = true;
+  const auto visit = [&](const auto& self, const Block& block, const Value* index) -> bool {
+    bool has_loops = false;
+    for (const Piece& piece : block.pieces)
+      for (const Block& inner : piece.blocks) {
+        const bool is_loop = piece.inner->is(Op::loop);
+        has_loops |= self(self, inner, is_loop ? inner.region->args.data() : index) || is_loop;
+      }
+    if (index && !has_loops) apart = apart && are_rounds_apart(block, index);
+    return has_loops;
+  };
+  visit(visit, body_, nullptr);
+  return apart;
+}
+
+/// Are all elements neighbours' from round to round, and none is read that an earlier round may have put?
+bool Nest::are_rounds_apart(const Block& round, const Value* index) {
+  std::unordered_map<const Value*, std::vector<const Affine*>> put;  // by array
+  bool apart = round.pieces.size() == 1 && round.region->args.size() == 1;
+  const auto visit = [&](const auto& look) {
+    for (const Inst* inst : round.pieces[0].code) {
+      apart = apart && inst->regions.empty() && !inst->is(Op::write) && !inst->is(Op::rmw);
+      const bool is_put = inst->is(Op::put);
+      if (apart && (is_put || inst->is(Op::get)))
+        apart = inst->operand_count() == (is_put ? 3 : 2) &&
+                look(inst->operand(0), forms_.of(inst->operand(1)), is_put);
+    }
+  };
+  visit([&](const Value* array, const Affine& element, bool is_put) {
+    if (is_put) put[array].push_back(&element);
+    return element.factor_of(index) == 1;
+  });
+  visit([&](const Value* array, const Affine& element, bool) {
+    return std::ranges::all_of(put[array], [&](const Affine* other) {
+      return element.terms == other->terms && element.constant >= other->constant;
+    });
+  });
+  return apart;
 }
 
 bool Nest::is_far(const Inst* access) {

@@ -71,8 +71,13 @@ class Nest {
   /// combine its contributions first (rule 10 of docs/semantics.md); or a branch that all take the
   /// same way, of nothing but such atomics.
   bool is_update(const Inst* inst) const { return updates_.contains(inst); }
+  /// Of a loop that all take together: what it carries that is the same for all iterations.
+  bool is_shared_carried(const Value* v) const { return shared_carried_.contains(v); }
   /// A loop of few rounds, to be written out in the code of an iteration.
   bool is_unrolled(const Inst* loop) const { return unrolled_.contains(loop); }
+  /// Does no round of an innermost loop need what another one has put? Then one iteration alone can take
+  /// its rounds by vectors.
+  bool has_rounds_apart();
   /// Is there code with loops of its own? The host may end it early.
   bool has_loops_alone() const { return has_loops_alone_; }
 
@@ -92,6 +97,8 @@ class Nest {
   void next_piece(Block& block);
   bool is_shared(const Inst* inst);
   bool can_share(const Inst* control);
+  bool is_common(const Inst* control);
+  void share_carried(const Inst* loop);
   static bool is_straight(const Inst* inst);
   size_t written_out(const Inst* loop) const;
   void unroll(const Inst* loop);
@@ -102,12 +109,13 @@ class Nest {
   /// Of a round: its float operations, and how many must be there to pay for accesses far apart from
   /// one iteration to the next.
   struct Work {
-    size_t price = 0, arithmetic = 0;
+    double price = 0, arithmetic = 0;
   };
   bool touches_neighbours(const Block& block, Work& around, bool in_rounds);
   bool is_far(const Inst* access);
   std::optional<int64_t> stride_of(const Value* v);
   bool is_outside(const Value* v) const;
+  bool are_rounds_apart(const Block& round, const Value* index);
   bool pack(const Inst* read);
   std::optional<Pack::Axis> rounds_of(const Inst* loop,
                                       const std::vector<const Inst*>& around) const;
@@ -122,6 +130,7 @@ class Nest {
   std::unordered_map<const Inst*, size_t> piece_of_;
   std::unordered_set<const Inst*> unrolled_, updates_;
   std::unordered_set<const Value*> carried_;  ///< by the walk, and what is made of it
+  std::unordered_set<const Value*> shared_carried_;
   std::vector<const Inst*> locals_;
   std::unordered_set<uint64_t> written_;  ///< alias classes
   std::vector<Pack> packs_;

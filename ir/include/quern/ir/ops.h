@@ -61,7 +61,7 @@ enum class KindUse : uint8_t {
   arithmetic,  ///< reassociate | uncontracted
   loop,        ///< parallel_walk, with brief or without, or thread_walk
   branch,      ///< rarely
-  slot,        ///< unset
+  slot,        ///< unset, by_round
   rank,        ///< number of axes
   atomic,      ///< AtomicOp
   combine,     ///< AtomicOp with an identity
@@ -170,8 +170,10 @@ inline constexpr uint8_t brief = 4;
 /// Kind of an `if_` whose first region hardly ever runs; the second holds pure operations only and
 /// may be run where the first is.
 inline constexpr uint8_t rarely = 1;
-/// Kind of a `slot` whose elements begin as anything: each must be put before it is read.
+/// Kind bits of a `slot`: elements begin as anything, and each must be put before it is read; no
+/// element is accessed by two rounds of one loop of kind parallel_walk.
 inline constexpr uint8_t unset = 1;
+inline constexpr uint8_t by_round = 2;
 inline constexpr uint8_t uncontracted = 2;
 
 struct OpInfo {
