@@ -5,7 +5,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "autodiff/logged_reads.h"
+#include "autodiff/changed_reads.h"
 #include "autodiff/random_calls.h"
 #include "ir/passes/atomics/atomic_rules.h"
 #include "ir/passes/optimise/dead_code.h"

@@ -11,6 +11,10 @@
 namespace quern::autodiff {
 
 namespace {
+bool is_used(const Log& log, size_t field) {
+  return log.sizes && log.fields[field].rule != LogField::unused;
+}
+
 /// Of the primal's inputs, of adjoints, and of what loops carry and the log keeps. Fields' tangents
 /// stand with the fields themselves: their snapshots have none.
 Directions directions_of(const Reverse& reverse) {
@@ -21,8 +25,8 @@ Directions directions_of(const Reverse& reverse) {
   for (uint32_t field : reverse.fields)
     if (field != ir::no_binding) made.of[field] = ir::no_binding;
   for (uint32_t scalar : reverse.scalars) made.of[scalar] = scalar;
-  if (!reverse.log.record)  // nobody reads it
-    for (size_t k = 0; k < reverse.logged; k++) made.of[primal + k] = ir::no_binding;
+  for (size_t k = 0; k < reverse.logged; k++)
+    if (!is_used(reverse.log, k)) made.of[primal + k] = ir::no_binding;
   for (size_t k = primal; k < made.of.size(); k++)
     if (reverse.kernel->bindings[k].kind == ir::Binding::scalar) made.of[k] = ir::no_binding;
   return made;
@@ -42,6 +46,9 @@ void record_tangents(Reversed::Program& made) {
     if (!varies) directions.of[k] = ir::no_binding;
   }
   for (uint32_t scalar : made.reverse.scalars) directions.of[scalar] = scalar;
+  for (size_t k = 0; k < made.reverse.logged; k++)
+    if (!is_used(made.reverse.log, k))
+      directions.of[made.reverse.fields.size() + k] = ir::no_binding;
   for (uint32_t k = 0; k < directions.of.size(); k++)
     if (directions.of[k] != ir::no_binding && record.bindings[k].kind == ir::Binding::field)
       made.log_tangents.push_back(k);
@@ -388,10 +395,13 @@ void Recorded::add_log(Arguments& all, std::span<const uint64_t> along,
   const Log& log = program().reverse.log;
   const size_t count = all.size();
   const auto field = [&](const LogField& f, int64_t rows) {
+    if (f.is_written_first)
+      return runtime::Argument{0, runtime::Storage::unset(device, stored({&f.type, 1}), {rows},
+                                                          "what is read behind writes", loc)};
     return runtime::Argument{0, std::make_shared<runtime::Storage>(device, stored({&f.type, 1}),
                                                                    std::vector{rows}, loc)};
   };
-  if (!program().log_record) {  // nobody reads it
+  if (!program().log_sizes) {  // nobody reads it
     const LogField none{ir::Type::u8};
     for (size_t k = 0; k < program().reverse.logged; k++) all.push_back(field(none, 0));
     return;
@@ -419,7 +429,7 @@ void Recorded::add_log(Arguments& all, std::span<const uint64_t> along,
     all[log.cursors].storage->read(taken.data(), 0, int64_t(taken.size()));
     size_all(LogField::counted, [&](uint64_t k) { return uint64_t(taken[k]); });
   }
-  rerun(*program().log_record, program().second);
+  if (program().log_record) rerun(*program().log_record, program().second);
 }
 
 /// For the kernel that records the log: of scalars, and of fields, copies where it writes them.

@@ -1,11 +1,12 @@
 #include "autodiff/logged_reads.h"
 
 #include <algorithm>
+#include <list>
 #include <optional>
-#include <unordered_set>
 
-#include "autodiff/iterations.h"
-#include "ir/analysis/effects.h"
+#include "autodiff/alike_rows.h"
+#include "autodiff/changed_reads.h"
+#include "autodiff/row_counts.h"
 #include "quern/ir/builder.h"
 
 namespace quern::autodiff {
@@ -14,183 +15,22 @@ using namespace ir;
 
 namespace {
 
-std::string place(Loc loc) { return std::string(loc.file) + ":" + std::to_string(loc.line); }
-
-bool is_write(const Inst* inst) {
-  return inst->is(Op::store) || (inst->is(Op::atomic) && inst->atomic() != AtomicOp::load);
-}
-
-/// What asks which elements of a tree are active reads none of them: about that tree_rules.h decides.
-bool reads_element(const Inst* inst) {
-  const bool asks = inst->is(Op::is_active) || inst->is(Op::empty_box) || inst->is(Op::length);
-  return accesses_element(inst->op) && !asks && !is_write(inst) && !inst->results.empty();
-}
-
-const Inst* parallel_around(const Region* r) {
-  for (; r->parent; r = r->parent->parent)
-    if (r->parent->is(Op::parallel)) return r->parent;
-  return nullptr;
-}
-
-// ---- which reads
-
-class Finder {
- public:
-  explicit Finder(const Kernel& kernel)
-      : reads(), written(kernel.bindings.size(), false), kernel_(kernel), effects_(kernel) {
-    walk(kernel.body, [&](Inst* inst) {
-      const size_t number = order_.size();
-      order_[inst] = number;
-      if (inst->is(Op::put) || inst->is(Op::reduce)) puts_.push_back(inst);
-      if (is_write(inst)) writes_.push_back(inst);
-    });
-    walk(kernel.body, [&](Inst* inst) {
-      const bool is_read =
-          inst->is(Op::get) ? changes(inst) : reads_element(inst) && is_behind(inst);
-      if (is_read) reads.push_back(inst);
-    });
-  }
-
-  std::vector<Inst*> reads;   ///< in program order
-  std::vector<bool> written;  ///< of each binding: may what is written change what is read?
-
- private:
-  /// An element of an array, unless all that is put there is put before anything is read, or a
-  /// variable of an outer region that may have changed when the region is gone back through.
-  bool changes(const Inst* get) const {
-    const Value* slot = get->operand(0);
-    if (slot->inst->imm > 1) return !is_filled_first(slot);
-    if (slot->inst->parent == get->parent) return false;
-    return std::ranges::any_of(
-        puts_, [&](const Inst* put) { return put->operand(0) == slot && may_precede(get, put); });
-  }
-
-  /// Do all writes to an array stand before all reads, where it is made? It has what they have put
-  /// from there on.
-  static bool is_filled_first(const Value* slot) {
-    const Region* home = slot->inst->parent;
-    std::unordered_set<const Inst*> reads;
-    for (const Use* use = slot->uses; use; use = use->next)
-      if (!use->user->is(Op::put)) reads.insert(directly_in(home, use->user));
-    bool is_read = false, is_filled = true;
-    std::unordered_set<const Inst*> writes;
-    for (const Use* use = slot->uses; use; use = use->next)
-      if (use->user->is(Op::put)) writes.insert(directly_in(home, use->user));
-    for (const Inst* inst : *home) {
-      is_read |= reads.contains(inst);
-      is_filled &= !is_read || !writes.contains(inst);
-    }
-    return is_filled;
-  }
-  static const Inst* directly_in(const Region* home, const Inst* inst) {
-    while (inst->parent != home) inst = inst->parent->parent;
-    return inst;
-  }
-
-  bool is_behind(const Inst* read) {
-    bool behind = false;
-    for (const Inst* write : writes_) {
-      if (!may_reach(write, read)) continue;
-      expect_ordered(write, read);
-      behind = true;
-      written[read->binding()] = written[write->binding()] = true;
-    }
-    return behind;
-  }
-
-  /// Between rounds and iterations indices vary: there those that differ by a constant may name the
-  /// same element, which may_change does not know.
-  bool may_reach(const Inst* write, const Inst* read) {
-    if (!may_be_of_another_round(write, read))
-      return order_.at(write) < order_.at(read) && effects_.may_change(write, read);
-    const bool same_field = write->binding() == read->binding();
-    return same_field ? write->component() == read->component() && !are_apart(write, read)
-                      : effects_.may_overlap(write->binding(), read->binding());
-  }
-
-  bool may_precede(const Inst* first, const Inst* second) const {
-    return order_.at(first) < order_.at(second) || may_be_of_another_round(first, second);
-  }
-
-  /// Are both in a loop in which one's rounds come before others of the other's?
-  static bool may_be_of_another_round(const Inst* first, const Inst* second) {
-    for (const Region* r = second->parent; r->parent; r = r->parent->parent) {
-      const Inst* around = r->parent;
-      const auto holds = [&](const Region* part) { return encloses(part, first->parent); };
-      if (std::ranges::none_of(around->regions, holds)) continue;  // a While has two
-      // What another iteration adds may come first; what it stores would be a race.
-      if (around->is(Op::parallel) && first->is(Op::atomic)) return true;
-      if (around->is(Op::loop) || around->is(Op::while_)) return true;
-    }
-    return false;
-  }
-
-  /// What other iterations of the same loop add depends on who is first, unless each has elements
-  /// of its own.
-  void expect_ordered(const Inst* write, const Inst* read) {
-    const Inst* loop = parallel_around(read->parent);
-    if (!write->is(Op::atomic) || !loop || loop != parallel_around(write->parent)) return;
-    if (are_own(write, read, loop)) return;
-    throw Error(read->loc, kernel_.bindings[read->binding()].name +
-                               " is read here while other iterations may add to it (at " +
-                               place(write->loc) +
-                               "), so what is read has no derivative: read it in another loop");
-  }
-
-  /// Does no iteration come with one to an element that another comes to with the other?
-  bool are_own(const Inst* write, const Inst* read, const Inst* loop) {
-    if (write->binding() != read->binding()) return is_own(write, loop) && is_own(read, loop);
-    auto& of = iterations_[loop];
-    if (!of) of.emplace(kernel_, loop->region(0));
-    // Along one axis each of the loop's indices alone decides, alike for both.
-    const size_t count = loop->region(0)->args.size();
-    for (size_t index = 0; index < count; index++) {
-      const auto decides = [&](size_t axis) {
-        const auto a = of->sum(write->operand(axis)), b = of->sum(read->operand(axis));
-        if (!a || !b || *a != *b) return false;
-        // What a round of a loop within has, another iteration may have in another round.
-        for (const Affine::Term& term : a->shared.terms)
-          if (of->is_inside(term.symbol)) return false;
-        for (size_t k = 0; k < count; k++)
-          if ((a->factors[k] != 0) != (k == index)) return false;
-        return true;
-      };
-      bool is_decided = false;
-      for (size_t axis = 0; axis < Effects::indices(read); axis++)
-        is_decided = is_decided || decides(axis);
-      if (!is_decided) return false;
-    }
-    return true;
-  }
-
-  /// Do the indices have each of the loop's, at its axis?
-  static bool is_own(const Inst* access, const Inst* loop) {
-    const Region* body = loop->region(0);
-    if (body->args.size() > Effects::indices(access)) return false;
-    for (size_t k = 0; k < body->args.size(); k++)
-      if (access->operand(k) != body->arg(k)) return false;
-    return true;
-  }
-
-  const Kernel& kernel_;
-  Effects effects_;
-  std::vector<const Inst*> writes_, puts_;
-  std::unordered_map<const Inst*, std::optional<Iterations>> iterations_;  ///< by parallel loop
-  std::unordered_map<const Inst*, size_t> order_;
-};
-
-// ---- rows
-
 /// What kernels that go through the same rows add to a copy of the primal.
 class Rows {
  public:
-  explicit Rows(Kernel& kernel) : kernel_(kernel), b_(kernel) {
-    const Finder found(kernel);
+  Rows(Kernel& kernel, bool on_trees)
+      : kernel_(kernel), b_(kernel), counts_(kernel), on_trees_(on_trees) {
+    const ChangedReads found = changed_reads(kernel);
     copied = found.written;
     first_binding_ = uint32_t(kernel.bindings.size());
-    for (Inst* read : found.reads) {
+    std::vector<bool> are_exact;  // before the kernel is changed
+    for (Inst* read : found.reads) are_exact.push_back(is_exact(read));
+    for (size_t k = 0; k < found.reads.size(); k++) {
+      Inst* read = found.reads[k];
       const size_t at = site_of(home_of(read->parent), read->loc);
-      reads[read] = {add_field(read->elem, sites_[at].rule, sites_[at].number), sites_[at].row};
+      const uint32_t field = add_field(read->elem, sites_[at].rule, sites_[at].number);
+      fields.back().is_written_first = are_exact[k];
+      reads[read] = {field, sites_[at].row, are_exact[k], are_exact[k] && is_own(read)};
     }
     for (auto& [loop, walked] : loops_) finish(walked);
     if (counted_ > 0) cursors = add_field(Type::i64, LogField::constant, counted_);
@@ -254,7 +94,7 @@ class Rows {
     for (const auto& [read, at] : reads) {
       if (!wanted[at.binding - first_binding_]) continue;
       b_.after(const_cast<Inst*>(read)).at(read->loc);
-      Value* row = last_row_or(b_, at.binding, at.row);
+      Value* row = row_or_last(b_, at, at.row);
       b_.store(at.binding, 0, {&row, 1}, read->result());
     }
     check_rows();
@@ -272,12 +112,23 @@ class Rows {
     uint32_t firsts = no_binding, lengths = no_binding;  ///< by position: rows of the iteration
     uint64_t number = 0;
   };
+  /// The rows of a region that all iterations run as often.
+  struct Alike {
+    Value* before = nullptr;  ///< slot of the kernel: rows of earlier executions
+    Value* count = nullptr;   ///< i64, in front of the loop: of an iteration
+  };
   struct Walked {
-    Inst* loop = nullptr;
-    Value* position = nullptr;  ///< i64, in the body: of the iteration among all of all executions
-    Value* before = nullptr;    ///< slot of the kernel: iterations of earlier executions
-    uint64_t number = 0;        ///< of its size
+    Walked(const Kernel& kernel, RowCounts& counts, Inst* parallel)
+        : loop(parallel), rows(kernel, counts, parallel) {}
+    Inst* loop;
+    Value* iteration = nullptr;  ///< i64, in the body: among those of the execution
+    Value* position = nullptr;   ///< and among all of all executions
+    Value* before = nullptr;     ///< slot of the kernel: iterations of earlier executions
+    uint64_t number = 0;         ///< of its size
+    Value* places = nullptr;     ///< i64, in front of the loop: of a row of what is alike
     std::vector<Counted> counted;
+    std::vector<Alike> alike;
+    AlikeRows rows;
   };
 
   uint32_t add_field(Type type, LogField::Rule rule, uint64_t number) {
@@ -321,15 +172,15 @@ class Rows {
   Walked& walked(Inst* loop) {
     for (auto& [known, at] : loops_)
       if (known == loop) return at;
-    Walked made;
-    made.loop = loop;
+    Walked made(kernel_, counts_, loop);
     made.before = size_slot(made.number);
     b_.before(loop).at(loop->loc);
     Value* before = b_.get(made.before);
     at_top(loop->region(0), loop->loc);
     Value* iteration = b_.make(Op::iteration, {Type::u64}, {})->result();
-    made.position = b_.add(before, b_.convert(iteration, Type::i64));
-    loops_.emplace_back(loop, made);
+    made.iteration = b_.bitcast(iteration, Type::i64);
+    made.position = b_.add(before, made.iteration);
+    loops_.emplace_back(loop, std::move(made));
     return loops_.back().second;
   }
 
@@ -337,21 +188,21 @@ class Rows {
   void finish(const Walked& walked) {
     Inst* loop = walked.loop;
     b_.after(loop).at(loop->loc);
+    const std::vector<Value*> bounds = operands_of(loop);
+    Value* all = iterations_of(b_, loop, bounds);
     Value* before = b_.get(walked.before);
-    Value* all = b_.integer(Type::i64, 1);
-    const Region* body = loop->region(0);
-    for (size_t k = 0; k < body->args.size(); k++) {
-      Value* length = nullptr;
-      if (loop->options.over != no_binding) {
-        length = b_.extent(loop->options.over, uint32_t(k), Type::i64);
-      } else {
-        Value* from = b_.convert(loop->operand(2 * k), Type::i64);
-        Value* to = b_.convert(loop->operand(2 * k + 1), Type::i64);
-        length = b_.binary(Op::max, b_.sub(to, from), b_.integer(Type::i64, 0));
-      }
-      all = b_.mul(all, length);
-    }
     b_.put(walked.before, b_.add(before, all));
+    for (const Alike& alike : walked.alike) {
+      Value* rows = b_.mul(walked.places, alike.count);
+      Value* others = b_.get(alike.before);
+      b_.put(alike.before, b_.add(others, rows));
+    }
+  }
+
+  static std::vector<Value*> operands_of(const Inst* inst) {
+    std::vector<Value*> all;
+    for (const Use& use : inst->operands) all.push_back(use.value);
+    return all;
   }
 
   size_t site_of(Region* home, Loc loc) {
@@ -367,11 +218,41 @@ class Rows {
       site.row = at.position;
       site.rule = LogField::sized;
       site.number = at.number;
+    } else if (loop && !on_trees_ && walked(loop).rows.knows(home)) {
+      number_alike(site, home, walked(loop), loc);
     } else {
       count_rounds(site, home, loop, loc);
     }
     sites_.push_back(site);
     return sites_.size() - 1;
+  }
+
+  /// A row for each round of a serial loop, by round, then iteration.
+  void number_alike(Site& site, Region* home, Walked& at, Loc loc) {
+    Alike& made = at.alike.emplace_back();
+    made.before = size_slot(site.number);
+    site.rule = LogField::sized;
+    b_.before(at.loop).at(loc);
+    made.count = at.rows.count(b_, home);
+    if (!at.places) {
+      const std::vector<Value*> bounds = operands_of(at.loop);
+      at.places = places_of(b_, iterations_of(b_, at.loop, bounds));
+    }
+    Value* before = b_.get(made.before);
+    b_.after(at.position->inst);
+    Value* first = b_.add(before, at.iteration);
+    Value* counter = b_.slot(Type::i64);
+    Value* round = next(home, counter, loc);
+    site.row = b_.add(first, b_.mul(round, at.places));
+  }
+
+  /// The counter's value, one more each time.
+  Value* next(Region* home, Value* counter, Loc loc) {
+    at_top(home, loc);
+    Value* round = b_.get(counter);
+    Value* one = b_.integer(Type::i64, 1);
+    b_.put(counter, b_.add(round, one));
+    return round;
   }
 
   /// A row for each round of a serial loop.
@@ -392,18 +273,26 @@ class Rows {
       first = b_.integer(Type::i64, 0);
       site.rule = LogField::sized;
     }
-    at_top(home, loc);
-    Value* round = b_.get(counter);
-    Value* one = b_.integer(Type::i64, 1);
-    b_.put(counter, b_.add(round, one));
+    Value* round = next(home, counter, loc);
     site.row = b_.add(first, round);  // which stays when slots become values
+  }
+
+  /// Do integers alone decide how many rows there are, and whether this one is written?
+  bool is_exact(const Inst* read) { return counts_.is_by_integers(read); }
+
+  /// Of a variable that each iteration has for itself.
+  static bool is_own(const Inst* read) {
+    const Inst* loop = parallel_around(read->parent);
+    return read->is(Op::get) && loop && encloses(loop->region(0), read->operand(0)->inst->parent);
   }
 
   Kernel& kernel_;
   Builder b_;
+  RowCounts counts_;
+  const bool on_trees_;
   uint32_t first_binding_ = 0;
   std::vector<Site> sites_;
-  std::vector<std::pair<Inst*, Walked>> loops_;
+  std::list<std::pair<Inst*, Walked>> loops_;
   std::vector<Value*> sizes_;  ///< slots of the kernel
   uint64_t counted_ = 0;
 };
@@ -419,14 +308,6 @@ bool reads_any(const Kernel& kernel, const std::vector<bool>& bindings) {
 }
 
 }  // namespace
-
-bool are_apart(const Inst* a, const Inst* b) {
-  for (size_t k = 0; k < std::min(Effects::indices(a), Effects::indices(b)); k++) {
-    const Inst *x = a->operand(k)->inst, *y = b->operand(k)->inst;
-    if (x && y && x->is(Op::constant) && y->is(Op::constant) && x->imm != y->imm) return true;
-  }
-  return false;
-}
 
 void keep_order(Inst* inst) {
   if (inst->is(Op::parallel)) inst->options.deterministic = true;
@@ -452,17 +333,30 @@ void check_same_rounds(Kernel& kernel, Builder& b, Value* same) {
   b.make(Op::check, {}, {same})->site = uint32_t(kernel.sites.size() - 1);
 }
 
-LoggedReads number_rows(Kernel& kernel) { return Rows(kernel).reads; }
+Value* row_or_last(Builder& b, const LoggedRead& read, Value* row) {
+  return read.is_exact ? row : last_row_or(b, read.binding, row);
+}
 
-Log log_of(const Kernel& kernel, const std::vector<bool>& wanted) {
+LoggedReads number_rows(Kernel& kernel, bool on_trees) { return Rows(kernel, on_trees).reads; }
+
+Log log_of(const Kernel& kernel, bool on_trees, const std::vector<bool>& wanted,
+           const LoggedReads& logged) {
   Log log;
+  std::vector<bool> is_accessed = wanted, is_recorded(wanted.size(), false);
+  const auto first = uint32_t(kernel.bindings.size());
+  for (const auto& [read, at] : logged)
+    is_recorded[at.binding - first] = wanted[at.binding - first] && !at.is_private;
   const auto make = [&](const char* what, auto&& edit) {
     std::unique_ptr<Kernel> made = clone(kernel);
     made->name = what + kernel.name;
     walk(made->body, keep_order);
-    Rows rows(*made);
+    Rows rows(*made, on_trees);
     edit(rows);
     optimise(*made);
+    walk(made->body, [&](const Inst* inst) {
+      if (accesses_element(inst->op) && inst->binding() >= first)
+        is_accessed[inst->binding() - first] = true;
+    });
     log.fields = rows.fields;
     log.copied = rows.copied;
     log.cursors = rows.cursors;
@@ -482,11 +376,14 @@ Log log_of(const Kernel& kernel, const std::vector<bool>& wanted) {
       rows.return_nothing();
       rows.take_rows();
     });
-  log.record = make("log of ", [&](Rows& rows) {
-    rows.keep_effects(true);
-    rows.return_nothing();
-    rows.log(wanted);
-  });
+  if (std::ranges::find(is_recorded, true) != is_recorded.end())
+    log.record = make("log of ", [&](Rows& rows) {
+      rows.keep_effects(true);
+      rows.return_nothing();
+      rows.log(is_recorded);
+    });
+  for (size_t k = 0; k < log.fields.size(); k++)
+    if (!is_accessed[k]) log.fields[k] = {.type = Type::u8, .rule = LogField::unused};
   return log;
 }
 

@@ -223,6 +223,7 @@ class Puller {
       case Op::parallel:
         is_parallel_ = true;
         values_.parallel(inst, [&] {
+          values_.log(inst->region(0));
           values_.record(inst->region(0));
           prepare(inst->region(0));
           back(inst->region(0));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "autodiff/alike_rows.h"
 #include "autodiff/inverses.h"
 
 namespace quern::autodiff {
@@ -112,6 +113,7 @@ bool Replay::is_done(const Inst* inst) const {
 /// the kernel's body is replayed, or where loops are left out of that or are there to be counted.
 bool Replay::reduces_here(const Inst* reduce) const {
   if (mode_ == counting) return false;
+  if (mode_ == logging) return encloses(root_, reduce->operand(0)->inst->parent);
   const Inst* of = root_->parent;
   const bool in_loops = leaves_loops_out_ || !totals_.empty();
   return !of || (of->is(Op::parallel) && in_loops) ||
@@ -163,6 +165,21 @@ void Replay::record(const Region* region_of) {
   region(region_of, recording);
 }
 
+void Replay::log(const Region* region_of) {
+  const bool any = std::ranges::any_of(logged_, [&](const auto& read) {
+    return read.second.is_private && encloses(region_of, read.first->parent);
+  });
+  if (any) run_again([&] { region(region_of, logging); });
+}
+
+/// Before an iteration has logged what it reads of its own variables, or instead.
+template <class F>
+void Replay::run_again(F&& replay) {
+  runs_again_ = true;
+  replay();
+  runs_again_ = false;
+}
+
 void Replay::finish(const Region* region) {
   for (const Inst* inst : *region)
     if (!has(inst->op, flag::ends) && !inst->is(Op::slot) && !inst->is(Op::put)) replay(inst);
@@ -212,23 +229,7 @@ bool Replay::has_rows_alike(const Inst* parallel) const {
 
 void Replay::count_iterations(const Inst* inst, std::span<Value* const> operands) {
   if (!has_rows_alike(inst)) return;
-  Value* all = b_.integer(Type::i64, 1);
-  for (size_t k = 0; k < inst->region(0)->args.size(); k++) {
-    Value* length = nullptr;
-    if (inst->options.over != no_binding) {
-      length = b_.extent(inst->options.over, uint32_t(k), Type::i64);
-    } else {
-      Value* from = b_.convert(operands[2 * k], Type::i64);
-      Value* to = b_.convert(operands[2 * k + 1], Type::i64);
-      length = b_.binary(Op::max, b_.sub(to, from), b_.integer(Type::i64, 0));
-    }
-    all = b_.mul(all, length);
-  }
-  // Each round has whole cache lines, but of few iterations: threads write side by side.
-  Value* line = b_.integer(Type::i64, 8);
-  Value* lines = b_.div(b_.add(all, b_.integer(Type::i64, 7)), line);
-  Value* padded = b_.mul(lines, line);
-  places_[inst] = b_.select(b_.lt(all, line), all, padded);
+  places_[inst] = places_of(b_, iterations_of(b_, inst, operands));
 }
 
 void Replay::number_iteration(const Inst* inst) {
@@ -244,7 +245,7 @@ Value* Replay::rounds_alike(const Inst* loop) {
     const Value* v = loop->operand(k);
     bounds.push_back(v->inst->is(Op::constant) ? b_.constant(v->type, v->inst->imm) : now(v));
   }
-  return counted_rounds(bounds);
+  return rounds_between(b_, bounds);
 }
 
 void Replay::replay(const Inst* inst) {
@@ -255,9 +256,13 @@ void Replay::replay(const Inst* inst) {
     return;
   }
   if (const auto read = logged_.find(inst); read != logged_.end()) {
-    Value* row = now(read->second.row);
-    row = last_row_or(b_, read->second.binding, row);
-    values_[inst->result()] = b_.load(read->second.binding, 0, inst->elem, {&row, 1});
+    Value* row = row_or_last(b_, read->second, now(read->second.row));
+    if (runs_again_ && read->second.is_private) {
+      clone_inst(b_, inst, values_);
+      if (mode_ == logging) b_.store(read->second.binding, 0, {&row, 1}, now(inst->result()));
+    } else {
+      values_[inst->result()] = b_.load(read->second.binding, 0, inst->elem, {&row, 1});
+    }
     return;
   }
   switch (inst->op) {
@@ -267,7 +272,8 @@ void Replay::replay(const Inst* inst) {
     case Op::activate: return;
     case Op::slot:
     case Op::put:
-      if (!is_logged_array(inst, logged_) && !is_done(inst)) clone_inst(b_, inst, values_);
+      if (runs_again_ || (!is_logged_array(inst, logged_) && !is_done(inst)))
+        clone_inst(b_, inst, values_);
       return;
     case Op::atomic:
       if (inst->atomic() == AtomicOp::load)
@@ -280,7 +286,7 @@ void Replay::replay(const Inst* inst) {
       if (leaves_loops_out_) return;
       bool reduces = false;  // it has no other effect that is left
       walk(inst->region(0), [&](const Inst* i) { reduces |= i->is(Op::reduce); });
-      if (reduces) parallel(inst, [&] { pass(inst->region(0), plain); });
+      if (reduces) parallel(inst, [&] { run_again([&] { pass(inst->region(0), plain); }); });
       return;
     }
     case Op::reduce:
@@ -479,20 +485,6 @@ void Replay::took(int site, Value* rows) {
   b_.put(slot, most);
 }
 
-/// Rounds of a loop between these bounds, i64.
-Value* Replay::counted_rounds(std::span<Value* const> bounds) {
-  const Type type = bit_width(bounds[0]->type) < 64 ? Type::i64 : bounds[0]->type;
-  Value* from = b_.convert(bounds[0], type);
-  Value* to = b_.convert(bounds[1], type);
-  Value* step = b_.convert(bounds[2], type);
-  Value* one = b_.integer(type, 1);
-  Value* span = b_.sub(to, from);
-  Value* last = b_.div(b_.sub(span, one), step);
-  Value* count = b_.convert(b_.add(last, one), Type::i64);
-  Value* any = b_.lt(from, to);
-  return b_.select(any, count, b_.integer(Type::i64, 0));
-}
-
 /// i64, of the round that is replayed.
 Value* Replay::round_now(const Inst* loop, std::span<Value* const> bounds) {
   const Type type = bit_width(bounds[0]->type) < 64 ? Type::i64 : bounds[0]->type;
@@ -528,7 +520,7 @@ void Replay::restore_ends(const Inst* loop) {
   const RoundsSite& site = sites_[size_t(site_of(loop))];
   const uint32_t ends = fields_.ends[size_t(site_of(loop))];
   Value* at = iteration_.at(site.alike);
-  rounds_[loop] = counted_rounds(operands_now(loop));
+  rounds_[loop] = rounds_between(b_, operands_now(loop));
   uint32_t number = 0;
   const auto next = [&] {
     const Type type = site.ends[number];
@@ -557,7 +549,7 @@ void Replay::loop(const Inst* inst) {
   if (is_kept && mode_ != augmenting && mode_ != counting) return restore_ends(inst);
   const std::vector<Value*> bounds = operands_now(inst);
   const Region* body = inst->region(0);
-  if (mode_ != plain) rounds_[inst] = counted_rounds(bounds);
+  if (mode_ != plain && mode_ != logging) rounds_[inst] = rounds_between(b_, bounds);
   if (mode_ == counting && site >= 0 && !sites_[size_t(site)].alike) took(site, rounds_[inst]);
   const bool keeps_rounds = keeps(inst), records = mode_ == recording || keeps_rounds;
   if (keeps_rounds && site < 0) make_arrays(inst);
@@ -596,7 +588,8 @@ void Replay::while_loop(const Inst* inst) {
   const std::vector<Value*> init = operands_now(inst);
   const bool records = mode_ == recording && plans_.of(inst).way == LoopPlan::backwards;
   const bool keeps = records && site >= 0;
-  const bool counts = records || (mode_ != plain && mode_ != augmenting && site >= 0);
+  const bool is_counted = mode_ == counting || mode_ == totalling || mode_ == recording;
+  const bool counts = records || (is_counted && site >= 0);
   if (records) make_starts(inst);
   Value* tested = counts ? b_.slot(Type::i64) : nullptr;
   if (counts) b_.put(tested, b_.integer(Type::i64, 0));

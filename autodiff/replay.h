@@ -63,11 +63,12 @@ class Replay {
         fields_(std::move(fields)) {}
 
   enum Mode {
-    plain,      ///< the values alone
-    counting,   ///< and how many rows each site takes
-    totalling,  ///< and how many rows iterations of parallel loops take (count_all)
-    recording,  ///< and what loops directly in it keep
-    augmenting  ///< the effects too, and what augmented sites keep
+    plain,       ///< the values alone
+    counting,    ///< and how many rows each site takes
+    totalling,   ///< and how many rows iterations of parallel loops take (count_all)
+    recording,   ///< and what loops directly in it keep
+    augmenting,  ///< the effects too, and what augmented sites keep
+    logging      ///< and private reads of the log are logged
   };
   /// The region's instructions but those that have effects, unless `augmenting`, and its terminator.
   void region(const ir::Region* region, Mode mode);
@@ -76,6 +77,9 @@ class Replay {
   std::vector<ir::Value*> count(const ir::Region* region);
   /// The same, takes that many rows of each site, and replays the region recording into them.
   void record(const ir::Region* region);
+
+  /// Logs what an iteration of a parallel loop reads of its own variables (LoggedRead::is_private).
+  void log(const ir::Region* region);
 
   /// Parallel loops are not replayed from here on: who goes back through them computes what they
   /// reduce. Behind that `finish` replays what is made of it directly in the region.
@@ -156,6 +160,8 @@ class Replay {
 
  private:
   void pass(const ir::Region* region, Mode mode);
+  template <class F>
+  void run_again(F&& replay);
   bool is_done(const ir::Inst* inst) const;
   bool reduces_here(const ir::Inst* reduce) const;
   void replay(const ir::Inst* inst);
@@ -170,7 +176,6 @@ class Replay {
   bool has_rows_alike(const ir::Inst* parallel) const;
   ir::Value* rounds_alike(const ir::Inst* loop);
   void copy_parallel(const ir::Inst* inst, std::span<ir::Value* const> operands, ir::Region* body);
-  ir::Value* counted_rounds(std::span<ir::Value* const> bounds);
   ir::Value* round_now(const ir::Inst* loop, std::span<ir::Value* const> bounds);
   void note_replacing(const ir::Inst* loop, ir::Value* round, ir::Value* last);
   bool keeps(const ir::Inst* loop) const;
@@ -208,6 +213,7 @@ class Replay {
   const ir::Region* root_ = nullptr;  ///< what is replayed as a whole
   std::unordered_set<const ir::Inst*> free_sums_;
   bool leaves_loops_out_ = false;
+  bool runs_again_ = false;  ///< local variables too: private reads find in them what they found
   ir::ValueMap values_;
   std::pair<const ir::Value*, ir::Value*> known_ = {};
   std::span<ir::Value* const> totals_;  ///< of count_all

@@ -14,6 +14,7 @@
 #include "autodiff/replay.h"
 #include "autodiff/rules.h"
 #include "autodiff/wanted.h"
+#include "ir/passes/optimise/close_counters.h"
 #include "ir/passes/optimise/promote_slots.h"
 
 namespace quern::autodiff {
@@ -148,8 +149,9 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   copy_arrays_that_change(*source);
   const std::unique_ptr<Kernel> original = clone(*source);
   const size_t count = source->bindings.size();
-  const LoggedReads logged = number_rows(*source);
+  LoggedReads logged = number_rows(*source, on_trees.any());
   promote_slots_across_parallels(*source);  // the numbers of rows
+  close_counters(*source);
   inputs.resize(source->bindings.size(), false);
   Activity active(*source, inputs);
   active.keep_what_has_a_part(*source);
@@ -163,9 +165,14 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   if (augment != Augment::never && is_as_launched && !plans.rows_vary())
     choose_augmented(sites, plans, augment);
   out.yields_values = with_values && sites.empty() && logged.empty();
+  out.count = counting(primal, *source, logged, plans, sites);
+  std::vector<bool> accessed(source->bindings.size(), false);
+  if (out.count) add_accessed(*out.count, accessed);
+  // Whoever counts has them before somebody goes back.
+  for (auto& [read, at] : logged)
+    at.is_private = at.is_private && !plans.rows_vary() && !accessed[at.binding];
   out.kernel = like(primal, *source, "vjp of ");
   pull({*source, uint32_t(count), logged, inputs, active, plans, sites, on_trees}, out);
-  out.count = counting(primal, *source, logged, plans, sites);
   if (!sites.empty() && sites.back().is_augmented)
     out.augmented = autodiff::augmented(*source, plans, sites, like(primal, *source, "rounds of "),
                                         like(primal, *source, ""));
@@ -174,12 +181,10 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   if (are_cleared && !on_trees.any())
     out.assigned = assign_adjoints(*out.kernel, adjoints_of(out), shapes_of(out));
 
-  std::vector<bool> accessed(source->bindings.size(), false);
   add_accessed(*out.kernel, accessed);
-  if (out.count) add_accessed(*out.count, accessed);
   const std::vector<bool> wanted(accessed.begin() + ptrdiff_t(count), accessed.end());
   if (std::ranges::find(wanted, true) != wanted.end()) {
-    out.log = log_of(*original, wanted);
+    out.log = log_of(*original, on_trees.any(), wanted, logged);
     on_trees.expect_not_copied(out.log.copied);
     for (const auto& kernel : {&out.log.sizes, &out.log.count, &out.log.record})
       if (*kernel) add_accessed(**kernel, accessed);
