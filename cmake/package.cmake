@@ -4,6 +4,31 @@
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
+# Quern's name for a target from elsewhere, where Quern is installed; quernImported.cmake makes it, and those that it
+# links.
+function(quern_import target out)
+  string(REPLACE "::" "_" name ${target})
+  set(${out} quern::${name} PARENT_SCOPE)
+  get_property(imported GLOBAL PROPERTY QUERN_IMPORTS)
+  if(name IN_LIST imported)
+    return()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY QUERN_IMPORTS ${name})
+  get_target_property(links ${target} INTERFACE_LINK_LIBRARIES)
+  set(names "")
+  foreach(link IN LISTS links)
+    string(REGEX REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1" link "${link}")
+    if(TARGET "${link}")
+      quern_import(${link} link)
+    endif()
+    if(link)
+      list(APPEND names ${link})
+    endif()
+  endforeach()
+  set_property(GLOBAL APPEND_STRING PROPERTY QUERN_IMPORT_LINES
+    "quern_import(${name} \"$<TARGET_FILE:${target}>\" \"${names}\")\n")
+endfunction()
+
 # quern_product(NAME EXPORTED_NAME PARTS… [USES LIBS…])
 function(quern_product name exported)
   cmake_parse_arguments(arg "" "" "PARTS;USES" ${ARGN})
@@ -15,12 +40,22 @@ function(quern_product name exported)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:${part}>)
   endforeach()
   target_compile_features(${name} PUBLIC cxx_std_20)
-  target_link_libraries(${name} PRIVATE ${arg_USES})
+  # Where it is installed libraries go by names of Quern's own: a project that has found it may call its targets
+  # like tools of LLVM's, or find LLVM itself.
+  foreach(use IN LISTS arg_USES)
+    if(use IN_LIST QUERN_IMPORTED)
+      quern_import(${use} import)
+      target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:${use}> $<INSTALL_INTERFACE:${import}>)
+    else()
+      target_link_libraries(${name} PRIVATE ${use})
+    endif()
+  endforeach()
   if(BUILD_SHARED_LIBS)  # what comes from static libraries (lld, SPIRV-Tools) is nobody else's
     target_link_options(${name} PRIVATE LINKER:--exclude-libs,ALL)
   endif()
 endfunction()
 
+set(QUERN_IMPORTED LLVM lldELF lldCommon SPIRV-Tools-static)
 get_property(parts GLOBAL PROPERTY QUERN_PARTS)
 get_property(uses GLOBAL PROPERTY QUERN_USES)
 list(REMOVE_DUPLICATES uses)
@@ -67,11 +102,13 @@ if(QUERN_INSTALL)
     install(DIRECTORY ${headers}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   endforeach()
   install(EXPORT quern NAMESPACE quern:: FILE quernTargets.cmake DESTINATION ${folder})
+  get_property(lines GLOBAL PROPERTY QUERN_IMPORT_LINES)
+  file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/quernImported.cmake CONTENT "${lines}")
   configure_package_config_file(cmake/quernConfig.cmake.in
     ${CMAKE_CURRENT_BINARY_DIR}/quernConfig.cmake INSTALL_DESTINATION ${folder})
   write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/quernConfigVersion.cmake
     COMPATIBILITY SameMinorVersion)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/quernConfig.cmake
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/quernConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/quernImported.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/quernConfigVersion.cmake DESTINATION ${folder})
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()
