@@ -581,7 +581,7 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
 uint64_t Recorded::copied_bytes() const {
   const std::vector<bool>& copied = program().reverse.log.copied;
   std::unordered_map<uint64_t, uint64_t> by_memory;
-  for (size_t k = 0; program().log_record && k < copied.size(); k++)
+  for (size_t k = 0; program().log_sizes && k < copied.size(); k++)
     if (copied[k]) by_memory[primal()[k].storage->memory_number()] = primal()[k].storage->bytes();
   uint64_t bytes = 0;
   for (const auto& [memory, of] : by_memory) bytes += of;

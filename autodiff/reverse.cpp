@@ -113,6 +113,26 @@ bool has_no_effects(const Kernel& kernel) {
   return none;
 }
 
+/// Takes away what iterations log for themselves and nobody reads; with it goes what only that was made of.
+void drop_unread(Kernel& kernel, const LoggedReads& logged) {
+  std::set<uint32_t> unread;
+  for (const auto& [read, at] : logged)
+    if (at.is_private) unread.insert(at.binding);
+  if (unread.empty()) return;
+  std::vector<Inst*> stores;
+  walk(kernel.body, [&](Inst* inst) {
+    if (inst->is(Op::load)) unread.erase(inst->binding());
+    if (inst->is(Op::store)) stores.push_back(inst);
+  });
+  bool any = false;
+  for (Inst* store : stores)
+    if (unread.contains(store->binding())) {
+      store->erase();
+      any = true;
+    }
+  if (any) optimise(kernel);
+}
+
 /// Of each binding: does the kernel access its elements?
 void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
   walk(kernel.body, [&](const Inst* inst) {
@@ -177,6 +197,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
     out.augmented = autodiff::augmented(*source, plans, sites, like(primal, *source, "rounds of "),
                                         like(primal, *source, ""));
   optimise(*out.kernel);
+  drop_unread(*out.kernel, logged);
   if (!on_trees.any() && gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
   if (are_cleared && !on_trees.any())
     out.assigned = assign_adjoints(*out.kernel, adjoints_of(out), shapes_of(out));

@@ -2,6 +2,7 @@
 // and that gradients are those of forward differentiation.
 #include <quern/autodiff.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -80,6 +81,49 @@ TEST_CASE("an iteration logs what it reads of its own arrays where it is gone ba
   // Rows lie by number, then iteration: none asks where those of its iteration begin.
   for (const qn::autodiff::LogField& field : reverse.log.fields)
     CHECK(field.rule != qn::autodiff::LogField::counted);
+}
+
+TEST_CASE("what nobody wants is not logged, nor run again") {
+  const auto linear = [](qn::Field<double> x, I32 n) -> F64 {
+    Var<double> sum = 0.0;
+    for (auto i : x) {
+      Var<Array<double, 9>> v;
+      for (auto j : range(9)) v[j] = x[i] * cast<double>(j + 1);
+      for (auto t : range(n))
+        for (auto j : range(8)) v[j] = 0.4 * v[j + 1] + 0.3 * v[j];
+      sum += v[0];
+    }
+    return sum;
+  };
+  const Reverse reverse = reverse_of(linear);
+  CHECK(!reverse.log.sizes);
+  qn::ir::walk(reverse.kernel->body, [&](const qn::ir::Inst* inst) {
+    CHECK(!(inst->is(Op::load) && inst->binding() == 0));  // x
+  });
+  const Reverse half = reverse_of([](qn::Field<double> x, I32 n) -> F64 {
+    Var<double> sum = 0.0;
+    for (auto i : x) {
+      Var<Array<double, 9>> v, w;
+      for (auto j : range(9)) v[j] = x[i] * cast<double>(j + 1);
+      for (auto t : range(n))
+        for (auto j : range(8)) {
+          v[j] = 0.4 * v[j + 1] + 0.3 * v[j];
+          w[j] = sin(w[j + 1] + x[i]);
+        }
+      sum += v[0] + w[0];
+    }
+    return sum;
+  });
+  CHECK(half.log.sizes);
+  const auto used = [](const qn::autodiff::LogField& f) {
+    return f.rule != qn::autodiff::LogField::unused;
+  };
+  CHECK(std::ranges::count_if(half.log.fields, used) == 1);  // what sin is of
+  on_every_device([&](const qn::Device& device) {
+    auto x = numbers(device, {0.1, 0.7, 0.3, -0.2, 0.5, 0.4, 0.9, -0.6, 0.2, 0.8, 0.35});
+    qn::Kernel kernel = [&](I32 n) -> F64 { return linear(x, n); };
+    for (int n : {0, 1, 5}) expect_forward(kernel, x, n);
+  });
 }
 
 TEST_CASE("what an iteration reads of fields behind its writes is logged by a launch before") {
