@@ -6,6 +6,8 @@
 
 using namespace quern;
 using test::all_x86;
+using test::count_compiled;
+using test::lowered;
 using test::X86;
 
 namespace {
@@ -15,23 +17,6 @@ runtime::Driver& driver() { return test::driver("cpu"); }
 /// How many instructions of the optimised code match `pattern`.
 int count(const X86& cpu, const std::string& text, const std::string& pattern) {
   return test::count(test::target_of(cpu), *ir::parse(text), pattern);
-}
-
-/// What a kernel of level `structured`, of fields that do not overlap, is lowered to.
-std::string lowered(const X86& cpu, const std::string& text) {
-  auto kernel = ir::parse(text);
-  ir::Signature signature;
-  for (uint32_t k = 0; k < kernel->bindings.size(); k++) signature.fields.push_back({true, k + 1});
-  signature.modes = kernel->modes;
-  ir::optimise(*kernel);
-  ir::split(*kernel);
-  ir::lower(*kernel, signature, test::target_of(cpu).traits);
-  return ir::print(*kernel);
-}
-
-/// The same of such a kernel.
-int count_compiled(const X86& cpu, const std::string& text, const std::string& pattern) {
-  return count(cpu, lowered(cpu, text), pattern);
 }
 
 /// y[i] = a * x[i] + y[i] with the given alias classes.
@@ -589,86 +574,5 @@ TEST_CASE("quotients and remainders of integers are computed by vectors") {
   for (const X86& cpu : all_x86) {
     INFO(cpu.name);
     CHECK(count_compiled(cpu, text, "vdivpd[^\n]*[yz]mm") >= 2);
-  }
-}
-
-TEST_CASE("iterations with loops of their own are lanes of vectors") {
-  // The least square of the distances of points to 25 centres, and how much each centre got.
-  const std::string text = R"(quern 1
-  kernel @nearest level=structured modes=contract
-  binding field rank=2 f64 "points"
-  binding field rank=2 f64 "centres"
-  binding field rank=1 f64 "least"
-  binding field rank=1 f64 "given"
-  body {
-    %zero = constant<0> : i32
-    %one = constant<1> : i32
-    %dimensions = constant<20> : i32
-    %centres = constant<25> : i32
-    %none = constant<0> : f64
-    %far = constant<inf> : f64
-    parallel over=2 {(%i: i32)
-      %square = slot<25> : slot f64
-      %all = loop %zero, %centres, %one, %far : f64 {(%c: i32, %nearest: f64)
-        %sum = loop %zero, %dimensions, %one, %none : f64 {(%d: i32, %s: f64)
-          %p = load<0.0> %i, %d : f64
-          %q = load<1.0> %c, %d : f64
-          %off = sub %p, %q : f64
-          %part = mul %off, %off : f64
-          %t = add %s, %part : f64
-          yield %t
-        }
-        put %square, %c, %sum
-        %less = min %nearest, %sum : f64
-        yield %less
-      }
-      loop %zero, %centres, %one {(%c: i32)
-        %own = get %square, %c : f64
-        %more = sub %own, %all : f64
-        %old = atomic.add<3.0> %c, %more : f64
-        yield
-      }
-      store<2.0> %i, %all
-      yield
-    }
-    yield
-  })";
-  for (const X86& cpu : all_x86) {
-    INFO(cpu.name);
-    CHECK(count_compiled(cpu, text, "vfmadd\\w+pd[^\n]*[yz]mm") >= 4);
-    CHECK(count_compiled(cpu, text, "vminpd[^\n]*[yz]mm") >= 1);
-  }
-  // Where lanes are masked nothing is left over for single iterations, but where there are few.
-  CHECK(count_compiled(test::sapphire_rapids, text, "vfmadd\\w+sd") <= 20);
-  CHECK(count_compiled(test::sapphire_rapids, text, "vminsd") == 1);
-}
-
-TEST_CASE("rows of iterations that are lanes may lie any number of bytes apart") {
-  const std::string text = R"(quern 1
-  kernel @powers level=structured modes=contract
-  binding field rank=2 f64 "of"
-  binding field rank=1 f64 "sums"
-  body {
-    %zero = constant<0> : i32
-    %one = constant<1> : i32
-    %all = constant<14> : i32
-    %none = constant<0> : f64
-    parallel over=1 {(%i: i32)
-      %sum = loop %zero, %all, %one, %none : f64 {(%d: i32, %s: f64)
-        %x = load<0.0> %i, %d : f64
-        %e = exp %x : f64
-        %t = add %s, %e : f64
-        yield %t
-      }
-      store<1.0> %i, %sum
-      yield
-    }
-    yield
-  })";
-  // No vector code is made for rows one byte apart, which none are.
-  for (const X86& cpu : all_x86) {
-    INFO(cpu.name);
-    CHECK(count_compiled(cpu, text, "vfmadd\\w+pd[^\n]*[yz]mm") >= 8);
-    CHECK(count_compiled(cpu, text, "cmpq\\s+\\$1,") == 0);
   }
 }

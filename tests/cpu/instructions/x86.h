@@ -27,4 +27,9 @@ runtime::Target target_of(const X86& cpu);
 /// How many instructions of a kernel's optimised code match `pattern`.
 int count(const runtime::Target& target, const ir::Kernel& kernel, const std::string& pattern);
 
+/// What a kernel of level `structured`, of fields that do not overlap, is lowered to.
+std::string lowered(const X86& cpu, const std::string& text);
+/// How many instructions of such a kernel's code match.
+int count_compiled(const X86& cpu, const std::string& text, const std::string& pattern);
+
 }  // namespace quern::test

@@ -1,0 +1,223 @@
+// Iterations with loops of their own become lanes of vectors.
+#include "tests/cpu/instructions/x86.h"
+
+using namespace quern;
+using test::all_x86;
+using test::count_compiled;
+using test::X86;
+
+TEST_CASE("iterations with loops of their own are lanes of vectors") {
+  // The least square of the distances of points to 25 centres, and how much each centre got.
+  const std::string text = R"(quern 1
+  kernel @nearest level=structured modes=contract
+  binding field rank=2 f64 "points"
+  binding field rank=2 f64 "centres"
+  binding field rank=1 f64 "least"
+  binding field rank=1 f64 "given"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %dimensions = constant<20> : i32
+    %centres = constant<25> : i32
+    %none = constant<0> : f64
+    %far = constant<inf> : f64
+    parallel over=2 {(%i: i32)
+      %square = slot<25> : slot f64
+      %all = loop %zero, %centres, %one, %far : f64 {(%c: i32, %nearest: f64)
+        %sum = loop %zero, %dimensions, %one, %none : f64 {(%d: i32, %s: f64)
+          %p = load<0.0> %i, %d : f64
+          %q = load<1.0> %c, %d : f64
+          %off = sub %p, %q : f64
+          %part = mul %off, %off : f64
+          %t = add %s, %part : f64
+          yield %t
+        }
+        put %square, %c, %sum
+        %less = min %nearest, %sum : f64
+        yield %less
+      }
+      loop %zero, %centres, %one {(%c: i32)
+        %own = get %square, %c : f64
+        %more = sub %own, %all : f64
+        %old = atomic.add<3.0> %c, %more : f64
+        yield
+      }
+      store<2.0> %i, %all
+      yield
+    }
+    yield
+  })";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vfmadd\\w+pd[^\n]*[yz]mm") >= 4);
+    CHECK(count_compiled(cpu, text, "vminpd[^\n]*[yz]mm") >= 1);
+  }
+  // Where lanes are masked nothing is left over for single iterations, but where there are few.
+  CHECK(count_compiled(test::sapphire_rapids, text, "vfmadd\\w+sd") <= 20);
+  CHECK(count_compiled(test::sapphire_rapids, text, "vminsd") == 1);
+}
+
+TEST_CASE("rows of iterations that are lanes may lie any number of bytes apart") {
+  const std::string text = R"(quern 1
+  kernel @powers level=structured modes=contract
+  binding field rank=2 f64 "of"
+  binding field rank=1 f64 "sums"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %all = constant<14> : i32
+    %none = constant<0> : f64
+    parallel over=1 {(%i: i32)
+      %sum = loop %zero, %all, %one, %none : f64 {(%d: i32, %s: f64)
+        %x = load<0.0> %i, %d : f64
+        %e = exp %x : f64
+        %t = add %s, %e : f64
+        yield %t
+      }
+      store<1.0> %i, %sum
+      yield
+    }
+    yield
+  })";
+  // No vector code is made for rows one byte apart, which none are.
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vfmadd\\w+pd[^\n]*[yz]mm") >= 8);
+    CHECK(count_compiled(cpu, text, "cmpq\\s+\\$1,") == 0);
+  }
+}
+
+namespace {
+/// Rounds over triangles of a local array of so many elements, each of which needs what the one before has
+/// put: `next` of %v and %w, its neighbour.
+std::string triangle(int elements, const std::string& rest) {
+  return R"(quern 1
+  kernel @triangle level=structured modes=contract
+  binding field rank=1 f64 "x"
+  binding field rank=2 f64 "kept"
+  binding scalar i32 "n"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %all = constant<)" +
+         std::to_string(elements) + R"(> : i32
+    %half = constant<0.5> : f64
+    %n = param<2> : i32
+    parallel over=0 {(%i: i32)
+      %array = slot<)" +
+         std::to_string(elements) + R"(> : slot f64
+      %start = load<0.0> %i : f64
+      loop %zero, %all, %one {(%j: i32)
+        put %array, %j, %start
+        yield
+      }
+      %count = loop %zero, %n, %one, %zero : i32 {(%t: i32, %c: i32)
+        %less = sub %n, %t : i32
+        %c3 = loop %one, %less, %one, %c : i32 {(%j: i32, %c2: i32)
+          %before = sub %j, %one : i32
+          %v = get %array, %before : f64
+          %w = get %array, %j : f64
+)" + rest +
+         R"(
+          %half_v = mul %half, %v : f64
+          %next = add %half_v, %w : f64
+          put %array, %j, %next
+          %c4 = add %c2, %one : i32
+          yield %c4
+        }
+        yield %c3
+      }
+      %last = get %array, %zero : f64
+      store<0.0> %i, %last
+      yield
+    }
+    yield
+  })";
+}
+}  // namespace
+
+TEST_CASE("recurrences in local arrays are lanes of vectors, beside what they keep in rows") {
+  for (const X86& cpu : all_x86)
+    for (int elements : {20, 300, 4000}) {
+      INFO(cpu.name << ", " << elements << " elements");
+      const std::string lanes = "vfmadd\\w+pd[^\n]*[yz]mm";
+      CHECK(count_compiled(cpu, triangle(elements, ""), lanes) >= 1);
+      // Rows counted through all rounds: neighbours' lie side by side.
+      const std::string kept = "store<1.0> %c2, %i, %w";
+      CHECK(count_compiled(cpu, triangle(elements, kept), lanes) >= 1);
+      CHECK(count_compiled(cpu, triangle(elements, kept), "vscatter|vmovhpd") == 0);
+    }
+  // Beyond that caches would not hold what a vector takes.
+  CHECK(count_compiled(all_x86[2], triangle(5000, ""), "vfmadd\\w+pd[^\n]*[yz]mm") == 0);
+}
+
+TEST_CASE("few elements far apart do not keep long sums from being lanes") {
+  const std::string text = R"(quern 1
+  kernel @layer level=structured modes=contract
+  binding field rank=2 f64 "x"
+  binding field rank=2 f64 "w"
+  binding field rank=1 f64 "y"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %size = constant<24> : i32
+    parallel over=2 {(%i: i32)
+      %z = slot<24> : slot f64
+      %h = slot<24> : slot f64
+      loop %zero, %size, %one {(%r: i32)
+        %far = load<0.0> %i, %r : f64
+        put %h, %r, %far
+        yield
+      }
+      loop %zero, %size, %one {(%r: i32)
+        %far = load<0.0> %i, %r : f64
+        %sum = loop %zero, %size, %one, %far : f64 {(%c: i32, %s: f64)
+          %a = load<1.0> %r, %c : f64
+          %b = get %h, %c : f64
+          %p = mul %a, %b : f64
+          %t = add %s, %p : f64
+          yield %t
+        }
+        put %z, %r, %sum
+        yield
+      }
+      %last = get %z, %zero : f64
+      store<2.0> %i, %last
+      yield
+    }
+    yield
+  })";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vfmadd\\w+pd[^\n]*[yz]mm") >= 4);
+  }
+}
+
+TEST_CASE("what inner loops add to a sum of all iterations leaves these lanes") {
+  const std::string text = R"(quern 1
+  kernel @sum level=structured modes=contract results(f64)
+  binding field rank=1 f64 "x"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %rounds = constant<40> : i32
+    %all = slot<1> : slot f64
+    parallel over=0 {(%i: i32)
+      %x = load<0.0> %i : f64
+      %last = loop %zero, %rounds, %one, %x : f64 {(%j: i32, %v: f64)
+        %w = sqrt %v : f64
+        reduce.add %all, %w
+        %next = add %w, %x : f64
+        yield %next
+      }
+      store<0.0> %i, %last
+      yield
+    }
+    %sum = get %all : f64
+    yield %sum
+  })";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vsqrtpd[^\n]*[yz]mm") >= 1);
+  }
+}
