@@ -339,3 +339,44 @@ TEST_CASE("a log that an iteration fills has tangents where second derivatives a
             Approx((ahead[k] - behind[k]) / 2e-5).epsilon(1e-6).margin(1e-7));
   });
 }
+
+TEST_CASE("launches on a tape log each what they read, of fields as they found them") {
+  on_every_device([](const qn::Device& device) {
+    const std::vector<double> at = {0.1, 0.7, 0.3, -0.2, 0.5, 0.4, 0.9, -0.6, 0.2};
+    auto x = numbers(device, at);
+    qn::Field<double, 0> loss{device};
+    qn::Kernel step = [&](I32 n) {
+      for (auto i : x) {
+        Var<Array<double, 2>> v;
+        v[0] = x[i];
+        v[1] = 1.0;
+        for (auto t : range(n)) v[t % 2] = sin(v[(t + 1) % 2] * 2.0 + v[t % 2]);
+        x[i] = v[0] * v[1];
+      }
+    };
+    qn::Kernel measure = [&] {
+      loss() = 0.0;
+      for (auto i : x) atomic_add(loss(), x[i] * x[i]);
+    };
+    qn::Tape tape;
+    for (int n = 1; n < 5; n++) step(n);
+    measure();
+    loss.grad().fill(1.0);
+    tape.backward();
+    for (size_t k = 0; k < at.size(); k++) {
+      double value = at[k], slope = 1;  // by the chain rule
+      for (int n = 1; n < 5; n++) {
+        double v[2] = {value, 1}, d[2] = {slope, 0};
+        for (int t = 0; t < n; t++) {
+          const int a = t % 2, b = (t + 1) % 2;
+          const double of = v[b] * 2 + v[a];
+          d[a] = std::cos(of) * (2 * d[b] + d[a]);
+          v[a] = std::sin(of);
+        }
+        value = v[0] * v[1];
+        slope = d[0] * v[1] + v[0] * d[1];
+      }
+      CHECK(x.grad().at(int64_t(k)) == Approx(2 * value * slope).epsilon(1e-12));
+    }
+  });
+}
