@@ -73,6 +73,24 @@ bool AlikeRows::knows(const Region* region) {
   return counts_.is_by_integers(parallel_);
 }
 
+bool AlikeRows::may_go_together() {
+  if (together_) return *together_;
+  constexpr uint64_t most_bytes = 32768,
+                     copies = 3;  // to log, of adjoints, and of what is read again
+  uint64_t bytes = 0;
+  bool together = true;
+  walk(parallel_->region(0), [&](const Inst* inst) {
+    if (inst->is(Op::slot)) bytes += copies * inst->imm * byte_size(inst->elem);
+    if (!inst->is(Op::loop) && !inst->is(Op::while_)) return;
+    bool is_in_loop = false;
+    for (const Region* r = inst->parent; r != parallel_->region(0); r = r->parent->parent)
+      is_in_loop |= !r->parent->is(Op::if_);
+    together = together && (!is_in_loop || (inst->is(Op::loop) && knows(inst->region(0))));
+  });
+  together_ = together && bytes <= most_bytes;
+  return *together_;
+}
+
 Value* AlikeRows::count(Builder& b, const Region* region) {
   known_.clear();
   return count_from(b, chain_to(region), 0);

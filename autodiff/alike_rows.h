@@ -1,7 +1,8 @@
 #pragma once
-// Rows that all iterations of a parallel loop take alike: as many each, known before the loop. They lie by
-// row, then iteration, so that neighbours have theirs side by side and vectors take them at once.
-#include <unordered_map>
+// Rows that all iterations of a parallel loop take alike: as many each, known before the loop. Where iterations
+// can go through their inner loops together they lie by row, then iteration, so that neighbours have theirs
+// side by side and vectors take them at once; else by iteration, as caches like it.
+#include <optional>
 
 #include "autodiff/row_counts.h"
 #include "ir/analysis/uniformity.h"
@@ -27,6 +28,9 @@ class AlikeRows {
 
   /// Does the region run as often in all iterations, by integers that are known before the loop?
   bool knows(const ir::Region* region);
+  /// Do all iterations take the same rounds of loops within loops, and local arrays that are not too long, so
+  /// that a CPU may take them together (ir/passes/walks/nest.h)?
+  bool may_go_together();
   /// How often, i64, made in front of the loop.
   ir::Value* count(ir::Builder& b, const ir::Region* region);
 
@@ -42,6 +46,7 @@ class AlikeRows {
   RowCounts& counts_;
   const ir::Inst* parallel_;
   ir::Uniformity uniform_;
+  std::optional<bool> together_;
   ir::ValueMap known_;  ///< of values of the loop, in front of it
 };
 

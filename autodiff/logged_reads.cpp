@@ -227,7 +227,7 @@ class Rows {
     return sites_.size() - 1;
   }
 
-  /// A row for each round of a serial loop, by round, then iteration.
+  /// A row for each round of a serial loop of which all iterations have as many.
   void number_alike(Site& site, Region* home, Walked& at, Loc loc) {
     Alike& made = at.alike.emplace_back();
     made.before = size_slot(site.number);
@@ -239,11 +239,12 @@ class Rows {
       at.places = places_of(b_, iterations_of(b_, at.loop, bounds));
     }
     Value* before = b_.get(made.before);
+    const bool is_by_round = at.rows.may_go_together();
     b_.after(at.position->inst);
-    Value* first = b_.add(before, at.iteration);
+    Value* first = b_.add(before, is_by_round ? at.iteration : b_.mul(at.iteration, made.count));
     Value* counter = b_.slot(Type::i64);
     Value* round = next(home, counter, loc);
-    site.row = b_.add(first, b_.mul(round, at.places));
+    site.row = b_.add(first, is_by_round ? b_.mul(round, at.places) : round);
   }
 
   /// The counter's value, one more each time.
