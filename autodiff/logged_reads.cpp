@@ -383,8 +383,10 @@ Log log_of(const Kernel& kernel, bool on_trees, const std::vector<bool>& wanted,
       rows.return_nothing();
       rows.log(is_recorded);
     });
+  // Cursors are read on the host, also where no kernel that is left counts.
   for (size_t k = 0; k < log.fields.size(); k++)
-    if (!is_accessed[k]) log.fields[k] = {.type = Type::u8, .rule = LogField::unused};
+    if (!is_accessed[k] && first + k != log.cursors)
+      log.fields[k] = {.type = Type::u8, .rule = LogField::unused};
   return log;
 }
 
