@@ -9,10 +9,11 @@
 // strips of at most target.strip iterations, fewer where they keep much. The code before an inner loop
 // is run for each iteration of the strip, then that loop with each round, and whatever stands in it, run
 // for the whole strip, and so on. What crosses is kept in slot arrays or, if it depends on the index
-// alone, computed again; what iterations share, also of what loops carry, is computed once. Rounds of little code are taken four at
-// a time. Local variables have an element for each iteration. Contributions of the strip to a location
-// that it shares are combined, in any order, and given in one atomic. Each iteration does what it did, in
-// its order; only the order between iterations changes, which has no meaning.
+// alone, computed again; what iterations share, also of what loops carry, is computed once. Rounds of
+// little code are taken four at a time. Local variables have an element for each iteration. Contributions
+// of the strip to a location that it shares are combined, in any order, and given in one atomic. Each
+// iteration does what it did, in its order; only the order between iterations changes, which has no
+// meaning.
 // Short bodies are there three times: for whole strips, for what these leave over, and as they were for
 // few iterations. Loops over what whole strips leave over, and over all strips of long bodies, are
 // `brief`. The task says how many iterations are worth a strip (Task::together).
