@@ -333,9 +333,10 @@ bool Nest::keeps_order() const {
 
 // ---- is it worth it
 
-/// In each round neighbours in the walk must touch the same or neighbouring elements, or what a strip
-/// may pack, unless there is arithmetic enough: else a strip would touch as many cache lines as it
-/// has iterations, over and over.
+/// Neighbours in the walk must touch the same or neighbouring elements, or what a strip may pack, unless
+/// there is arithmetic enough: else a strip would touch as many cache lines as it has iterations, over and
+/// over. Rounds of loops between constants count as often as they run; those of any other must pay for
+/// themselves, too.
 bool Nest::touches_neighbours(const Block& block, Work& around, bool in_rounds) {
   for (const Piece& piece : block.pieces) {
     if (in_rounds)
