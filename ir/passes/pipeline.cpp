@@ -19,6 +19,7 @@
 #include "ir/passes/lower/lower_loops.h"
 #include "ir/passes/lower/lower_random.h"
 #include "ir/passes/lower/widen_halves.h"
+#include "ir/passes/optimise/carry_elements.h"
 #include "ir/passes/optimise/close_counters.h"
 #include "ir/passes/optimise/forward.h"
 #include "ir/passes/optimise/hoist.h"
@@ -139,6 +140,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.must("bind", bind, signature);
   run.may("demote_atomics", demote_atomics);
   run.may("forward", forward);
+  run.may("carry_elements", carry_elements);
   run.must("open_tasks", open_tasks, target);
   run.may("aggregate_atomics", [&](Kernel& k) { aggregate_atomics(k, target); });
   run.may("privatise_atomics", [&](Kernel& k) { privatise_atomics(k, target); });

@@ -15,6 +15,7 @@
 #include "ir/passes/lower/lower_loops.h"
 #include "ir/passes/lower/lower_random.h"
 #include "ir/passes/lower/widen_halves.h"
+#include "ir/passes/optimise/carry_elements.h"
 #include "ir/passes/optimise/close_counters.h"
 #include "ir/passes/optimise/dead_code.h"
 #include "ir/passes/optimise/forward.h"
@@ -135,6 +136,7 @@ constexpr NamedPass all[] = {
     {"trim_schedule", trim_schedule},
     {"bind", [](Kernel& k) { bind(k, plain_signature(k)); }},
     {"demote_atomics", demote_atomics},
+    {"carry_elements", carry_elements},
     {"open_tasks", [](Kernel& k) { open_tasks(k, {}); }},
     {"bound_domains", bound_domains},
     {"expand_trees", expand_trees},

@@ -86,6 +86,10 @@ void forget_stores_in_branches(Kernel& kernel, Fresh) {
   });
 }
 
+void forget_stores(Kernel&, Fresh fresh) {
+  each(fresh, Op::store, [](Inst* inst) { inst->erase(); });
+}
+
 void weaken_comparisons(Kernel& kernel, Fresh) {
   walk(kernel, [](Inst* inst) {
     if (inst->is(Op::lt)) inst->op = Op::le;
@@ -327,6 +331,7 @@ const Mistake mistakes[] = {
     {"bind", "walks all of a field but its last row", 30, leave_out_the_last_row},
     {"inline_applied", "takes other operations", 2500, take_other_operations},
     {"demote_atomics", "demotes what others touch", 600, race},
+    {"carry_elements", "forgets what the loop left", 100, forget_stores},
     {"aggregate_atomics", "takes a thread's value for the block's", 600, reduce_nothing},
     {"aggregate_atomics", "lets the first thread alone combine", 600, reduce_where_needed},
     {"privatise_atomics", "keeps the copies to itself", 1000, forget_atomics},

@@ -27,9 +27,12 @@ void Shapes::inner_loop(const Element& from, const Element& other, const Element
   at.index[axis] = loop->region(0)->arg(0);
   Value* v = values_.convert(load(at), to.type);
   if (random_.chance(50)) v = joined(v, values_.convert(load(from), to.type));
-  b_.yield({joined(loop->region(0)->arg(1), v)});
+  Value* next = joined(loop->region(0)->arg(1), v);
+  const bool updates = random_.chance(30);
+  if (updates) store(to, joined(load(to), next));
+  b_.yield({next});
   b_.at_end(around);
-  store(to, loop->result());
+  if (!updates) store(to, loop->result());
 }
 
 void Shapes::rare_case(const Element& from, const Element& to) {

@@ -20,7 +20,7 @@ class Shapes {
       : b_(b), random_(random), values_(values) {}
 
   /// `to` becomes what a loop over an axis of the field `other`, which nobody writes, makes of it
-  /// and `from`.
+  /// and `from`, behind the loop or round by round.
   void inner_loop(const Element& from, const Element& other, const Element& to);
   /// `to` becomes a function of `from` that takes huge or unlike arguments another way.
   void rare_case(const Element& from, const Element& to);
