@@ -125,4 +125,11 @@ size_t Effects::indices(const Inst* access) {
   return access->operand_count();
 }
 
+bool Effects::same_element(const Inst* a, const Inst* b) {
+  if (a->part != b->part || indices(a) != indices(b)) return false;
+  for (size_t k = 0; k < indices(a); k++)
+    if (a->operand(k) != b->operand(k)) return false;
+  return true;
+}
+
 }  // namespace quern::ir

@@ -57,6 +57,8 @@ class Effects {
 
   /// How many operands of an access of an element are indices.
   static size_t indices(const Inst* access);
+  /// Do two accesses name one component of one element, by the same values?
+  static bool same_element(const Inst* a, const Inst* b);
 
  private:
   const Kernel& kernel_;

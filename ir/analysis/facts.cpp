@@ -52,6 +52,14 @@ const Inst* beyond_arguments(const Kernel& kernel, const Inst* inst) {
   return beyond_arguments(kernel, inst, called);
 }
 
+bool has_rounds(const Inst* loop) {
+  const Inst *from = constant_of(loop->operand(0)), *to = constant_of(loop->operand(1));
+  if (!from || !to) return false;
+  const Type type = loop->operand(0)->type;
+  return is_signed(type) ? to_signed(from->imm, type) < to_signed(to->imm, type)
+                         : from->imm < to->imm;
+}
+
 bool costly(const Inst* inst) {
   return info(inst->op).library || inst->is(Op::div) || inst->is(Op::rem) || inst->is(Op::sqrt) ||
          inst->is(Op::random) || inst->is(Op::apply);

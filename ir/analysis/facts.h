@@ -12,6 +12,9 @@ inline bool is_constant(const Value* v, int64_t n) {
   return c && c->imm == bits_of_int(n, v->type);
 }
 
+/// Is it known that the loop has a round?
+bool has_rounds(const Inst* loop);
+
 /// May the instruction raise an error of checked mode? Pure instructions only.
 bool may_fail(const Inst* inst);
 /// The same in the kernel's mode; below access lowering checks are code and arithmetic is total.

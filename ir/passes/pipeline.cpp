@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ir/passes/atomics/aggregate_atomics.h"
+#include "ir/passes/atomics/combine_rounds.h"
 #include "ir/passes/atomics/demote_atomics.h"
 #include "ir/passes/atomics/privatise_atomics.h"
 #include "ir/passes/atomics/privatise_reductions.h"
@@ -138,6 +139,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
            const PassHook& hook) {
   Runner run(kernel, hook);
   run.must("bind", bind, signature);
+  run.may("combine_rounds", combine_rounds);
   run.may("demote_atomics", demote_atomics);
   run.may("forward", forward);
   run.may("carry_elements", carry_elements);

@@ -1,6 +1,7 @@
 #include "ir/passes/registry.h"
 
 #include "ir/passes/atomics/aggregate_atomics.h"
+#include "ir/passes/atomics/combine_rounds.h"
 #include "ir/passes/atomics/demote_atomics.h"
 #include "ir/passes/atomics/privatise_atomics.h"
 #include "ir/passes/atomics/privatise_reductions.h"
@@ -135,6 +136,7 @@ constexpr NamedPass all[] = {
     {"split_tasks", split_tasks},
     {"trim_schedule", trim_schedule},
     {"bind", [](Kernel& k) { bind(k, plain_signature(k)); }},
+    {"combine_rounds", combine_rounds},
     {"demote_atomics", demote_atomics},
     {"carry_elements", carry_elements},
     {"open_tasks", [](Kernel& k) { open_tasks(k, {}); }},

@@ -10,6 +10,7 @@
 #include <quern/host.h>
 
 #include "tests/end_to_end/devices.h"
+#include "tests/end_to_end/numbers.h"
 
 using namespace quern::lang;
 
@@ -18,28 +19,6 @@ namespace {
 constexpr std::array sizes = {0, 1, 3, 31, 32, 63, 64, 65, 255, 256, 257, 1000};
 
 constexpr int dimensions = 17, centres = 5, side = 9, bins = 19;
-
-/// Numbers without a pattern, below 1,000 in magnitude.
-std::vector<int> numbers(int count, uint32_t seed) {
-  std::vector<int> all(static_cast<size_t>(count));
-  for (int& v : all) {
-    seed = seed * 1664525 + 1013904223;
-    v = int(seed >> 12) % 1000;
-  }
-  return all;
-}
-
-qn::Field<int> field_of(const qn::Device& device, const std::vector<int>& values) {
-  qn::Field<int> field{device, {int(values.size())}};
-  field.copy_from(values);
-  return field;
-}
-
-qn::Field<int, 2> field_of(const qn::Device& device, const std::vector<int>& values, int columns) {
-  qn::Field<int, 2> field{device, {int(values.size()) / columns, columns}};
-  field.copy_from(values);
-  return field;
-}
 
 }  // namespace
 
@@ -490,63 +469,5 @@ TEST_CASE("large local arrays that two loops share, in checked mode") {
       want.push_back(sum);
     }
     CHECK(qn::to_vector(out) == want);
-  });
-}
-
-TEST_CASE("elements that inner loops update, with no round, one and many") {
-  on_every_device([](const qn::Device& device) {
-    for (int n : {1, 14, 64, 257})
-      for (int rounds : {0, 1, 2, 9}) {
-        INFO(n << " iterations of " << rounds << " rounds");
-        const std::vector<int> seen = numbers(n * 9, 5), start = numbers(n * 3, 6);
-        const auto x = field_of(device, seen, n);
-        const auto sums = field_of(device, start, 3), shifted = field_of(device, start, 3);
-        qn::Kernel kernel = [&](I32 count, I32 repeats) {
-          for (auto i : range(n)) {
-            for (auto k : range(repeats)) {
-              for (auto j : range(count)) {
-                sums(i, 0) += x(j, i);
-                sums(i, 1) = sums(i, 1) * 3 + x(j, i) * k;
-                If(i % 2 == 1) { sums(i, 2) = sums(i, 0) - j; }
-                If(x(j, i) > 500) { shifted(i, 0) = x(j, i); }
-                shifted(i, (j + 1) % 3) += shifted(i, 1);
-              }
-            }
-          }
-        };
-        const int repeats = 3;
-        kernel(rounds, repeats);
-        std::vector<int> want = start, want_shifted = start;
-        for (int i = 0; i < n; i++)
-          for (int k = 0; k < repeats; k++)
-            for (int j = 0; j < rounds; j++) {
-              const int v = seen[size_t(j * n + i)];
-              int *s = want.data() + 3 * i, *t = want_shifted.data() + 3 * i;
-              s[0] += v;
-              s[1] = int(uint32_t(s[1]) * 3u + uint32_t(v * k));
-              if (i % 2 == 1) s[2] = s[0] - j;
-              if (v > 500) t[0] = v;
-              t[(j + 1) % 3] = int(uint32_t(t[(j + 1) % 3]) + uint32_t(t[1]));
-            }
-        CHECK(qn::to_vector(sums) == want);
-        CHECK(qn::to_vector(shifted) == want_shifted);
-      }
-  });
-}
-
-TEST_CASE("an element that an inner loop updates through one field and reads through another") {
-  on_every_device([](const qn::Device& device) {
-    const int n = 50, rounds = 7;
-    qn::Field<int> a{device, {n}};
-    a.copy_from(numbers(n, 3));
-    qn::Kernel kernel = [&](qn::Field<int> to, qn::Field<int> from) {
-      for (auto i : range(n))
-        for (auto j : serial(range(rounds))) to[i] += from[i] + j;
-    };
-    kernel(a, a);
-    std::vector<int> want = numbers(n, 3);
-    for (int& v : want)
-      for (int j = 0; j < rounds; j++) v = int(uint32_t(v) * 2u + uint32_t(j));
-    CHECK(qn::to_vector(a) == want);
   });
 }

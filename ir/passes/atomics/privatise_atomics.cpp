@@ -98,7 +98,11 @@ uint64_t times(const Inst* inst, const Region* iteration) {
 /// Do updates of one element by neighbouring iterations follow so closely that these take copies in
 /// turns? Where loops around it have many rounds, all of these lie between.
 bool comes_in_turns(const Inst* inst, const Region* iteration) {
-  return times(inst, iteration) < BufferSize::updating * many_rounds;
+  uint64_t rounds = 1;
+  for (const Region* r = inst->parent; r != iteration && rounds < many_rounds;
+       r = r->parent->parent)
+    if (!r->parent->is(Op::if_)) rounds *= std::min(rounds_of(r->parent), many_rounds);
+  return rounds < many_rounds;
 }
 
 /// The fields whose updates by a task may go to copies.

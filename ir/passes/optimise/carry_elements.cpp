@@ -19,14 +19,6 @@ bool is_inside(const Region* region, const Value* v) {
   return encloses(region, v->inst ? v->inst->parent : v->region);
 }
 
-bool is_same_element(const Inst* a, const Inst* b) {
-  if (a->part != b->part) return false;
-  const size_t rank = Effects::indices(a);
-  for (size_t k = 0; k < rank; k++)
-    if (a->operand(k) != b->operand(k)) return false;
-  return true;
-}
-
 bool is_plain(const Inst* inst) { return inst->is(Op::load) || inst->is(Op::store); }
 
 using Conditions = std::vector<Value*>;
@@ -79,7 +71,7 @@ class Carrier {
     std::optional<Conditions> conditions = conditions_of(loop, store);
     if (!conditions) return;
     const auto known = std::ranges::find_if(
-        elements, [&](const Element& e) { return is_same_element(e.store, store); });
+        elements, [&](const Element& e) { return Effects::same_element(e.store, store); });
     if (known == elements.end() && elements.size() < most_carried)
       elements.push_back({store, std::move(*conditions)});
     else if (known != elements.end() && conditions->size() < known->conditions.size())
@@ -103,7 +95,7 @@ class Carrier {
   bool is_alone(const Inst* loop, Element& e, const std::vector<Inst*>& touching) {
     const Type type = type_of(e);
     for (Inst* inst : touching) {
-      if (is_plain(inst) && is_same_element(inst, e.store)) {
+      if (is_plain(inst) && Effects::same_element(inst, e.store)) {
         const Type other =
             inst->is(Op::load) ? inst->type() : inst->operand(Effects::indices(inst))->type;
         if (other != type || !is_under(loop, inst, e.conditions)) return false;
@@ -194,12 +186,7 @@ class Carrier {
   /// Whether the loop has a round and the conditions hold; null: it has, and there are none.
   Value* asked(Inst* loop, const Conditions& conditions) {
     Value* all = nullptr;
-    const Inst *from = constant_of(loop->operand(0)), *to = constant_of(loop->operand(1));
-    const Type type = loop->operand(0)->type;
-    const bool has_rounds = from && to &&
-                            (is_signed(type) ? to_signed(from->imm, type) < to_signed(to->imm, type)
-                                             : from->imm < to->imm);
-    if (!has_rounds) all = has_any(loop);
+    if (!has_rounds(loop)) all = has_any(loop);
     b_.before(loop).at(loop->loc);
     for (Value* c : conditions) all = all ? b_.binary(Op::bit_and, all, c) : c;
     return all;

@@ -73,13 +73,9 @@ class Counters {
     const Type type = loop->result(number)->type;
     if (loop->result(number)->uses) {
       const Inst *first = constant_of(lo), *end = constant_of(hi);
-      const bool runs =
-          first && end &&
-          (is_signed(lo->type) ? to_signed(first->imm, lo->type) < to_signed(end->imm, lo->type)
-                               : first->imm < end->imm);
       Value* rounds = nullptr;
       if (first && end) {
-        rounds = b_.constant(type, runs ? truncate(end->imm - first->imm, type) : 0);
+        rounds = b_.constant(type, has_rounds(loop) ? truncate(end->imm - first->imm, type) : 0);
       } else {
         Value *is_any = b_.lt(lo, hi), *span = is_constant(lo, 0) ? hi : b_.sub(hi, lo);
         rounds = b_.convert(b_.select(is_any, span, b_.integer(lo->type, 0)), type);

@@ -16,12 +16,6 @@ struct Known {
   Value* value;
 };
 
-bool same_index(const Inst* a, const Inst* b, size_t rank) {
-  for (size_t k = 0; k < rank; k++)
-    if (a->operand(k) != b->operand(k)) return false;
-  return true;
-}
-
 class Forwarder {
  public:
   explicit Forwarder(Kernel& kernel) : kernel_(kernel), effects_(kernel) {}
@@ -79,7 +73,7 @@ class Forwarder {
     }
     if (!inst->is(Op::load)) return;
     for (const Known& k : known_[inst->part]) {
-      if (!same_index(k.access, inst, rank) || k.value->type != inst->type()) continue;
+      if (!Effects::same_element(k.access, inst) || k.value->type != inst->type()) continue;
       inst->result()->replace_with(k.value);
       inst->erase();
       return;
@@ -159,8 +153,7 @@ class DeadStores {
 
   static bool find(const State& state, const Inst* store) {
     return std::ranges::any_of(state, [&](const Inst* other) {
-      return other == store ||
-             (other->part == store->part && same_index(other, store, Effects::indices(store)));
+      return other == store || Effects::same_element(other, store);
     });
   }
 

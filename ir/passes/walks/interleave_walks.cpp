@@ -6,8 +6,7 @@
 
 #include "ir/analysis/facts.h"
 #include "ir/passes/atomics/atomic_rules.h"
-#include "ir/passes/walks/nest.h"
-#include "ir/passes/walks/strips.h"
+#include "ir/passes/walks/nest_code.h"
 
 namespace quern::ir {
 
@@ -29,10 +28,10 @@ constexpr int64_t few = 3;
 constexpr int64_t several = 4;
 constexpr size_t short_round = 40;
 
-class Interleaver : Strips {
+class Interleaver : NestCode {
  public:
   Interleaver(Kernel& kernel, Task& task, Inst* walk, int64_t strip)
-      : Strips(kernel, walk, strip), task_(task), nest_(kernel, walk) {}
+      : NestCode(kernel, walk, strip), task_(task) {}
 
   /// Changes the walk where it has the form and it pays; it is gone then.
   void run() {
@@ -150,6 +149,12 @@ class Interleaver : Strips {
       if (!piece.inner) continue;
       const bool is_loop = piece.inner->is(Op::loop);
       for (const Use& use : piece.inner->operands) keep_earlier(use.value, piece, in_rounds);
+      const std::optional<size_t> by_any = nest_.taken_by_any(piece.inner);
+      if (by_any) {
+        crosses(piece.inner->operand(0), [&](Value* kept) { add_kept(kept); });
+        for (const Use& use : piece.inner->region(1 - *by_any)->last->operands)
+          keep_earlier(use.value, piece, in_rounds);
+      }
       for (size_t k = 0; k < piece.inner->results.size(); k++) {
         const Value* result = piece.inner->result(k);
         if (nest_.is_shared_carried(result)) {
@@ -160,7 +165,8 @@ class Interleaver : Strips {
         if (is_loop) slots_[piece.inner->region(0)->arg(k + 1)] = nullptr;
       }
       if (is_loop) common_[piece.inner->region(0)->arg(0)] = nullptr;
-      for (const Nest::Block& inner : piece.blocks) find_crossing(inner, in_rounds || is_loop);
+      for (size_t k = 0; k < piece.blocks.size(); k++)
+        if (!by_any || k == *by_any) find_crossing(piece.blocks[k], in_rounds || is_loop);
     }
     for (const Use& use : block.region->last->operands)
       keep_earlier(use.value, block.pieces.back(), in_rounds);
@@ -388,6 +394,7 @@ class Interleaver : Strips {
   }
 
   void branches(const Nest::Piece& piece) {
+    if (const auto by_any = nest_.taken_by_any(piece.inner)) return branch_of_any(piece, *by_any);
     Inst* branch = b_.if_(outer(piece.inner->operand(0)));
     for (size_t k = 0; k < 2; k++)
       inside(branch->region(k), [&] {
@@ -396,12 +403,14 @@ class Interleaver : Strips {
       });
   }
 
-  /// `fill` makes what stands in the region, and gives what it yields.
-  void inside(Region* region, const std::function<std::vector<Value*>()>& fill) {
-    Region* around = b_.region();
-    b_.at_end(region);
-    b_.yield(fill());
-    b_.at_end(around);
+  /// What results are where an iteration does not take it stands there already.
+  void branch_of_any(const Nest::Piece& piece, size_t region) {
+    where(any_, [&] {
+      taken_ = piece.inner->operand(0);
+      takes_first_ = region == 0;
+      block(piece.blocks[region], piece.inner);
+      taken_ = nullptr;
+    });
   }
 
   /// A value that all iterations share, outside of the loops over them.
@@ -430,6 +439,8 @@ class Interleaver : Strips {
     const Contributions contributions = contributions_of(nest_, piece);
     std::vector<Value*> init;
     start(contributions, init);
+    const std::optional<size_t> by_any = nest_.taken_by_any(piece.inner);
+    if (by_any) init.push_back(b_.boolean(false));
     if (goes_on) init.insert(init.end(), carried_.begin(), carried_.end());
     const bool begins =
         piece.inner && piece.inner->is(Op::loop) && !carried_alone(piece.inner).empty();
@@ -437,18 +448,25 @@ class Interleaver : Strips {
         ends && (goes_on ? !ends->last->operands.empty() : !carried_alone(owner).empty());
     if (piece.code.empty() && init.empty() && !begins && !gives) return;
     std::vector<Value*> last = each(walks_, init, [&](std::span<Value> carried) {
-      for (size_t k = contributions.size(); k < carried.size(); k++)
+      for (size_t k = contributions.size(); goes_on && k < carried.size(); k++)
         map_[body_->arg(k - contributions.size() + 1)] = &carried[k];
       std::vector<Value*> next;
       run(piece, contributions, carried, next);
       for (Value* v : kept_in_[piece.number]) b_.put(slots_.at(v), within_, need(v));
       if (begins) put(piece.inner, piece.inner, 3);
+      if (by_any) {
+        put(piece.inner, piece.inner->region(1 - *by_any)->last, 0);
+        Value* condition = need(piece.inner->operand(0));
+        if (*by_any == 1) condition = b_.unary(Op::bit_not, condition);
+        next.push_back(b_.binary(Op::bit_or, &carried.back(), condition));
+      }
       if (ends && !goes_on) put(owner, ends->last, 0);
       if (goes_on)
         for (const Use& use : ends->last->operands) next.push_back(need(use.value));
       return next;
     });
     update(piece, contributions, last);
+    if (by_any) any_ = last.back();
     if (goes_on) next_.assign(last.begin() + ptrdiff_t(contributions.size()), last.end());
   }
 
@@ -457,12 +475,17 @@ class Interleaver : Strips {
            std::vector<Value*>& next) {
     std::vector<Value*> all;
     for (Value& v : sums.first(contributions.size())) all.push_back(&v);
+    Value* taken = takes();
     for (const Inst* inst : piece.code) {
-      if (!nest_.is_update(inst)) copy(inst);
+      if (!nest_.is_update(inst))
+        taken && !is_pure(inst->op) ? copy_where(taken, inst) : copy(inst);
       for (size_t k = 0; k < contributions.size(); k++) {
         const Inst* rmw = contributions[k].rmw;
         if (contributions[k].update != inst) continue;
-        all[k] = b_.binary(operation(rmw->atomic(), rmw->elem), all[k], need(rmw->operand(1)));
+        Value* v = need(rmw->operand(1));
+        if (taken)
+          v = b_.select(taken, v, b_.constant(rmw->elem, identity(rmw->atomic(), rmw->elem)));
+        all[k] = b_.binary(operation(rmw->atomic(), rmw->elem), all[k], v);
         if (quern::ir::rounds(rmw->atomic(), rmw->elem)) all[k]->inst->kind |= reassociate;
       }
     }
@@ -522,147 +545,22 @@ class Interleaver : Strips {
   void put(const Inst* owner, const Inst* from, size_t first) {
     std::vector<Value*> values;
     const std::vector<size_t> own = carried_alone(owner);
-    for (size_t k : own) values.push_back(need(from->operand(first + k)));
+    Value* taken = from->parent->parent == owner ? takes() : nullptr;
+    for (size_t k : own) {
+      values.push_back(need(from->operand(first + k)));
+      if (taken)
+        values.back() =
+            b_.select(taken, values.back(), b_.get(slots_.at(owner->result(k)), within_));
+    }
     for (size_t k = 0; k < own.size(); k++)
       b_.put(slots_.at(owner->result(own[k])), within_, values[k]);
   }
 
-  void copy(const Inst* inst) override {
-    if (has(inst->op, flag::slots) && !inst->is(Op::slot) && locals_.contains(inst->operand(0)))
-      return access_local(inst);
-    if (const Nest::Packed* packed = nest_.packed(inst)) {
-      map_[inst->result()] = b_.get(packs_[packed->pack], place(*packed));
-      return;
-    }
-    if (nest_.is_unrolled(inst)) return write_out(inst);
-    if (inst->regions.empty()) return Strips::copy(inst);
-    outer_operands(inst, [&](Value* v) {
-      if (!locals_.contains(v)) need(v);
-    });
-    copy_control(inst);
-  }
-
-  void access_local(const Inst* inst) {
-    Value* slot = locals_.at(inst->operand(0));
-    const bool puts = inst->is(Op::put);
-    Value* at = within_;
-    if (inst->operand_count() == (puts ? 3 : 2)) {
-      Value* element = b_.convert(need(inst->operand(1)), Type::i64);
-      at = b_.add(b_.mul(element, integer(strip_)), within_);
-    }
-    if (puts)
-      b_.put(slot, at, need(inst->operand(inst->operand_count() - 1)));
-    else
-      map_[inst->result()] = b_.get(slot, at);
-  }
-
-  void copy_control(const Inst* inst) {
-    std::vector<Value*> operands;
-    for (const Use& use : inst->operands) operands.push_back(need(use.value));
-    std::vector<Type> types;
-    for (const Value& v : inst->results) types.push_back(v.type);
-    Inst* made = b_.make(inst->op, types, operands, inst->imm);
-    made->kind = inst->kind;
-    made->loc = inst->loc;
-    for (size_t k = 0; k < types.size(); k++) map_[inst->result(k)] = made->result(k);
-    std::vector<Region*> regions;
-    Region* around = b_.region();
-    for (const Region* from : inst->regions) {
-      std::vector<Type> arguments;
-      for (const Value& v : from->args) arguments.push_back(v.type);
-      regions.push_back(b_.make_region(std::span<const Type>(arguments)));
-      for (size_t k = 0; k < arguments.size(); k++) map_[from->arg(k)] = regions.back()->arg(k);
-      b_.at_end(regions.back());
-      copy_all(from);
-      std::vector<Value*> yielded;
-      for (const Use& use : from->last->operands) yielded.push_back(need(use.value));
-      Inst* last = b_.make(from->last->op, std::span<const Type>(), yielded);
-      last->loc = from->last->loc;
-    }
-    if (regions.size() == 1) b_.set_regions(made, {regions[0]});
-    if (regions.size() == 2) b_.set_regions(made, {regions[0], regions[1]});
-    b_.at_end(around);
-  }
-
-  void write_out(const Inst* loop) {
-    const Region* round = loop->region(0);
-    const Type type = loop->operand(0)->type;
-    const int64_t lo = to_signed(constant_of(loop->operand(0))->imm, type);
-    const int64_t rounds = *constant_rounds(loop);
-    std::vector<Value*> carried;
-    for (size_t k = 3; k < loop->operand_count(); k++) carried.push_back(need(loop->operand(k)));
-    for (int64_t at = 0; at < rounds; at++) {
-      map_[round->arg(0)] = b_.integer(type, lo + at);
-      for (size_t k = 0; k < carried.size(); k++) map_[round->arg(k + 1)] = carried[k];
-      copy_all(round);
-      for (size_t k = 0; k < carried.size(); k++) carried[k] = need(round->last->operand(k));
-    }
-    for (size_t k = 0; k < carried.size(); k++) map_[loop->result(k)] = carried[k];
-  }
-
-  // ---- packs
-
-  /// Where an iteration's element of a pack stands, at the rounds of these loops.
-  Value* place(const Nest::Packed& packed) {
-    const Pack& pack = nest_.packs()[packed.pack];
-    Value* at = integer(0);
-    for (size_t k = 0; k < pack.axes.size(); k++) {
-      Value* round = b_.convert(need(packed.loops[k]->region(0)->arg(0)), Type::i64);
-      at = b_.add(b_.mul(at, integer(pack.axes[k].count)),
-                  b_.sub(round, integer(pack.axes[k].first)));
-    }
-    return b_.add(b_.mul(at, integer(strip_)), within_);
-  }
-
-  /// Before a strip's first piece: nothing that pieces keep is there yet.
-  void fill(const Pack& pack, Value* slot) {
-    std::unordered_map<const Value*, Value*> none;
-    std::swap(slots_, none);
-    Value* reads = nullptr;
-    for (const Inst* loop : pack.may_be_idle) {
-      Value* runs = b_.lt(loop->operand(0), loop->operand(1));
-      reads = reads ? b_.binary(Op::bit_and, reads, runs) : runs;
-    }
-    if (reads)
-      where(reads, [&] { copy_side_by_side(pack, slot); });
-    else
-      copy_side_by_side(pack, slot);
-    std::swap(slots_, none);
-  }
-
-  void copy_side_by_side(const Pack& pack, Value* slot) {
-    Region* around = b_.region();
-    std::vector<Value*> rounds;
-    for (size_t k = 0; k < pack.axes.size(); k++) {
-      const auto [factor, first, count] = pack.axes[k];
-      const Type type = pack.loops[k]->operand(0)->type;
-      Inst* loop =
-          b_.loop(b_.integer(type, first), b_.integer(type, first + count), b_.integer(type, 1));
-      rounds.push_back(loop->region(0)->arg(0));
-      b_.at_end(loop->region(0));
-    }
-    const Nest::Packed here{size_t(&pack - nest_.packs().data()), pack.loops};
-    each(walks_, {}, [&](std::span<Value>) {
-      for (size_t k = 0; k < rounds.size(); k++) map_[pack.loops[k]->region(0)->arg(0)] = rounds[k];
-      Strips::copy(pack.read);
-      b_.put(slot, place(here), map_.at(pack.read->result()));
-      return std::vector<Value*>();
-    });
-    for (size_t k = 0; k < pack.axes.size(); k++) {
-      b_.yield();
-      b_.at_end(b_.region()->parent->parent);
-    }
-    b_.at_end(around);
-  }
-
   Task& task_;
-  Nest nest_;
   bool is_short_ = false;
-  uint8_t walks_ = parallel_walk;  ///< the kind of the loops over a strip
-  int64_t bytes_ = 0;              ///< of what a strip keeps for an iteration
+  int64_t bytes_ = 0;  ///< of what a strip keeps for an iteration
   std::unordered_map<size_t, std::vector<Value*>> kept_in_;  ///< by piece, of kept_
-  std::unordered_map<const Value*, Value*> locals_;
-  std::vector<Value*> packs_;
+  Value* any_ = nullptr;  ///< whether any iteration takes the branch behind the last piece
   std::vector<Value*> carried_, next_;  ///< what the walk carries into a strip, and out of it
 };
 

@@ -124,7 +124,11 @@ bool Nest::take(Inst* inst, Block& block, bool in_rounds) {
     piece.common.push_back(inst);
     return true;
   }
-  const bool is_shared = is_pure(inst->op) && !inst->results.empty() && uniform_(inst->result());
+  bool is_shared = is_pure(inst->op) && !inst->results.empty() && uniform_(inst->result());
+  if (taken_by_any(inst->parent->parent) && is_shared_read(inst, uniform_)) {
+    is_shared = true;
+    uniform_.assume(inst->result());
+  }
   (is_shared ? piece.common : piece.code).push_back(inst);
   if (inst->is(Op::rmw) && combines(inst)) updates_.insert(inst);
   return is_simple(inst);
@@ -141,6 +145,41 @@ bool Nest::is_choice_of_updates(const Inst* branch) {
       if (!is_common && !combined) return false;
     }
   return true;
+}
+
+std::optional<size_t> Nest::taken_by_any(const Inst* branch) const {
+  const auto at = taken_by_any_.find(branch);
+  return at == taken_by_any_.end() ? std::nullopt : std::optional(at->second);
+}
+
+/// The one region with code, where it is a branch without loops, and iterations that take it read or
+/// update the same elements: each for itself could not do so by vectors.
+std::optional<size_t> Nest::shares_inside(const Inst* branch) {
+  if (!is_straight(branch) || branch->kind == rarely) return std::nullopt;
+  if (taken_by_any(branch->parent->parent)) return std::nullopt;
+  const size_t number = branch->region(0)->first == branch->region(0)->last ? 1 : 0;
+  const Region *region = branch->region(number), *other = branch->region(1 - number);
+  if (other->first != other->last) return std::nullopt;
+  Uniformity trial = uniform_;
+  bool shares = false;
+  for (const Inst* inst = region->first; inst != region->last; inst = inst->next) {
+    if (inst->is(Op::slot)) return std::nullopt;
+    if (!inst->regions.empty()) {
+      if (!is_straight(inst)) return std::nullopt;
+      shares |= is_shared(inst) && is_choice_of_updates(inst);
+      continue;
+    }
+    const bool is_read = is_shared_read(inst, trial);
+    if (is_read) trial.assume(inst->result());
+    shares |= is_read || (inst->is(Op::rmw) && combines(inst));
+  }
+  return shares ? std::optional(number) : std::nullopt;
+}
+
+/// Of memory that the walk does not write, at an address that all iterations share.
+bool Nest::is_shared_read(const Inst* inst, Uniformity& uniform) const {
+  return inst->is(Op::read) && inst->imm != 0 && !written_.contains(0) &&
+         !written_.contains(inst->imm) && uniform(inst->operand(0));
 }
 
 bool Nest::take_control(Inst* inst, Block& block, bool in_rounds) {
@@ -181,6 +220,16 @@ bool Nest::take_control(Inst* inst, Block& block, bool in_rounds) {
     return true;
   }
   if (!simple) return false;
+  if (const auto region = in_rounds && !is_shared(inst) ? shares_inside(inst) : std::nullopt) {
+    taken_by_any_[inst] = *region;
+    Piece& piece = block.pieces.back();
+    piece.inner = inst;
+    piece.blocks.resize(2);
+    for (size_t k = 0; k < 2; k++)
+      if (!plan(inst->region(k), piece.blocks[k], in_rounds)) return false;
+    next_piece(block);
+    return true;
+  }
   if (straight) {
     block.pieces.back().code.push_back(inst);
     return true;

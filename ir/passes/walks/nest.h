@@ -46,8 +46,8 @@ class Nest {
     /// Local variables and what all iterations share: made once, before the rest.
     std::vector<Inst*> common;
     std::vector<Inst*> code;  ///< run by each iteration
-    /// The loop or branch behind it that all take together, and its regions; the last piece of a block
-    /// has none.
+    /// The loop or branch behind it that all take together, or where any takes it, and its regions; the
+    /// last piece of a block has none.
     Inst* inner = nullptr;
     std::vector<Block> blocks;
   };
@@ -71,6 +71,9 @@ class Nest {
   /// combine its contributions first (rule 10 of docs/semantics.md); or a branch that all take the
   /// same way, of nothing but such atomics.
   bool is_update(const Inst* inst) const { return updates_.contains(inst); }
+  /// A branch with one region of code, which is run for the strip where any of its iterations takes it:
+  /// what it reads, or updates, is the same for all that do. The number of the region.
+  std::optional<size_t> taken_by_any(const Inst* branch) const;
   /// Of a loop that all take together: what it carries that is the same for all iterations.
   bool is_shared_carried(const Value* v) const { return shared_carried_.contains(v); }
   /// A loop of few rounds, to be written out in the code of an iteration.
@@ -104,6 +107,8 @@ class Nest {
   void unroll(const Inst* loop);
   bool is_simple(const Inst* inst) const;
   bool is_choice_of_updates(const Inst* branch);
+  std::optional<size_t> shares_inside(const Inst* branch);
+  bool is_shared_read(const Inst* inst, Uniformity& uniform) const;
   bool combines(const Inst* rmw);
   bool keeps_order() const;
   /// Of a round: its float operations, and how many must be there to pay for accesses far apart from
@@ -129,6 +134,7 @@ class Nest {
   size_t pieces_ = 0;
   std::unordered_map<const Inst*, size_t> piece_of_;
   std::unordered_set<const Inst*> unrolled_, updates_;
+  std::unordered_map<const Inst*, size_t> taken_by_any_;
   std::unordered_set<const Value*> carried_;  ///< by the walk, and what is made of it
   std::unordered_set<const Value*> shared_carried_;
   std::vector<const Inst*> locals_;

@@ -221,3 +221,52 @@ TEST_CASE("what inner loops add to a sum of all iterations leaves these lanes") 
     CHECK(count_compiled(cpu, text, "vsqrtpd[^\n]*[yz]mm") >= 1);
   }
 }
+
+TEST_CASE("pairs that iterations leave out are lanes of vectors, with what all share read once") {
+  // All others' inverse distances, and to each what it has given.
+  const std::string text = R"(quern 1
+  kernel @pairs level=structured modes=contract
+  binding field rank=1 f32 "x"
+  binding field rank=1 f32 "y"
+  binding field rank=1 f32 "sum"
+  binding field rank=1 f32 "given"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %none = constant<0> : f32
+    %unit = constant<1> : f32
+    %n = extent<0.0> : i32
+    parallel over=0 {(%i: i32)
+      %x = load<0.0> %i : f32
+      %y = load<1.0> %i : f32
+      %sum = loop %zero, %n, %one, %none : f32 {(%j: i32, %s: f32)
+        %other = ne %i, %j : b1
+        %r = if %other : f32 {
+          %p = load<0.0> %j : f32
+          %q = load<1.0> %j : f32
+          %a = sub %p, %x : f32
+          %b = sub %q, %y : f32
+          %c = mul %a, %a : f32
+          %d = mul %b, %b : f32
+          %e = add %c, %d : f32
+          %f = sqrt %e : f32
+          %g = div %unit, %f : f32
+          %old = atomic.add<3.0> %j, %g : f32
+          %t = add %s, %g : f32
+          yield %t
+        } {
+          yield %s
+        }
+        yield %r
+      }
+      store<2.0> %i, %sum
+      yield
+    }
+    yield
+  })";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "vsqrtps[^\n]*[yz]mm") >= 1);
+    CHECK(count_compiled(cpu, text, "v\\w*gather") == 0);
+  }
+}

@@ -25,14 +25,34 @@ void Shapes::inner_loop(const Element& from, const Element& other, const Element
   b_.at_end(loop->region(0));
   Element at = other;
   at.index[axis] = loop->region(0)->arg(0);
-  Value* v = values_.convert(load(at), to.type);
-  if (random_.chance(50)) v = joined(v, values_.convert(load(from), to.type));
-  Value* next = joined(loop->region(0)->arg(1), v);
+  Value* next = random_.chance(40) ? in_branch(from, at, loop->region(0)->arg(1))
+                                   : of_round(from, at, loop->region(0)->arg(1));
   const bool updates = random_.chance(30);
   if (updates) store(to, joined(load(to), next));
   b_.yield({next});
   b_.at_end(around);
   if (!updates) store(to, loop->result());
+}
+
+/// What `carried` becomes by the elements.
+Value* Shapes::of_round(const Element& from, const Element& at, Value* carried) {
+  Value* v = values_.convert(load(at), carried->type);
+  if (random_.chance(50)) v = joined(v, values_.convert(load(from), carried->type));
+  return joined(carried, v);
+}
+
+/// The same in some iterations.
+Value* Shapes::in_branch(const Element& from, const Element& at, Value* carried) {
+  const Type type = carried->type;
+  Value* own = values_.convert(load(from), type);
+  Inst* branch = b_.if_(type == Type::b1 ? own : b_.lt(own, carried), {&type, 1});
+  const size_t taken = random_.below(2);
+  Region* around = b_.region();
+  b_.at_end(branch->region(1 - taken)).yield({carried});
+  b_.at_end(branch->region(taken));
+  b_.yield({of_round(from, at, carried)});
+  b_.at_end(around);
+  return branch->result();
 }
 
 void Shapes::rare_case(const Element& from, const Element& to) {

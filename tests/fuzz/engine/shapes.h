@@ -30,6 +30,8 @@ class Shapes {
   void stencil(const Element& from, const Element& to);
 
  private:
+  ir::Value* of_round(const Element& from, const Element& at, ir::Value* carried);
+  ir::Value* in_branch(const Element& from, const Element& at, ir::Value* carried);
   ir::Value* neighbour(ir::Value* at, ir::Value* extent);
   ir::Value* load(const Element& e);
   void store(const Element& e, ir::Value* v);
