@@ -328,13 +328,24 @@ class Gatherer {
     if (t.kept)
       map[t.kept] =
           b_.load(arrays_[places_[n].second], places_[n].first, t.kept->type, element(in_field));
-    if (!t.in_branch) {
-      repeat(b_, t.code, map);
-      there = both(there, is_near(t, map));
-    }
-    if (const auto copy = map.find(value); copy != map.end()) value = copy->second;
     Value* zero = b_.real(value->type, 0);
-    return there ? b_.select(there, value, zero) : value;
+    const auto computed = [&](Value* where) {
+      if (!t.in_branch) {
+        repeat(b_, t.code, map);
+        where = both(where, is_near(t, map));
+      }
+      const auto copy = map.find(value);
+      Value* now = copy == map.end() ? value : copy->second;
+      return where ? b_.select(where, now, zero) : now;
+    };
+    if (!there || t.code.is_pure()) return computed(there);
+    // Where there is no such iteration its reads could be out of range.
+    Inst* branch = b_.if_(there, {&value->type, 1});
+    b_.at_end(branch->region(0));
+    b_.yield({computed(nullptr)});
+    b_.at_end(branch->region(1)).yield({zero});
+    b_.after(branch);
+    return branch->result();
   }
 
   /// The iteration of a closed axis, so far behind the element, around its ends.

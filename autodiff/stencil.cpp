@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "ir/analysis/affine.h"
+#include "ir/analysis/facts.h"
 
 namespace quern::autodiff {
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr size_t longest_code = 48;  ///< that is run once more for a term
 constexpr int deepest_border = 6;    ///< operations between an index and that of the loop
+constexpr size_t least_saved = 2;    ///< values that need not be kept, to compute terms anew
 
 bool is_zero(const Value* v) {
   return v->inst && v->inst->is(Op::constant) && real_of(v->inst->imm, v->type) == 0;
@@ -23,18 +26,30 @@ class Surveyor {
   Surveyor(const Kernel& kernel, const Inst* loop)
       : kernel_(kernel),
         body_(loop->region(0)),
-        slicer_(kernel, body_, indices()),
+        writes_primal_(writes_primal(kernel, body_)),
+        slicer_(slicer(indices())),
         invariant_(kernel, body_) {}
 
   std::vector<Stencil> run() {
     for (const Value* index : indices())
       if (!is_signed(index->type)) return {};
     survey(body_, true, false);
+    for (Stencil& s : stencils_) keep_less(s);
     std::erase_if(stencils_, [&](const Stencil& s) { return !is_alone(s) || !is_one(s); });
     return std::move(stencils_);
   }
 
  private:
+  static bool writes_primal(const Kernel& kernel, const Region* region) {
+    bool writes = false;
+    walk(const_cast<Region*>(region), [&](const Inst* inst) {
+      if (!has(inst->op, flag::writes)) return;
+      writes |= inst->is(Op::call) ||
+                (accesses_element(inst->op) && !kernel.bindings[inst->binding()].is_derived());
+    });
+    return writes;
+  }
+
   std::vector<const Value*> indices() const {
     std::vector<const Value*> all;
     for (const Value& index : body_->args) all.push_back(&index);
@@ -177,19 +192,119 @@ class Surveyor {
       term.wrappings.clear();
       term.around = {};
     }
-    std::vector<const Value*> computed, given = indices();
     if (term.in_branch) {
       term.kept = term.value();
-    } else {
-      peel(term);
-      computed.push_back(term.value());
-      for (const Question& q : term.questions)
-        for (const Value* v : {q.a, q.b})
-          if (v) computed.push_back(v);
+      return true;
     }
-    if (term.kept) given.push_back(term.kept);
-    term.code = Slicer(kernel_, body_, given).of(computed);
+    peel(term);
+    term.code = code_from(term, term.kept);
     return term.code && term.code.is_pure() && term.code.code.size() <= 2 * longest_code;
+  }
+
+  /// What computes the term from `kept`.
+  Slice code_from(const Term& term, const Value* kept) const {
+    std::vector<const Value*> computed = {term.value()}, given = indices();
+    for (const Question& q : term.questions)
+      for (const Value* v : {q.a, q.b})
+        if (v) computed.push_back(v);
+    if (kept) given.push_back(kept);
+    return slicer(given).of(computed);
+  }
+
+  /// One that takes fields of the primal to be as they were, where the loop writes derived ones alone: these
+  /// are other memory.
+  Slicer slicer(std::span<const Value* const> given) const {
+    return {kernel_, body_, given, [this](const Inst* read) {
+              return read->is(Op::load) && !writes_primal_ &&
+                     !kernel_.bindings[read->binding()].is_derived();
+            }};
+  }
+
+  /// Where the terms of several values follow cheaply from fewer, and from what the loop reads and nobody
+  /// writes, these are kept: what takes long, as the quotient by the length of a gradient.
+  void keep_less(Stencil& stencil) {
+    std::set<const Value*> kept, bases;
+    std::vector<Value*> base(stencil.terms.size(), nullptr);
+    for (size_t n = 0; n < stencil.terms.size(); n++) {
+      const Term& t = stencil.terms[n];
+      if (t.in_branch) return;
+      if (t.kept) kept.insert(t.kept);
+      std::set<Value*> leaves;
+      find_leaves(t.value(), leaves);
+      if (leaves.size() > 1) return;
+      if (leaves.empty()) continue;
+      base[n] = *leaves.begin();
+      if (!is_float(base[n]->type) || !base[n]->inst || base[n]->inst->parent != body_) return;
+      bases.insert(base[n]);
+    }
+    if (bases.size() + least_saved > kept.size()) return;
+    std::vector<Slice> code;
+    for (size_t n = 0; n < stencil.terms.size(); n++) {
+      code.push_back(code_from(stencil.terms[n], base[n]));
+      if (!code.back() || code.back().code.size() > longest_code) return;
+    }
+    for (size_t n = 0; n < stencil.terms.size(); n++) {
+      stencil.terms[n].kept = base[n];
+      stencil.terms[n].code = std::move(code[n]);
+    }
+  }
+
+  /// How another iteration comes to a value: it is the same there; it reads or computes it once more,
+  /// cheaply; it has to be kept; some of what it is made of has to be.
+  enum class Way { same, again, kept, parts };
+
+  Way way_of(const Value* v) const {
+    const auto known = ways_.find(v);
+    return is_fixed(v) ? Way::same : known == ways_.end() ? Way::kept : known->second;
+  }
+
+  void find_way(const Value* v) {
+    const Inst* inst = v->inst;
+    Way way = Way::kept;
+    if (!inst) {
+      way = v->region == body_ ? Way::again : Way::kept;
+    } else if (inst->is(Op::load)) {
+      way = slicer_.repeatable(v) ? Way::again : Way::kept;
+    } else if (is_pure(inst->op) && inst->regions.empty() && !can_fail(kernel_, inst)) {
+      const auto any = [&](Way one) {
+        return std::ranges::any_of(inst->operands,
+                                   [&](const Use& u) { return way_of(u.value) == one; });
+      };
+      if (!any(Way::again) && !any(Way::kept) && !any(Way::parts))
+        way = Way::same;
+      else if (!costly(inst))
+        way = any(Way::parts) || (any(Way::again) && any(Way::kept)) ? Way::parts
+              : any(Way::kept)                                       ? Way::kept
+                                                                     : Way::again;
+    }
+    ways_[v] = way;
+  }
+
+  /// What has to be kept for the value.
+  void find_leaves(Value* v, std::set<Value*>& leaves) {
+    std::vector<std::pair<Value*, bool>> open = {{v, false}};  // with operands done
+    while (!open.empty()) {
+      const auto [at, done] = open.back();
+      open.pop_back();
+      if (is_fixed(at) || ways_.contains(at)) continue;
+      if (done || !at->inst) {
+        find_way(at);
+        continue;
+      }
+      open.push_back({at, true});
+      if (is_pure(at->inst->op))
+        for (const Use& use : at->inst->operands) open.push_back({use.value, false});
+    }
+    std::vector<Value*> made = {v};
+    std::set<const Value*> seen;
+    while (!made.empty()) {
+      Value* at = made.back();
+      made.pop_back();
+      if (!seen.insert(at).second) continue;
+      if (way_of(at) == Way::kept) leaves.insert(at);
+      if (way_of(at) == Way::parts)
+        for (const Use& use : at->inst->operands) made.push_back(use.value);
+    }
   }
 
   /// Terms that are multiples or choices of the same value need it alone.
@@ -230,6 +345,8 @@ class Surveyor {
 
   const Kernel& kernel_;
   const Region* const body_;
+  const bool writes_primal_;
+  std::unordered_map<const Value*, Way> ways_;
   Slicer slicer_;
   Slicer invariant_;  ///< of what is the same in all iterations
   AffineForms forms_;

@@ -21,6 +21,7 @@ std::string Slicer::own_reason(const Value* v) {
     return "it may be an error";
   if (is_pure(inst->op)) return "";
   if (!has(inst->op, flag::reads)) return "it has an effect";
+  if (stays_ && stays_(inst)) return "";
   if (!touched_) touched_ = effects_.of(region_);
   const bool changes = effects_.may_overlap(effects_.of(inst).reads, touched_->writes);
   return changes ? "what it reads may have changed" : "";

@@ -8,6 +8,7 @@
 // from run to run, and the other place knows: indices of a loop, the number of an iteration. What
 // cannot be repeated is named: another argument of a region; an effect, a random number, an atomic's old value; what may be an
 // error in checked mode; a structured construct; a read of what the region may write.
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -32,8 +33,15 @@ struct Slice {
 /// something there changes.
 class Slicer {
  public:
-  Slicer(const Kernel& kernel, const Region* region, std::span<const Value* const> given = {})
-      : kernel_(kernel), region_(region), given_(given.begin(), given.end()), effects_(kernel) {}
+  /// Says of a read that nothing in the region changes what it gives.
+  using Stays = std::function<bool(const Inst* read)>;
+  Slicer(const Kernel& kernel, const Region* region, std::span<const Value* const> given = {},
+         Stays stays = {})
+      : kernel_(kernel),
+        region_(region),
+        given_(given.begin(), given.end()),
+        stays_(std::move(stays)),
+        effects_(kernel) {}
 
   bool repeatable(const Value* v) { return !obstacle(v); }
   Slice of(std::span<const Value* const> values);
@@ -51,6 +59,7 @@ class Slicer {
   const Kernel& kernel_;
   const Region* region_;
   std::unordered_set<const Value*> given_;
+  Stays stays_;
   Effects effects_;
   std::optional<Touched> touched_;  ///< by the region, once somebody reads
   std::unordered_map<const Value*, const Value*> obstacles_;

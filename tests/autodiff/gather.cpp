@@ -60,10 +60,10 @@ void expect_adjoints(const qn::Field<double>& x, const qn::Field<double>& y,
 F64 squared(F64 v) { return v * v; }
 
 /// Loops of the reverse kernel, atomics that each iteration comes to but for one in each loop, and
-/// what the last loop reads besides companions; loops with atomics in branches. A third field is no
-/// input.
+/// what the last loop reads besides companions; loops with atomics in branches; arrays of terms. A third
+/// field is no input.
 struct Shape {
-  int loops = 0, spare = 0, reads = 0, branching = 0;
+  int loops = 0, spare = 0, reads = 0, branching = 0, arrays = 0;
 };
 template <class F>
 Shape shape_of_reverse(F&& record_kernel, size_t fields) {
@@ -75,6 +75,8 @@ Shape shape_of_reverse(F&& record_kernel, size_t fields) {
   if (fields > 2) inputs[2] = false;
   const auto reverse = qn::autodiff::reverse(*kernel, premises, inputs);
   Shape shape;
+  for (const qn::ir::Binding& b : reverse.kernel->bindings)
+    shape.arrays += b.companion.starts_with("terms");
   qn::ir::walk(reverse.kernel->body, [&](const qn::ir::Inst* inst) {
     if (!inst->is(qn::ir::Op::parallel)) return;
     shape.loops++;
@@ -488,6 +490,76 @@ TEST_CASE("adjoints of a filter with weights from a field, of vectors") {
     for (int a = 0; a < 3; a++)
       for (int b = 0; b < 3; b++)
         CHECK(weight.grad().at(a, b) == Approx(of_weight[size_t(3 * a + b)]).epsilon(1e-13));
+  });
+}
+
+TEST_CASE("terms that follow from one quotient and what is read are not kept one by one") {
+  const Shape length = shape_of_reverse(
+      [] {
+        return qn::test::record([](qn::Field<double, 2> x, qn::Field<double, 2> y) {
+          auto u = bordered(x, border::clamp);
+          for (auto [i, j] : x) {
+            F64 here = x(i, j), down = u(i + 1, j) - here, right = u(i, j + 1) - here;
+            y(i, j) = sqrt(down * down + right * right + 1.0);
+          }
+        });
+      },
+      2);
+  CHECK(length.loops == 2);
+  CHECK(length.arrays == 1);
+  // Of what the loop writes itself nothing can be read again.
+  const Shape written = shape_of_reverse(
+      [] {
+        return qn::test::record([](qn::Field<double> x, qn::Field<double> y) {
+          for (auto i : range(1, 99)) {
+            F64 d = x[i + 1] - y[i], e = x[i - 1] - y[i];
+            y[i] = sqrt(d * d + e * e + 1.0);
+          }
+        });
+      },
+      2);
+  CHECK(written.arrays == 2);
+}
+
+TEST_CASE("the gradient of a total variation, whose weights may stand where adjoints will") {
+  on_every_device([](const qn::Device& device) {
+    for (const auto& [h, w] : {std::pair{1, 1}, {1, 6}, {5, 1}, {7, 9}, {40, 33}})
+      for (bool shares : {false, true}) {
+        INFO(h << " x " << w << (shares ? ", in the adjoints" : ""));
+        const size_t n = size_t(h) * size_t(w);
+        const std::vector<double> at = drawn(n, 1), weights = drawn(n, 2);
+        qn::Field<double, 2> x{device, {h, w}};
+        x.copy_from(at);
+        const qn::Field<double, 2> weight =
+            shares ? x.grad() : qn::Field<double, 2>{device, {h, w}};
+        weight.copy_from(weights);
+        auto u = bordered(x, border::clamp);
+        qn::Kernel f = [&]() -> F64 {
+          Var<double> sum = 0;
+          for (auto [i, j] : x) {
+            F64 here = x(i, j), down = u(i + 1, j) - here, right = u(i, j + 1) - here;
+            sum += sqrt(down * down + right * right + 0.25) + weight(i, j) * down * right;
+          }
+          return sum;
+        };
+        std::vector<double> expected(n, 0.0);
+        for (int i = 0; i < h; i++)
+          for (int j = 0; j < w; j++) {
+            const auto k = size_t(i * w + j), below = size_t(std::min(i + 1, h - 1) * w + j),
+                       beside = size_t(i * w + std::min(j + 1, w - 1));
+            const double down = at[below] - at[k], right = at[beside] - at[k];
+            const double length = std::sqrt(down * down + right * right + 0.25);
+            const double of_down = down / length + weights[k] * right,
+                         of_right = right / length + weights[k] * down;
+            expected[below] += of_down;
+            expected[beside] += of_right;
+            expected[k] -= of_down + of_right;
+          }
+        qn::value_and_grad(f, qn::wrt(x))();
+        const std::vector<double> found = qn::to_vector(x.grad());
+        for (size_t k = 0; k < n; k++)
+          CHECK(found[k] == Approx(expected[k]).epsilon(1e-12).margin(1e-12));
+      }
   });
 }
 
