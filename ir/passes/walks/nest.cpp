@@ -125,10 +125,7 @@ bool Nest::take(Inst* inst, Block& block, bool in_rounds) {
     return true;
   }
   bool is_shared = is_pure(inst->op) && !inst->results.empty() && uniform_(inst->result());
-  if (taken_by_any(inst->parent->parent) && is_shared_read(inst, uniform_)) {
-    is_shared = true;
-    uniform_.assume(inst->result());
-  }
+  is_shared |= taken_by_any(inst->parent->parent) && is_shared_read(inst);
   (is_shared ? piece.common : piece.code).push_back(inst);
   if (inst->is(Op::rmw) && combines(inst)) updates_.insert(inst);
   return is_simple(inst);
@@ -160,7 +157,6 @@ std::optional<size_t> Nest::shares_inside(const Inst* branch) {
   const size_t number = branch->region(0)->first == branch->region(0)->last ? 1 : 0;
   const Region *region = branch->region(number), *other = branch->region(1 - number);
   if (other->first != other->last) return std::nullopt;
-  Uniformity trial = uniform_;
   bool shares = false;
   for (const Inst* inst = region->first; inst != region->last; inst = inst->next) {
     if (inst->is(Op::slot)) return std::nullopt;
@@ -169,17 +165,17 @@ std::optional<size_t> Nest::shares_inside(const Inst* branch) {
       shares |= is_shared(inst) && is_choice_of_updates(inst);
       continue;
     }
-    const bool is_read = is_shared_read(inst, trial);
-    if (is_read) trial.assume(inst->result());
+    const bool is_read = is_shared_read(inst);
+    if (is_read) uniform_.assume(inst->result());
     shares |= is_read || (inst->is(Op::rmw) && combines(inst));
   }
   return shares ? std::optional(number) : std::nullopt;
 }
 
 /// Of memory that the walk does not write, at an address that all iterations share.
-bool Nest::is_shared_read(const Inst* inst, Uniformity& uniform) const {
+bool Nest::is_shared_read(const Inst* inst) {
   return inst->is(Op::read) && inst->imm != 0 && !written_.contains(0) &&
-         !written_.contains(inst->imm) && uniform(inst->operand(0));
+         !written_.contains(inst->imm) && uniform_(inst->operand(0));
 }
 
 bool Nest::take_control(Inst* inst, Block& block, bool in_rounds) {

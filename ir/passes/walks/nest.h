@@ -108,7 +108,7 @@ class Nest {
   bool is_simple(const Inst* inst) const;
   bool is_choice_of_updates(const Inst* branch);
   std::optional<size_t> shares_inside(const Inst* branch);
-  bool is_shared_read(const Inst* inst, Uniformity& uniform) const;
+  bool is_shared_read(const Inst* inst);
   bool combines(const Inst* rmw);
   bool keeps_order() const;
   /// Of a round: its float operations, and how many must be there to pay for accesses far apart from
