@@ -20,6 +20,7 @@
 #include <set>
 
 #include "backends/llvm/guard.h"
+#include "backends/llvm/hoist_divisions.h"
 #include "backends/llvm/split_blocks.h"
 #include "backends/llvm/vector_functions.h"
 #include "backends/llvm/whole_lanes.h"
@@ -128,10 +129,13 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchai
     return !is_long || std::ranges::find(not_of_long_code, name) == std::end(not_of_long_code);
   });
   llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
-  // Chains of comparisons have become switches, with which a loop does not vectorise.
+  // Chains of comparisons have become switches, with which a loop does not vectorise; and divisions may
+  // have moved to where they are vectorised wrongly.
   builder.registerVectorizerStartEPCallback(
       [&](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) {
-        if (vectorise) passes.addPass(llvm::LowerSwitchPass());
+        if (!vectorise) return;
+        passes.addPass(llvm::LowerSwitchPass());
+        passes.addPass(HoistDivisions());
       });
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;

@@ -99,7 +99,8 @@ bool Effects::may_conflict(const Inst* a, const Inst* b) { return may_conflict(o
 
 bool Effects::may_change(const Inst* write, const Inst* access) {
   // Fields on one tree share what is active, and which are on one is not known yet.
-  if (access->is(Op::is_active) || access->is(Op::empty_box) || access->is(Op::length))
+  if (access->is(Op::is_active) || access->is(Op::empty_box) || access->is(Op::length) ||
+      access->is(Op::append))
     return has(write->op, flag::writes);
   if (!accesses_element(write->op))
     return may_overlap(of(write).writes, of(access).reads) ||

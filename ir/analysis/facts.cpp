@@ -60,6 +60,18 @@ bool has_rounds(const Inst* loop) {
                          : from->imm < to->imm;
 }
 
+size_t worth_carrying(const Inst* loop) {
+  constexpr size_t most = 64, most_together = 20000;  // values, and values times instructions
+  constexpr size_t many_branches = 64;  // each ends a block, through which values live
+  size_t instructions = 1, branches = 0;
+  for (Region* region : loop->regions)
+    walk(region, [&](const Inst* inst) {
+      instructions++;
+      branches += inst->is(Op::if_);
+    });
+  return branches > many_branches ? 0 : std::min(most, most_together / instructions);
+}
+
 bool costly(const Inst* inst) {
   return info(inst->op).library || inst->is(Op::div) || inst->is(Op::rem) || inst->is(Op::sqrt) ||
          inst->is(Op::random) || inst->is(Op::apply);

@@ -14,6 +14,9 @@ inline bool is_constant(const Value* v, int64_t n) {
 
 /// Is it known that the loop has a round?
 bool has_rounds(const Inst* loop);
+/// How many values more a loop may carry to save accesses of memory. Beyond that they would not stand in
+/// registers, and through long code even few of them cost a compiler more time than the code does.
+size_t worth_carrying(const Inst* loop);
 
 /// May the instruction raise an error of checked mode? Pure instructions only.
 bool may_fail(const Inst* inst);

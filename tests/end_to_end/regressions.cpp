@@ -220,3 +220,42 @@ TEST_CASE("behind a long branch an element is stored where its index says, not o
     for (int i = 0; i < 5; i++) CHECK(x.at(i) == Approx(expected[size_t(i)]).epsilon(1e-12));
   });
 }
+
+TEST_CASE("a remainder that all iterations share, beside branches that only some take") {
+  on_every_device([](const qn::Device& device) {
+    const int n = 64, rounds = 8;
+    std::vector<int> at;
+    for (int i = 0; i < n; i++) at.push_back(i * 37 % 19 - 9);
+    qn::Field<int> x{device, {n}}, sum{device, {n}}, seen{device, {n}}, other{device, {rounds}};
+    x.copy_from(at);
+    for (bool checked : {false, true}) {
+      qn::Kernel kernel{[&](I32 count) {
+                          for (auto i : range(count)) {
+                            Var<Array<int, 4>> kept;
+                            Var<int> own = 1, some = 0;
+                            for (auto j : serial(range(rounds))) {
+                              If(i != j) {
+                                If(((i + j) & 3) == 1) { some += x[i] & 8; }
+                              }
+                              own =
+                                  own * 3 + x[cast<int>(cast<uint32_t>(j) % cast<uint32_t>(count))];
+                              other[j & 7] ^= I32(0);
+                              kept[2] = kept[2] + j;
+                            }
+                            sum[i] = own;
+                            seen[i] = some + kept[2];
+                          }
+                        },
+                        {.checked = checked}};
+      kernel(n);
+      uint32_t want = 1;
+      for (int j = 0; j < rounds; j++) want = want * 3 + uint32_t(at[size_t(j)]);
+      std::vector<int> want_seen(size_t(n), rounds * (rounds - 1) / 2);
+      for (int i = 0; i < n; i++)
+        for (int j = 0; j < rounds; j++)
+          if (i != j && ((i + j) & 3) == 1) want_seen[size_t(i)] += at[size_t(i)] & 8;
+      CHECK(qn::to_vector(sum) == std::vector<int>(size_t(n), int(want)));
+      CHECK(qn::to_vector(seen) == want_seen);
+    }
+  });
+}

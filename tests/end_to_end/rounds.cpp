@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <quern/host.h>
+#include <quern/sparse.h>
 
 #include "tests/end_to_end/devices.h"
 #include "tests/end_to_end/numbers.h"
@@ -178,5 +179,32 @@ TEST_CASE("branches in rounds that read and update what all iterations share, or
         CHECK(qn::to_vector(out) == want_out);
         CHECK(qn::to_vector(put) == want_put);
       }
+  });
+}
+
+TEST_CASE("what rounds store to a list comes before what they append to it through another field") {
+  on_every_device([](const qn::Device& device) {
+    for (int way : {0, 1}) {
+      INFO((way == 0 ? "stores" : "atomics"));
+      qn::Tree<2> tree{device, {qn::dense(4, 1), qn::dynamic(32, 8)}};
+      auto f = tree.field<int>(), g = tree.field<int>();
+      const qn::Field<int> last{device, {4}};
+      qn::Kernel kernel = [&](I32 rounds) {
+        for (auto i : range(4))
+          for (auto j : serial(range(rounds))) {
+            if (way == 0)
+              f(i, 4) = j + 1;
+            else
+              atomic_max(f(i, 4), j + 1);
+            last[i] = cast<int>(append(g, i, j + 100));
+          }
+      };
+      kernel(2);
+      // Elements 0 to 4 are there before the first is appended.
+      CHECK(qn::to_vector(last) == std::vector<int>(4, 6));
+      CHECK(f.at(1, 4) == 2);
+      CHECK(g.at(1, 5) == 100);
+      CHECK(g.at(1, 6) == 101);
+    }
   });
 }

@@ -13,9 +13,6 @@ namespace quern::ir {
 
 namespace {
 
-/// More would not stand in registers.
-constexpr size_t most_combined = 64;
-
 using Updates = std::vector<Inst*>;  ///< of one location, in order
 
 bool is_same_kind(const Inst* a, const Inst* b) {
@@ -37,11 +34,12 @@ class Combiner {
   void combine(Inst* loop) {
     std::vector<Inst*> touching;
     std::vector<Updates> locations;
+    const size_t most = worth_carrying(loop);
     for (Region* region : loop->regions)
       walk(region, [&](Inst* inst) {
         if (is_pure(inst->op) || !inst->regions.empty()) return;
         touching.push_back(inst);
-        if (stays(loop, inst)) add(inst, locations);
+        if (stays(loop, inst)) add(inst, locations, most);
       });
     std::erase_if(locations, [&](const Updates& all) { return !is_alone(all, touching); });
     if (locations.empty()) return;
@@ -54,7 +52,8 @@ class Combiner {
   bool stays(const Inst* loop, const Inst* inst) const {
     if (!inst->is(Op::atomic) || inst->used() || !has_identity(inst->atomic())) return false;
     if (kernel_.modes.strict && rounds(inst->atomic(), inst->elem)) return false;
-    if (kernel_.bindings[inst->binding()].kind != Binding::field) return false;
+    const Binding& to = kernel_.bindings[inst->binding()];
+    if (to.kind != Binding::field || !to.components[inst->component()].exact) return false;
     for (size_t k = 0; k < Effects::indices(inst); k++) {
       const Value* v = inst->operand(k);
       for (const Region* region : loop->regions)
@@ -63,13 +62,13 @@ class Combiner {
     return true;
   }
 
-  static void add(Inst* inst, std::vector<Updates>& locations) {
+  static void add(Inst* inst, std::vector<Updates>& locations, size_t most) {
     const auto known = std::ranges::find_if(locations, [&](const Updates& all) {
       return Effects::same_element(all[0], inst) && is_same_kind(all[0], inst);
     });
     if (known != locations.end())
       known->push_back(inst);
-    else if (locations.size() < most_combined)
+    else if (locations.size() < most)
       locations.push_back({inst});
   }
 

@@ -8,7 +8,7 @@
 // values in a slot, which promote_slots makes a carried value of. Behind the loop the location is updated
 // if a round has come to it, so that nothing is touched that would not have been. Inner loops first.
 // Checked mode is left alone, where each update may be out of range.
-// Linear times a small bound on the number of locations per loop.
+// As many as worth_carrying (facts.h) says. Linear, times that number.
 #include "quern/ir/ir.h"
 
 namespace quern::ir {

@@ -12,9 +12,6 @@ namespace quern::ir {
 
 namespace {
 
-/// More would not stand in registers: reading and writing them would be no better elsewhere.
-constexpr size_t most_carried = 64;
-
 bool is_inside(const Region* region, const Value* v) {
   return encloses(region, v->inst ? v->inst->parent : v->region);
 }
@@ -45,6 +42,7 @@ class Carrier {
   void carry(Inst* loop) {
     std::vector<Inst*> touching;
     std::vector<Element> elements;
+    most_ = worth_carrying(loop);
     walk(loop->region(0), [&](Inst* inst) {
       if (is_pure(inst->op) || !inst->regions.empty() || inst->is(Op::yield)) return;
       touching.push_back(inst);
@@ -72,7 +70,7 @@ class Carrier {
     if (!conditions) return;
     const auto known = std::ranges::find_if(
         elements, [&](const Element& e) { return Effects::same_element(e.store, store); });
-    if (known == elements.end() && elements.size() < most_carried)
+    if (known == elements.end() && elements.size() < most_)
       elements.push_back({store, std::move(*conditions)});
     else if (known != elements.end() && conditions->size() < known->conditions.size())
       *known = {store, std::move(*conditions)};
@@ -220,6 +218,7 @@ class Carrier {
   Kernel& kernel_;
   Builder b_;
   std::optional<Effects> effects_;
+  size_t most_ = 0;  ///< elements that a loop may carry
 };
 
 }  // namespace

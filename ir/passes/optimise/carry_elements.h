@@ -9,7 +9,7 @@
 // slot, which promote_slots makes a carried value of. A loop that may have no round reads and writes
 // behind a question. Values whose storage is of another type are left alone, as is checked mode, where
 // the access may be out of range, and loops with a break (while_). Inner loops first.
-// Linear times a small bound on the number of elements per loop.
+// As many as worth_carrying (facts.h) says. Linear, times that number.
 #include "quern/ir/ir.h"
 
 namespace quern::ir {

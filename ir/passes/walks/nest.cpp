@@ -23,6 +23,9 @@ constexpr int64_t unknown_rounds = 16, many_rounds = 4096;
 /// Elements of a pack, for each iteration of a strip; and how often they are read at least.
 constexpr int64_t most_packed = 64, least_reads = 4;
 
+/// Branches that are run where any iteration takes them: each one's code is a loop over the strip of its own.
+constexpr size_t most_by_any = 32;
+
 /// The rounds of either, and those between.
 Pack::Axis both(const Pack::Axis& a, const Pack::Axis& b) {
   const int64_t first = std::min(a.first, b.first);
@@ -153,7 +156,8 @@ std::optional<size_t> Nest::taken_by_any(const Inst* branch) const {
 /// update the same elements: each for itself could not do so by vectors.
 std::optional<size_t> Nest::shares_inside(const Inst* branch) {
   if (!is_straight(branch) || branch->kind == rarely) return std::nullopt;
-  if (taken_by_any(branch->parent->parent)) return std::nullopt;
+  if (taken_by_any(branch->parent->parent) || taken_by_any_.size() == most_by_any)
+    return std::nullopt;
   const size_t number = branch->region(0)->first == branch->region(0)->last ? 1 : 0;
   const Region *region = branch->region(number), *other = branch->region(1 - number);
   if (other->first != other->last) return std::nullopt;
