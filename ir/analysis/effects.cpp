@@ -120,6 +120,12 @@ bool Effects::may_change(const Inst* write, const Inst* access) {
   return true;
 }
 
+bool Effects::may_see(const Inst* reader, const Inst* write) {
+  if (!has(reader->op, flag::reads)) return false;
+  return accesses_element(reader->op) ? may_change(write, reader)
+                                      : may_overlap(of(reader).reads, of(write).writes);
+}
+
 size_t Effects::indices(const Inst* access) {
   if (access->is(Op::store)) return access->operand_count() - 1;
   if (access->is(Op::atomic)) return access->operand_count() - operand_count(access->atomic());

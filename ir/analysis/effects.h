@@ -55,6 +55,9 @@ class Effects {
   /// element and nothing besides.
   bool may_change(const Inst* write, const Inst* access);
 
+  /// May an instruction find out whether `write`, which is an access of an element, has happened?
+  bool may_see(const Inst* reader, const Inst* write);
+
   /// How many operands of an access of an element are indices.
   static size_t indices(const Inst* access);
   /// Do two accesses name one component of one element, by the same values?

@@ -76,14 +76,8 @@ class Combiner {
     return std::ranges::none_of(touching, [&](const Inst* inst) {
       if (is_same_kind(all[0], inst)) return false;
       return (has(inst->op, flag::writes) && effects_->may_change(inst, all[0])) ||
-             (has(inst->op, flag::reads) && is_seen_by(inst, all[0]));
+             effects_->may_see(inst, all[0]);
     });
-  }
-
-  bool is_seen_by(const Inst* inst, const Inst* update) {
-    return accesses_element(inst->op)
-               ? effects_->may_change(update, inst)
-               : effects_->may_overlap(effects_->of(inst).reads, effects_->of(update).writes);
   }
 
   void replace(Inst* loop, const Updates& all) {

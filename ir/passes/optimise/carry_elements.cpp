@@ -99,17 +99,11 @@ class Carrier {
         if (other != type || !is_under(loop, inst, e.conditions)) return false;
         e.accesses.push_back(inst);
       } else if ((has(inst->op, flag::writes) && effects_->may_change(inst, e.store)) ||
-                 (has(inst->op, flag::reads) && is_seen_by(inst, e.store))) {
+                 effects_->may_see(inst, e.store)) {
         return false;
       }
     }
     return true;
-  }
-
-  bool is_seen_by(const Inst* inst, const Inst* store) {
-    return accesses_element(inst->op)
-               ? effects_->may_change(store, inst)
-               : effects_->may_overlap(effects_->of(inst).reads, effects_->of(store).writes);
   }
 
   static bool is_under(const Inst* loop, const Inst* inst, const Conditions& conditions) {

@@ -139,7 +139,7 @@ class DeadStores {
   void step(Inst* inst, State& state, bool last) {
     if (inst->is(Op::store)) return overwrite(inst, state, last);
     if (!has(inst->op, flag::reads)) return;
-    std::erase_if(state, [&](const Inst* store) { return looks_at(inst, store); });
+    std::erase_if(state, [&](const Inst* store) { return effects_.may_see(inst, store); });
   }
 
  private:
@@ -155,12 +155,6 @@ class DeadStores {
     return std::ranges::any_of(state, [&](const Inst* other) {
       return other == store || Effects::same_element(other, store);
     });
-  }
-
-  bool looks_at(const Inst* inst, const Inst* store) {
-    return accesses_element(inst->op)
-               ? effects_.may_change(store, inst)
-               : effects_.may_overlap(effects_.of(inst).reads, effects_.of(store).writes);
   }
 
   void overwrite(Inst* store, State& state, bool last) {
