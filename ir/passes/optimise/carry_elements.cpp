@@ -52,9 +52,9 @@ class Carrier {
     if (elements.empty()) return;
     for (std::span<Element> open = elements; !open.empty();) {
       const Conditions same = open.front().conditions;
-      const auto others = std::ranges::stable_partition(
-          open, [&](const Element& e) { return e.conditions == same; });
-      const size_t count = open.size() - others.size();
+      const auto others = std::stable_partition(
+          open.begin(), open.end(), [&](const Element& e) { return e.conditions == same; });
+      const size_t count = size_t(others - open.begin());
       replace(loop, open.first(count));
       open = open.subspan(count);
     }
