@@ -10,7 +10,8 @@
 // is run for each iteration of the strip, then that loop with each round, and whatever stands in it, run
 // for the whole strip, and so on. What crosses is kept in slot arrays or, if it depends on the index
 // alone, computed again; what iterations share, also of what loops carry, is computed once. Rounds of
-// little code are taken four at a time. Local variables have an element for each iteration. Contributions
+// little code are taken four at a time. A branch that iterations read or update alike in is run where any
+// of the strip's takes it; what others would have done there is left out or chosen away. Local variables have an element for each iteration. Contributions
 // of the strip to a location that it shares are combined, in any order, and given in one atomic. Each
 // iteration does what it did, in its order; only the order between iterations changes, which has no
 // meaning.
