@@ -6,6 +6,7 @@
 
 #include "autodiff/closed_loops.h"
 #include "autodiff/stencil.h"
+#include "ir/analysis/ranges.h"
 #include "quern/ir/builder.h"
 
 namespace quern::autodiff {
@@ -14,7 +15,8 @@ using namespace ir;
 
 namespace {
 
-constexpr uint32_t most_arrays = 8;  ///< of a component
+constexpr uint32_t most_arrays = 8;   ///< of a component
+constexpr uint64_t most_offsets = 9;  ///< that a term is looked for at
 
 /// A loop, or one of two versions.
 struct Loop {
@@ -39,6 +41,7 @@ class Gatherer {
     walks_field_ = loop.over != no_binding && shapes[loop.over] == shape_;
     for (uint32_t k = 0; k < mapping_.axes.size(); k++) walks_field_ &= mapping_.axes[k] == k;
     choose_place();
+    find_landing();
   }
 
   bool run() {
@@ -78,6 +81,35 @@ class Gatherer {
       has_place_ = true;
       shift_ = t.offsets;
     }
+  }
+
+  /// Terms that land at an element between the iteration's own and that of the offsets, wherever a
+  /// border clamps their indices to.
+  void find_landing() {
+    stays_near_.assign(stencil_.terms.size(), false);
+    if (!walks_field_) return;
+    Ranges ranges(kernel_.body);
+    for (size_t n = 0; n < stencil_.terms.size(); n++) {
+      const Term& t = stencil_.terms[n];
+      if (t.in_branch || is_always_near(t)) continue;
+      uint64_t offsets = 1;
+      bool is_between = true;
+      for (uint32_t k = 0; k < t.offsets.size() && is_between; k++) {
+        offsets *= uint64_t(std::abs(t.offsets[k])) + 1;
+        is_between = offsets <= most_offsets && lies_between(ranges, t, k);
+      }
+      stays_near_[n] = is_between;
+    }
+  }
+  bool lies_between(Ranges& ranges, const Term& t, uint32_t k) {
+    const auto away = sum(ranges.exact(t.atomic->operand(k)), ranges.exact(body_->arg(k)), -1);
+    if (!away) return false;
+    const auto is_not_negative = [&](int64_t factor, int64_t constant) {
+      const auto form = sum(Affine{{}, constant}, *away, factor);
+      return form && ranges.not_negative(*form, body_);
+    };
+    return is_not_negative(1, -std::min<int64_t>(t.offsets[k], 0)) &&
+           is_not_negative(-1, std::max<int64_t>(t.offsets[k], 0));
   }
 
   bool number() {
@@ -150,13 +182,14 @@ class Gatherer {
     for (size_t k = 0; k < indices.size(); k++) at[mapping_.axes[k]] = indices[k];
     return at;
   }
+  static Value* known(const ValueMap& map, Value* v) {
+    const auto copy = map.find(v);
+    return copy == map.end() ? v : copy->second;
+  }
   /// Do the term's questions hold? `map`: what stands for values that they ask about, if not they
   /// themselves. Null: in all iterations.
   Value* is_near(const Term& t, const ValueMap& map) {
-    const auto now = [&](Value* v) {
-      const auto copy = map.find(v);
-      return copy == map.end() ? v : copy->second;
-    };
+    const auto now = [&](Value* v) { return known(map, v); };
     Value* all = nullptr;
     if (is_always_near(t)) return all;
     for (const Question& q : t.questions) {
@@ -193,6 +226,10 @@ class Gatherer {
     for (size_t n = 0; n < places_.size(); n++) {
       const Term& t = stencil_.terms[n];
       b_.before(t.atomic).at(t.atomic->loc);
+      if (stays_near_[n]) {
+        replaced_.push_back(t.atomic);
+        continue;
+      }
       Value* here = both(has_place, is_near(t, {}));
       Value* slot = t.in_branch ? values.at(places_[n]) : nullptr;
       if (!here) {
@@ -276,7 +313,7 @@ class Gatherer {
     Inst* made = b_.make(Op::parallel, std::span<const Type>(), operands);
     made->kind = loop_->kind;
     made->options = loop_->options;
-    made->options.over = is_over ? stencil_.binding : no_binding;
+    made->options.over = is_over ? version_.over : no_binding;
     std::vector<Type> types;
     for (const Value& index : body_->args) types.push_back(index.type);
     b_.set_regions(made, {b_.make_region(std::span<const Type>(types))});
@@ -286,8 +323,10 @@ class Gatherer {
     std::map<uint32_t, Value*> sums;
     for (size_t n : in_order()) {
       Value*& sum = sums[places_[n].first];
-      Value* value = gathered(n, own, domain);
-      sum = sum ? b_.add(sum, value) : value;
+      for (const std::vector<int64_t>& offsets : offsets_of(n)) {
+        Value* value = gathered(n, offsets, own, domain);
+        sum = sum ? b_.add(sum, value) : value;
+      }
     }
     for (auto& [component, sum] : sums)
       b_.atomic(AtomicOp::add, stencil_.binding, component, sum->type, element(own), {&sum, 1});
@@ -304,15 +343,37 @@ class Gatherer {
     return order;
   }
 
-  /// What the iteration that has the element `own` at the term's offsets gives it, or 0.
-  Value* gathered(size_t n, std::span<Value* const> own, std::span<const Bounds> domain) {
+  /// Where the term may be, from its iteration: the last first.
+  std::vector<std::vector<int64_t>> offsets_of(size_t n) const {
+    const Term& t = stencil_.terms[n];
+    std::vector<std::vector<int64_t>> all = {{}};
+    for (size_t k = 0; k < t.offsets.size(); k++) {
+      const int64_t offset = offset_of(t, k);
+      int64_t at = offset;
+      std::vector<std::vector<int64_t>> longer;
+      for (bool is_last = false; !is_last; at += at < 0 ? 1 : -1) {
+        is_last = !stays_near_[n] || at == 0;
+        for (const std::vector<int64_t>& before : all) {
+          longer.push_back(before);
+          longer.back().push_back(at);
+        }
+      }
+      all = std::move(longer);
+    }
+    std::ranges::sort(all, std::ranges::greater());
+    return all;
+  }
+
+  /// What the iteration that has the element `own` at the offsets gives it, or 0.
+  Value* gathered(size_t n, std::span<const int64_t> offsets, std::span<Value* const> own,
+                  std::span<const Bounds> domain) {
     const Term& t = stencil_.terms[n];
     b_.at(t.atomic->loc);
     std::vector<Value*> from, in_field;
     Value* there = nullptr;
     ValueMap map;
     for (size_t k = 0; k < own.size(); k++) {
-      const int64_t offset = offset_of(t, k);
+      const int64_t offset = offsets[k];
       const bool is_around = is_closed(k) && goes_around(t, k);
       const bool in_domain = offset == 0 ? walks_field_ || is_closed(k) : is_around;
       Value* index = plus(own[k], -offset);
@@ -332,10 +393,9 @@ class Gatherer {
     const auto computed = [&](Value* where) {
       if (!t.in_branch) {
         repeat(b_, t.code, map);
-        where = both(where, is_near(t, map));
+        where = both(where, lands(n, offsets, own, map));
       }
-      const auto copy = map.find(value);
-      Value* now = copy == map.end() ? value : copy->second;
+      Value* now = known(map, value);
       return where ? b_.select(where, now, zero) : now;
     };
     if (!there || t.code.is_pure()) return computed(there);
@@ -346,6 +406,21 @@ class Gatherer {
     b_.at_end(branch->region(1)).yield({zero});
     b_.after(branch);
     return branch->result();
+  }
+
+  /// Is the element of an iteration, of which `map` has the values, `own`? Null: always. That of the
+  /// term's own offsets is so away from borders, which `split_walks` knows by the questions.
+  Value* lands(size_t n, std::span<const int64_t> offsets, std::span<Value* const> own,
+               const ValueMap& map) {
+    const Term& t = stencil_.terms[n];
+    if (!stays_near_[n]) return is_near(t, map);
+    Value* all = nullptr;
+    for (size_t k = 0; k < own.size(); k++)
+      if (t.offsets[k] != 0)
+        all = both(all, b_.binary(Op::eq, known(map, t.atomic->operand(k)), own[k]));
+    if (!std::ranges::equal(offsets, t.offsets)) return all;
+    Value* near = is_near(t, map);
+    return all ? b_.binary(Op::bit_or, near, all) : nullptr;
   }
 
   /// The iteration of a closed axis, so far behind the element, around its ends.
@@ -371,6 +446,8 @@ class Gatherer {
   bool walks_field_;            ///< an iteration for each of its elements, and no others
   std::vector<int64_t> shift_;  ///< from an iteration to where its terms are kept, by index
   bool has_place_ = false;      ///< that is an element in all iterations
+  std::vector<bool>
+      stays_near_;  ///< by term: it lands between the iteration's own element and its offsets
   Builder b_;
   std::vector<Place> places_;  ///< by term
   std::vector<uint32_t> arrays_;

@@ -207,6 +207,9 @@ class Surveyor {
     for (const Question& q : term.questions)
       for (const Value* v : {q.a, q.b})
         if (v) computed.push_back(v);
+    if (!term.is_exact())
+      for (size_t k = 0; k + 1 < term.atomic->operand_count(); k++)
+        computed.push_back(term.atomic->operand(k));
     if (kept) given.push_back(kept);
     return slicer(given).of(computed);
   }

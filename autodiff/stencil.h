@@ -38,9 +38,9 @@ struct Term {
   /// What the iteration has to keep for others to know the term; null: nothing.
   ir::Value* kept = nullptr;
   ir::Value* condition = nullptr;  ///< elsewhere the term is 0; null: not known
-  /// Computes the value and what questions ask about from the indices of the loop, which must be those of
-  /// an iteration where it reads, and from what is kept. Nothing for one in a branch, where what is kept is
-  /// the value, or 0.
+  /// Computes the value, what questions ask about, and the element from the indices of the loop,
+  /// which must be those of an iteration where it reads, and from what is kept. Nothing for one in a
+  /// branch, where what is kept is the value, or 0.
   ir::Slice code;
 
   ir::Value* value() const { return atomic->operands.back().value; }

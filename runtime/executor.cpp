@@ -253,6 +253,8 @@ class Run {
     const Image::Task& task = loaded_.image->tasks[index];
     const uint64_t total = extent.total, row = extent.row;
     Chunked work{.iterations = total, .grain = task.grain};
+    if (const auto first = grains_.find(task.follows); first != grains_.end())
+      work.grain = first->second;
     const uint64_t operations =
         task.merges == no_binding ? task.operations : copies_to_merge(task.merges, total);
     if (__builtin_mul_overflow(total, operations, &work.operations)) work.operations = UINT64_MAX;
@@ -274,6 +276,7 @@ class Run {
       if (uint64_t block = task.block_size) grain = (grain + block - 1) / block * block;
       work.grain = grain;
     }
+    if (task.is_followed) grains_[index] = work.grain;
     return work;
   }
 
@@ -479,6 +482,7 @@ class Run {
   Driver& driver_;
   std::vector<Command>& commands_;
   std::map<size_t, std::shared_ptr<Storage>> kept_;  ///< by the buffer's number
+  std::map<uint32_t, uint64_t> grains_;              ///< of tasks that others follow
   Address guard_ = 0;                                ///< of the launches made now
   bool changed_memory_ = false;  ///< of buffers, and so what the next launch finds
   // Of the task with reductions launched last:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char magic[8] = {'Q', 'U', 'E', 'R', 'N', 'I', 'M', 'G'};
 /// Of the format below. What launches and code agree on has a version of its own, abi::version.
-constexpr uint32_t format_version = 8;
+constexpr uint32_t format_version = 9;
 constexpr size_t head_bytes = sizeof magic + 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
 /// Cells are numbered in 16 bits.
 constexpr uint32_t most_frame_bytes = 8 << 16;
@@ -189,6 +189,8 @@ void archive(Archive& a, Image::Task& t) {
     archive(a, **e);
   }
   a(t.merges);
+  a(t.follows);
+  a(t.is_followed);
   a(t.loc);
 }
 
@@ -324,6 +326,7 @@ bool is_consistent(const Image::Task& t, const Image& image) {
     return b.binding == t.merges && b.size == Image::Buffer::copies;
   };
   return t.together >= 1 && is_good(t.domain) && is_good(t.bound) && (t.domain || !t.bound) &&
+         (t.follows == no_task || t.follows < image.tasks.size()) &&
          (t.merges == no_binding || std::ranges::any_of(image.buffers, is_merged));
 }
 

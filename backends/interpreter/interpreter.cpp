@@ -92,7 +92,10 @@ class Schedule {
     }
   }
 
-  uint64_t grain_of(const Task& task) const { return task.grain ? task.grain : options_.grain; }
+  uint64_t grain_of(const Task& task) const {
+    if (task.follows.task != no_task) return grain_of(kernel_.tasks[task.follows.task]);
+    return task.grain ? task.grain : options_.grain;
+  }
 
   /// Of partial values, where the task leaves them.
   std::optional<uint64_t> rows_of(const Task& task, uint64_t iterations) const {

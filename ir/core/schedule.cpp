@@ -21,6 +21,8 @@ void drop_tasks(Kernel& kernel, const std::vector<bool>& gone) {
   erase_steps(kernel.schedule, [&](const Step& s) {
     return s.kind == Step::launch ? gone[s.task] : s.kind == Step::if_ && s.body.empty();
   });
+  for (Task& task : kernel.tasks)
+    if (task.follows.task != no_task) task.follows.task = number[task.follows.task];
   for_each_step(kernel.schedule, [&](Step& s) {
     if (s.kind == Step::launch || s.kind == Step::reserve) s.task = number[s.task];
   });

@@ -35,6 +35,7 @@
 #include "ir/passes/record/structure_exits.h"
 #include "ir/passes/tasks/bind.h"
 #include "ir/passes/tasks/bound_domains.h"
+#include "ir/passes/tasks/follow_tasks.h"
 #include "ir/passes/tasks/open_tasks.h"
 #include "ir/passes/tasks/split_tasks.h"
 #include "ir/passes/trees/expand_trees.h"
@@ -144,6 +145,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("forward", forward);
   run.may("carry_elements", carry_elements);
   run.must("open_tasks", open_tasks, target);
+  run.may("follow_tasks", follow_tasks);
   run.may("aggregate_atomics", [&](Kernel& k) { aggregate_atomics(k, target); });
   run.may("privatise_atomics", [&](Kernel& k) { privatise_atomics(k, target); });
   run.must("privatise_reductions", privatise_reductions, target);

@@ -32,6 +32,7 @@
 #include "ir/passes/record/structure_exits.h"
 #include "ir/passes/tasks/bind.h"
 #include "ir/passes/tasks/bound_domains.h"
+#include "ir/passes/tasks/follow_tasks.h"
 #include "ir/passes/tasks/open_tasks.h"
 #include "ir/passes/tasks/split_tasks.h"
 #include "ir/passes/trees/expand_trees.h"
@@ -140,6 +141,7 @@ constexpr NamedPass all[] = {
     {"demote_atomics", demote_atomics},
     {"carry_elements", carry_elements},
     {"open_tasks", [](Kernel& k) { open_tasks(k, {}); }},
+    {"follow_tasks", follow_tasks},
     {"bound_domains", bound_domains},
     {"expand_trees", expand_trees},
     {"expand_trees.cells", [](Kernel& k) { expand_trees(k, {}); }},

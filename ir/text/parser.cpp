@@ -357,6 +357,8 @@ class Parser {
         t.once = true;
       } else if (accept("merges")) {
         t.merges = attribute<uint32_t>("a binding");
+      } else if (accept("follows")) {
+        following(t);
       } else if (accept("reduce")) {
         reduction(t);
       } else if (lexer_.peek().is("@")) {
@@ -372,6 +374,18 @@ class Parser {
     if (!lexer_.peek().is("{")) lexer_.expected("an attribute of the task or its body");
     t.body = root();
     kernel_->tasks.push_back(std::move(t));
+  }
+
+  void following(Task& t) {
+    expect("(");
+    t.follows.task = integer<uint32_t>("a task's number");
+    while (accept(",")) {
+      Following::Reach reach;
+      reach.before = integer<uint32_t>("iterations before");
+      reach.after = integer<uint32_t>("iterations after");
+      t.follows.reach.push_back(reach);
+    }
+    expect(")");
   }
 
   void reduction(Task& t) {

@@ -310,6 +310,12 @@ class Printer {
     if (t.lanes) out_ += " lanes";
     if (t.once) out_ += " once";
     if (t.merges != no_binding) out_ += number(" merges=", t.merges);
+    if (t.follows.task != no_task) {
+      out_ += number(" follows(", t.follows.task);
+      for (const Following::Reach& r : t.follows.reach)
+        out_ += number(", ", r.before) + number(" ", r.after);
+      out_ += ")";
+    }
     for (const Reduction& r : t.reductions)
       out_ += " reduce(" + std::string(name(r.op)) + " " + std::string(name(r.type)) +
               number(" ", r.cell) + ")";

@@ -281,6 +281,7 @@ class Verifier {
         what + " merges what is no buffer of copies");
     require(t.together == 1 || (t.together > 1 && t.walk == Task::chunked),
             what + ": iterations that are together are of a chunked task");
+    if (t.follows.task != no_task) following(t, what);
     require(!t.lanes || (t.walk == Task::element && !t.reductions.empty()),
             what + ": lanes are of an element task with reductions");
     require(!t.once || (t.walk == Task::element && !t.lanes && t.kind == Task::range),
@@ -290,6 +291,20 @@ class Verifier {
               what + ": a reduction's cell does not exist or holds another type");
       require(r.op <= AtomicOp::bit_xor, what + ": a reduction by no reduction's operation");
     }
+  }
+
+  void following(const Task& t, const std::string& what) {
+    const uint32_t number = t.follows.task;
+    require(number < kernel_.tasks.size() && &kernel_.tasks[number] < &t,
+            what + " follows no task before it");
+    if (number >= kernel_.tasks.size()) return;
+    const Task& first = kernel_.tasks[number];
+    require(t.kind == Task::range && t.walk == Task::chunked && first.kind == Task::range &&
+                first.walk == Task::chunked && first.rank == t.rank &&
+                first.follows.task == no_task,
+            what + ": a task with chunks follows one with chunks of its own, over the same axes");
+    require(t.follows.reach.size() + 1 == t.rank,
+            what + ": it follows along each axis but the last");
   }
 
   void walk_of_field(const Task& t, const std::string& what) {

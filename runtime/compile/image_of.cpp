@@ -167,9 +167,12 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
     if (task.domain) t.domain = expression_of(kernel, task.domain, image.layout);
     if (task.bound) t.bound = expression_of(kernel, task.bound, image.layout);
     t.merges = task.merges;
+    t.follows = task.follows.task;
     t.loc = task.loc;
     image.tasks.push_back(std::move(t));
   }
+  for (const Image::Task& t : image.tasks)
+    if (t.follows != no_task) image.tasks[t.follows].is_followed = true;
   image.code = code(kernel, target);
   return image;
 }

@@ -4,6 +4,8 @@
 #include <quern/autodiff.h>
 #include <quern/sample.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <random>
 
@@ -207,6 +209,59 @@ TEST_CASE("adjoints of a stencil whose indices are clamped or wrap") {
         CHECK(x.grad().at(k) == Approx(expected).epsilon(1e-13));
       }
     }
+  });
+}
+
+TEST_CASE("adjoints of a stencil that a border clamps are sums, in strict kernels too") {
+  const Shape clamped = shape_of_reverse(
+      [] {
+        return qn::test::record([](qn::Field<double, 2> x, qn::Field<double, 2> y) {
+          auto u = bordered(x, border::clamp);
+          for (auto [i, j] : x) y(i, j) = u(i, j) * u(i + 1, j) + u(i - 2, j + 1);
+        });
+      },
+      2);
+  CHECK(clamped.loops == 2);
+  CHECK(clamped.spare == 0);
+  CHECK(clamped.branching == 0);
+  on_every_device([](const qn::Device& device) {
+    for (bool strict : {false, true})
+      for (const auto& [n, m] : {std::array{1, 1}, {1, 7}, {2, 2}, {3, 5}, {40, 33}}) {
+        INFO(n << " x " << m << (strict ? ", strict" : ""));
+        qn::Field<double, 2> x{device, {n, m}}, y{device, {n, m}};
+        auto u = bordered(x, border::clamp);
+        qn::Kernel f{[&] {
+                       for (auto [i, j] : x)
+                         y(i, j) = squared(u(i, j)) - 2.0 * squared(u(i - 3, j)) +
+                                   0.5 * squared(u(i + 1, j - 2)) + 3.0 * squared(u(i, j + 1));
+                     },
+                     {.strict = strict}};
+        const std::vector<double> at = drawn(size_t(n * m), 1), w = drawn(size_t(n * m), 2),
+                                  before = drawn(size_t(n * m), 3);
+        x.copy_from(at);
+        y.grad().copy_from(w);
+        x.grad().copy_from(before);
+        qn::vjp(f)()();
+        std::vector<double> expected = before;
+        const auto add = [&](int i, int j, double term) {
+          i = std::clamp(i, 0, n - 1), j = std::clamp(j, 0, m - 1);
+          const auto k = size_t(i * m + j);
+          expected[k] += 2 * term * at[k];
+        };
+        for (int i = 0; i < n; i++)
+          for (int j = 0; j < m; j++) {
+            const double seed = w[size_t(i * m + j)];
+            add(i, j, seed);
+            add(i - 3, j, -2 * seed);
+            add(i + 1, j - 2, 0.5 * seed);
+            add(i, j + 1, 3 * seed);
+          }
+        const std::vector<double> found = qn::to_vector(x.grad());
+        for (size_t k = 0; k < found.size(); k++) {
+          INFO("element " << k);
+          CHECK(found[k] == Approx(expected[k]).epsilon(1e-12));
+        }
+      }
   });
 }
 

@@ -3,6 +3,7 @@
 // A mistake is planted in what a pass has just made: each kernel that the pass changes is changed
 // once more, wrongly. Below access lowering no planted mistake makes an address, which might be
 // anybody's memory.
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -88,6 +89,10 @@ void forget_stores_in_branches(Kernel& kernel, Fresh) {
 
 void forget_stores(Kernel&, Fresh fresh) {
   each(fresh, Op::store, [](Inst* inst) { inst->erase(); });
+}
+
+void forget_reach(Kernel& kernel, Fresh) {
+  for (Task& task : kernel.tasks) std::ranges::fill(task.follows.reach, Following::Reach{});
 }
 
 void weaken_comparisons(Kernel& kernel, Fresh) {
@@ -333,6 +338,7 @@ const Mistake mistakes[] = {
     {"combine_rounds", "forgets what rounds have combined", 600, forget_atomics},
     {"demote_atomics", "demotes what others touch", 600, race},
     {"carry_elements", "forgets what the loop left", 400, forget_stores},
+    {"follow_tasks", "takes rows for independent", 1500, forget_reach},
     {"aggregate_atomics", "takes a thread's value for the block's", 600, reduce_nothing},
     {"aggregate_atomics", "lets the first thread alone combine", 600, reduce_where_needed},
     {"privatise_atomics", "keeps the copies to itself", 1000, forget_atomics},

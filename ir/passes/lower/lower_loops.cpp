@@ -10,13 +10,23 @@ namespace quern::ir {
 
 namespace {
 
+/// The axis along which most fields of this rank have neighbours side by side in memory.
+uint32_t fast_axis(const Kernel& kernel, uint32_t rank) {
+  uint32_t votes[Placement::max_axes] = {}, best = rank - 1;
+  for (const Binding& b : kernel.bindings)
+    if (b.kind == Binding::field && b.rank == rank && b.contiguous)
+      votes[b.layout.fast_axis(rank)]++;
+  for (uint32_t axis = rank - 1; axis-- > 0;)
+    if (votes[axis] > votes[best]) best = axis;
+  return best;
+}
+
 class Walker {
  public:
   Walker(Kernel& kernel, Task& task) : b_(kernel), loop_(parallel_of(task)) {
     b_.before(loop_).at(task.loc);
     const uint32_t rank = loop_->kind;
-    const bool in_order = !task.reductions.empty() || task.merges != no_binding;
-    const uint32_t fast = in_order ? rank - 1 : fast_axis(kernel, rank);
+    const uint32_t fast = innermost_axis(kernel, task);
     task.innermost = uint8_t(fast);
     for (uint32_t k = 0; k < rank; k++)
       if (k != fast) axes_.push_back(k);
@@ -31,6 +41,42 @@ class Walker {
     if (task.bound) own_end_ = iterations();
   }
 
+  /// A task that follows this one: its chunks run the other's rows too.
+  void lead(const Task& follower) {
+    reach_ = &follower.follows.reach;
+    const Inst* loop = parallel_of(follower);
+    ValueMap map;
+    walk(loop->region(0), [&](const Inst* inst) {
+      for (const Use& use : inst->operands)
+        if (!encloses(loop->region(0),
+                      use.value->inst ? use.value->inst->parent : use.value->region))
+          bring(use.value, map);
+    });
+    led_ = b_.make(Op::parallel, std::span<const Type>(), std::span<Value* const>());
+    led_->kind = loop->kind;
+    b_.set_regions(led_, {clone_region(b_, loop->region(0), map)});
+  }
+
+  /// What the chunks of the task that it follows have not run.
+  void rest(const Following& follows) {
+    reach_ = &follows.reach;
+    Value* begin = b_.builtin(Builtin::begin);
+    Value* end = b_.builtin(Builtin::end);
+    const auto [from, to] = led_rows(begin, end);
+    const auto within = [&](Value* v, Value* least) {
+      return b_.binary(Op::max, b_.binary(Op::min, v, end), least);
+    };
+    Value* first = within(b_.mul(from, extent_.back()), begin);
+    Value* second = within(b_.mul(to, extent_.back()), first);
+    Inst* parts = b_.loop(integer(0), integer(2), integer(1));
+    b_.at_end(parts->region(0));
+    Value* is_first = b_.binary(Op::eq, parts->region(0)->arg(0), integer(0));
+    Value* part_begin = b_.select(is_first, begin, second);
+    rows(part_begin, b_.select(is_first, first, end));
+    b_.at_end(parts->region(0)).yield();
+    loop_->erase();
+  }
+
   void chunked() {
     Value* begin = b_.builtin(Builtin::begin);
     Value* end = b_.builtin(Builtin::end);
@@ -42,6 +88,7 @@ class Walker {
       rows(begin, end);
     }
     loop_->erase();
+    if (led_) led_->erase();
   }
 
   /// Numbers below 2^31 leave room in 32 bits for a stride of as many threads.
@@ -139,17 +186,6 @@ class Walker {
 
   Value* integer(int64_t v) { return b_.integer(Type::i64, v); }
 
-  /// The axis along which most fields of this rank have neighbours side by side in memory.
-  static uint32_t fast_axis(const Kernel& kernel, uint32_t rank) {
-    uint32_t votes[Placement::max_axes] = {}, best = rank - 1;
-    for (const Binding& b : kernel.bindings)
-      if (b.kind == Binding::field && b.rank == rank && b.contiguous)
-        votes[b.layout.fast_axis(rank)]++;
-    for (uint32_t axis = rank - 1; axis-- > 0;)
-      if (votes[axis] > votes[best]) best = axis;
-    return best;
-  }
-
   bool reordered() const { return axes_.back() + 1 != axes_.size(); }
 
   /// The row-major number of an iteration, from its index in the order of the walk.
@@ -203,6 +239,7 @@ class Walker {
   /// Walks from row to row; carries the linear number and the position on each axis.
   void rows(Value* begin, Value* end) {
     size_t last = lo_.size() - 1;
+    const Rows led = led_ ? led_rows(begin, end) : Rows{};
     std::vector<Value*> state = recover(begin);
     state.insert(state.begin(), begin);
     Inst* loop = b_.while_(state);
@@ -222,6 +259,7 @@ class Walker {
     Value* from = b_.add(lo_[last], start);
     Value* to = b_.add(from, count);
     row(from, to, b_.sub(linear, from), outer);
+    if (led_) led_row(led, number_of_row({body->args.begin() + 1, last}));
 
     std::vector<Value*> next(state.size());
     next[0] = b_.add(linear, count);
@@ -233,6 +271,68 @@ class Walker {
       next[k + 1] = b_.select(full, integer(0), next[k + 1]);
     }
     b_.yield(next);
+  }
+
+  /// Of rows, as they are numbered in the order of the walk.
+  struct Rows {
+    Value *from = nullptr, *to = nullptr;
+  };
+
+  /// Those of the task that follows that depend on whole rows of the chunk alone.
+  Rows led_rows(Value* begin, Value* end) {
+    Value* extent = extent_.back();
+    Value* above = b_.add(begin, b_.sub(extent, integer(1)));
+    Value* first = b_.div(above, extent);
+    Value* from = b_.add(first, reached(&Following::Reach::before));
+    Value* whole = b_.div(end, extent);
+    return {from, b_.sub(whole, reached(&Following::Reach::after))};
+  }
+  /// That far apart are rows of which one depends on the other.
+  Value* reached(uint32_t Following::Reach::* side) {
+    Value* rows = integer((*reach_)[0].*side);
+    for (size_t k = 1; k < reach_->size(); k++)
+      rows = b_.add(b_.mul(rows, extent_[k]), integer((*reach_)[k].*side));
+    return rows;
+  }
+  Value* number_of_row(std::span<Value> position) {
+    Value* number = &position[0];
+    for (size_t k = 1; k < position.size(); k++)
+      number = b_.add(b_.mul(number, extent_[k]), &position[k]);
+    return number;
+  }
+
+  /// Behind a row of the chunk, the row of the task that follows that wanted it last.
+  void led_row(const Rows& led, Value* number) {
+    Value* row_behind = b_.sub(number, reached(&Following::Reach::after));
+    Value* is_above = b_.binary(Op::ge, row_behind, led.from);
+    Inst* branch = b_.if_(b_.binary(Op::bit_and, is_above, b_.lt(row_behind, led.to)));
+    b_.at_end(branch->region(1)).yield();
+    b_.at_end(branch->region(0));
+    std::vector<Value*> outer(lo_.size() - 1);
+    Value* rest = row_behind;
+    for (size_t k = outer.size(); k-- > 0;) {
+      Value* quotient = k > 0 ? b_.div(rest, extent_[k]) : nullptr;
+      Value* place = k > 0 ? b_.sub(rest, b_.mul(quotient, extent_[k])) : rest;
+      outer[k] = b_.add(lo_[k], place);
+      rest = quotient;
+    }
+    Value* linear = b_.mul(row_behind, extent_.back());
+    Value* to = b_.add(lo_.back(), extent_.back());
+    std::swap(loop_, led_);
+    row(lo_.back(), to, b_.sub(linear, lo_.back()), outer);
+    std::swap(loop_, led_);
+    b_.yield();
+    b_.after(branch);
+  }
+
+  /// Computes a value of another task's body here, too.
+  Value* bring(Value* v, ValueMap& map) {
+    if (const auto known = map.find(v); known != map.end()) return known->second;
+    if (!v->inst || !v->inst->regions.empty())
+      throw InternalError("a task that follows another needs more than values");
+    for (const Use& use : v->inst->operands) bring(use.value, map);
+    Inst* copy = clone_inst(b_, v->inst, map);
+    return map[v] = copy->result(size_t(v - v->inst->results.data()));
   }
 
   /// The innermost loop at the builder's point, which moves on behind it. `shift` turns the index
@@ -297,6 +397,8 @@ class Walker {
 
   Builder b_;
   Inst* loop_;
+  const std::vector<Following::Reach>* reach_ = nullptr;  ///< of a task that follows another
+  Inst* led_ = nullptr;              ///< the parallel loop of the task that follows
   std::vector<uint32_t> axes_;       ///< in the order of the walk, the innermost last
   std::vector<Value*> lo_, extent_;  ///< of these axes
   Value* own_end_ = nullptr;         ///< iterations, where a launch says a bound of them
@@ -311,6 +413,11 @@ bool combines(const Task& task) {
 
 }  // namespace
 
+uint32_t innermost_axis(const Kernel& kernel, const Task& task) {
+  const bool in_order = !task.reductions.empty() || task.merges != no_binding;
+  return in_order ? task.rank - 1u : fast_axis(kernel, task.rank);
+}
+
 void lower_loops(Kernel& kernel, const Signature& signature, const TargetTraits& target) {
   kernel.level = Level::lowered;
   for (Task& task : kernel.tasks) {
@@ -324,7 +431,12 @@ void lower_loops(Kernel& kernel, const Signature& signature, const TargetTraits&
     }
     if (task.kind == Task::combining) continue;
     Walker walker(kernel, task);
-    if (task.walk == Task::chunked)
+    const auto number = uint32_t(&task - kernel.tasks.data());
+    for (const Task& other : kernel.tasks)
+      if (other.follows.task == number) walker.lead(other);
+    if (task.follows.task != no_task)
+      walker.rest(task.follows);
+    else if (task.walk == Task::chunked)
       walker.chunked();
     else if (task.lanes)
       walker.lanes(signature.wide);

@@ -14,9 +14,13 @@
 // around one over a lane's iterations. Task::innermost is the last axis, or the fast axis of most
 // fields of the task's rank; where iterations have an order (reductions, merged copies) always the last.
 // `iteration` stays the row-major number. `convert` of an index to 64 bits is the 64-bit induction
-// variable itself. Linear.
+// variable itself. The chunks of a task that another follows (Task::follows) also run those rows of
+// it that depend on whole rows of the chunk alone, each behind the last of these; the task itself
+// runs the others. Linear.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {
+/// The axis that a range task's rows lie along.
+uint32_t innermost_axis(const Kernel& kernel, const Task& task);
 void lower_loops(Kernel& kernel, const Signature& signature, const TargetTraits& target);
-}
+}  // namespace quern::ir

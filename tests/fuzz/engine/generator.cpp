@@ -7,6 +7,7 @@
 #include "ir/analysis/facts.h"
 #include "tests/fuzz/engine/generator_state.h"
 #include "tests/fuzz/engine/shapes.h"
+#include "tests/fuzz/engine/updates.h"
 
 namespace quern::fuzz {
 
@@ -245,22 +246,11 @@ class Generator {
     assign_roles(over.rank);
     const bool names_field = whole && loops_ % 2 == 0;
     if (names_field) bounds.clear();
-    Inst* inst = b_.make(Op::parallel, std::span<const Type>(), bounds);
-    inst->options = {.ordinal = loops_++,
-                     .over = names_field ? field : no_binding,
-                     .deterministic = random_.below(2) != 0};
-    inst->kind = over.rank;
-    b_.set_regions(inst, {b_.make_region(args)});
-    State body = s.closed();
-    body.parallel = true;
-    body.continuable = 1;
-    inside(inst->region(0), body, [&](State& in) {
-      own_index_.clear();
-      for (Value& v : inst->region(0)->args) {
-        own_index_.push_back(&v);
-        values_->add(&v);
-      }
-      if (random_.chance(30) && shape(over.rank)) {
+    LoopOptions options;
+    if (names_field) options.over = field;
+    std::optional<Element> made;
+    iterations(s, args, bounds, options, [&](State& in) {
+      if (random_.chance(over.rank > 1 ? 50 : 30) && (made = shape(over.rank, field))) {
         b_.yield();
         return;
       }
@@ -279,6 +269,46 @@ class Generator {
     for (Slot& t : slots_) {
       if (std::exchange(t.reducing, false) && random_.chance(70)) show(b_.get(t.value));
     }
+    if (made && random_.chance(over.rank > 1 ? 90 : 20)) stage(s, *made, args, bounds, options);
+  }
+
+  template <class F>
+  void iterations(State& s, const std::vector<Type>& args, std::span<Value* const> bounds,
+                  LoopOptions options, F body) {
+    Inst* inst = b_.make(Op::parallel, std::span<const Type>(), bounds);
+    options.ordinal = loops_++;
+    options.deterministic = random_.below(2) != 0;
+    inst->options = options;
+    inst->kind = uint8_t(args.size());
+    b_.set_regions(inst, {b_.make_region(args)});
+    State of = s.closed();
+    of.parallel = true;
+    of.continuable = 1;
+    inside(inst->region(0), of, [&](State& in) {
+      own_index_.clear();
+      for (Value& v : inst->region(0)->args) {
+        own_index_.push_back(&v);
+        values_->add(&v);
+      }
+      body(in);
+    });
+  }
+
+  /// A loop over the same indices as the one before, of what that has made around each.
+  void stage(State& s, Element from, const std::vector<Type>& args, std::span<Value* const> bounds,
+             const LoopOptions& options) {
+    std::vector<uint32_t> others;
+    for (uint32_t field : fields_)
+      if (kernel_->bindings[field].rank == args.size() && memory(field) != memory(from.binding) &&
+          memory(field) != frozen_)
+        others.push_back(field);
+    if (others.empty()) return;
+    iterations(s, args, bounds, options, [&](State&) {
+      const uint32_t to = random_.pick(others), c = component(to);
+      from.index = own_index_;
+      Shapes(b_, random_, *values_).stencil(from, {to, c, type_of(to, c), own_index_});
+      b_.yield();
+    });
   }
 
   void assign_roles(uint8_t rank) {
@@ -292,30 +322,16 @@ class Generator {
         role.kind = Role::atomic;
       if (role.kind == Role::atomic && random_.chance(50)) role.everywhere = any_index(field);
       for (const Component& c : kernel_->bindings[field].components)
-        role.ops.push_back(update_of(c.type));
+        role.ops.push_back(update_of(random_, c.type));
     }
     for (Slot& t : slots_) {
       t.reducing = t.shared && t.count == 1 && t.type != Type::f16 && random_.chance(50);
-      t.op = reduction_of(t.type);
+      t.op = reduction_of(random_, t.type, kernel_->modes.strict);
     }
   }
 
-  AtomicOp one_of(std::vector<AtomicOp> from) { return random_.pick(from); }
-  /// An update whose order does not show.
-  AtomicOp update_of(Type type) {
-    if (!is_int(type)) return one_of({AtomicOp::min, AtomicOp::max});
-    return one_of({AtomicOp::add, AtomicOp::add, AtomicOp::mul, AtomicOp::min, AtomicOp::max,
-                   AtomicOp::bit_and, AtomicOp::bit_or, AtomicOp::bit_xor});
-  }
-  AtomicOp reduction_of(Type type) {
-    if (type == Type::b1) return one_of({AtomicOp::bit_and, AtomicOp::bit_or, AtomicOp::bit_xor});
-    if (is_int(type)) return update_of(type);
-    if (!kernel_->modes.strict) return one_of({AtomicOp::min, AtomicOp::max});
-    return one_of({AtomicOp::add, AtomicOp::add, AtomicOp::mul, AtomicOp::min, AtomicOp::max});
-  }
-
-  /// The whole body as a shape, where the fields' roles allow one.
-  bool shape(uint8_t rank) {
+  /// The whole body as a shape, where the fields' roles allow one: what it makes, of the `likely` field perhaps.
+  std::optional<Element> shape(uint8_t rank, uint32_t likely) {
     Shapes shapes(b_, random_, *values_);
     std::vector<uint32_t> own, from, other, beside;
     for (uint32_t field : fields_) {
@@ -326,26 +342,28 @@ class Generator {
       if (kind == Role::read) other.push_back(field);
       if (same && kind == Role::read) beside.push_back(field);
     }
-    if (own.empty()) return false;
+    if (own.empty()) return {};
     auto element = [&](uint32_t field, bool mine) {
       const uint32_t c = component(field);
       std::vector<Value*> index(own_index_);
       if (!mine) index.assign(kernel_->bindings[field].rank, b_.integer(Type::i64, 0));
       return Element{field, c, type_of(field, c), index};
     };
-    const uint32_t to = random_.pick(own);
+    const bool is_likely = std::ranges::count(own, likely) > 0 && random_.chance(60);
+    const uint32_t to = is_likely ? likely : random_.pick(own);
     // What reads and writes one memory may not run twice.
     const bool apart = random_.chance(70);
     std::erase_if(from, [&](uint32_t field) { return apart && memory(field) == memory(to); });
+    const Element made = element(to, true);
     if (!beside.empty() && random_.chance(50))
-      shapes.stencil(element(random_.pick(beside), true), element(to, true));
+      shapes.stencil(element(random_.pick(beside), true), made);
     else if (!from.empty() && (other.empty() || random_.chance(50)))
-      shapes.rare_case(element(random_.pick(from), true), element(to, true));
+      shapes.rare_case(element(random_.pick(from), true), made);
     else if (!other.empty())
-      shapes.inner_loop(element(to, true), element(random_.pick(other), false), element(to, true));
+      shapes.inner_loop(made, element(random_.pick(other), false), made);
     else
-      return false;
-    return true;
+      return {};
+    return made;
   }
 
   void reduce(const Slot& t) {
@@ -476,8 +494,9 @@ class Generator {
       return values_->operation();
     const bool own = r.kind == Role::own;
     std::vector<Value*> at = r.everywhere.empty() ? index(s, field, r) : r.everywhere;
-    AtomicOp op = own ? update_of(type) : r.ops[c];
-    if (own && random_.chance(30)) op = one_of({AtomicOp::exchange, AtomicOp::load});
+    AtomicOp op = own ? update_of(random_, type) : r.ops[c];
+    if (own && random_.chance(30))
+      op = random_.pick<AtomicOp>({AtomicOp::exchange, AtomicOp::load});
     if (own && is_int(type) && random_.chance(15)) op = AtomicOp::cas;
     std::vector<Value*> in;
     size_t count = op == AtomicOp::cas ? 2 : op == AtomicOp::load ? 0 : 1;

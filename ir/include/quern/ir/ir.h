@@ -216,6 +216,20 @@ struct Reduction {
 /// `domain` yields lo0, hi0, lo1, hi1, … from constants, params, extents and frame cells (the host
 /// evaluates it); until bind it may name a field in its place (LoopOptions::over). After loop
 /// lowering `body` takes no arguments and reads `builtin`s.
+inline constexpr uint32_t no_task = ~0u;
+
+/// That a chunked task runs in the chunks of an earlier one, over the same domain, which runs of it what
+/// depends on its own chunk alone (follow_tasks).
+struct Following {
+  /// By axis: how many iterations before its own place, and after it, one may depend on at most.
+  struct Reach {
+    uint32_t before = 0, after = 0;
+    bool operator==(const Reach&) const = default;
+  };
+  uint32_t task = no_task;
+  std::vector<Reach> reach;  ///< of all axes but the last
+};
+
 struct Task {
   /// combining ("combine" in text): partial values of a reduction become fewer, a thread for each
   /// that is made
@@ -247,6 +261,7 @@ struct Task {
   /// A buffer of copies that it merges into their field: it runs where there are any, and its
   /// iterations are in row-major order.
   uint32_t merges = no_binding;
+  Following follows;
   Loc loc;
 };
 

@@ -45,7 +45,8 @@
 //   }
 //   schedule { launch 0 if 2 { launch 1 } repeat 3 { launch 2 } { launch 3 } }
 //
-// `repeat CELL { condition } { body }`. Attributes of a task come in any order. A NaN prints as its
+// `repeat CELL { condition } { body }`. `follows(TASK, BEFORE AFTER, …)` names the task in whose chunks
+// one runs, and how far it depends on it along each axis but the last. Attributes of a task come in any order. A NaN prints as its
 // bits: constant<nan:0x7fc00000>. Flags of an operation follow its name: add.uncontracted,
 // loop.parallel_walk. An operand list starts on the line of its operation. A name may be used again
 // once the region that defined it has ended. Strings know \" \ \n \t \xHH.

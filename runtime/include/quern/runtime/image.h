@@ -64,6 +64,8 @@ struct Image {
     std::optional<HostExpression> domain;
     std::optional<HostExpression> bound;  ///< ir::Task::bound
     uint32_t merges = ir::no_binding;     ///< ir::Task::merges
+    uint32_t follows = ir::no_task;       ///< ir::Task::follows: it has the chunks of that one
+    bool is_followed = false;
     Loc loc;
   };
 
