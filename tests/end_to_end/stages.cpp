@@ -135,6 +135,33 @@ TEST_CASE("a second loop finds sums, and elements far away, that the first has m
   });
 }
 
+TEST_CASE("a stencil of what a loop has scattered") {
+  on_every_device([](const qn::Device& device) {
+    for (const auto& [rows, columns] : shapes) {
+      INFO(rows << " x " << columns);
+      const int n = rows, m = columns;
+      const std::vector<int> seen = numbers(n * m, 11);
+      const auto x = field_of(device, seen, m);
+      qn::Field<int, 2> t{device, {n, m}}, y{device, {n, m}};
+      qn::Kernel kernel = [&] {
+        auto v = bordered(t, border::clamp);
+        for (auto [i, j] : t) t(max(i - 2, 0), min(j + 1, t.dim(1) - 1)) += x(i, j);
+        for (auto [i, j] : t) y(i, j) = v(i, j) - 2 * v(i - 1, j);
+      };
+      t.fill(0);
+      kernel();
+      std::vector<int> scattered(size_t(n * m), 0);
+      for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++)
+          scattered[size_t(std::max(i - 2, 0) * m + std::min(j + 1, m - 1))] +=
+              seen[size_t(i * m + j)];
+      CHECK(qn::to_vector(y) == made(n, m, [&](int i, int j) {
+              return nearest(scattered, n, m, i, j) - 2 * nearest(scattered, n, m, i - 1, j);
+            }));
+    }
+  });
+}
+
 TEST_CASE("stages over three axes, and over fields whose first indices are not 0") {
   on_every_device([](const qn::Device& device) {
     for (const auto& [a, b, c] : {std::array{1, 1, 1}, {3, 1, 8}, {9, 5, 4}, {20, 21, 22}}) {

@@ -156,6 +156,8 @@ class Pair {
 
  private:
   bool add(const Inst* a, const Inst* b, std::vector<Following::Reach>& reach) {
+    // A chunk may keep its updates in copies, which are merged behind the task (privatise_atomics).
+    if (a->is(Op::atomic)) return false;
     if (a->binding() != b->binding() || kernel_.bindings[a->binding()].rank != task_.rank)
       return false;
     for (uint32_t axis = 0; axis < reach.size(); axis++) {

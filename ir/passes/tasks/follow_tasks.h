@@ -10,7 +10,8 @@
 //   - neither can fail or report, the second only loads and stores, and it reads no result of the
 //     first's reductions;
 //   - they touch a field in common, and of any element that both access, one of them writing, it is
-//     known along each axis but the last how far apart their iterations are.
+//     known along each axis but the last how far apart their iterations are; the first updates none
+//     of these by atomics, whose chunks may keep what they add until all are done.
 // `reach` says how far at most. lower_loops has the first task's chunks run what that allows; the
 // task itself runs the rest. Not in checked mode, nor where a sum has an order, whose chunks are
 // short, nor where the second is long.
