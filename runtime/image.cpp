@@ -326,7 +326,8 @@ bool is_consistent(const Image::Task& t, const Image& image) {
     return b.binding == t.merges && b.size == Image::Buffer::copies;
   };
   return t.together >= 1 && is_good(t.domain) && is_good(t.bound) && (t.domain || !t.bound) &&
-         (t.follows == no_task || t.follows < image.tasks.size()) &&
+         (t.follows == no_task ||
+          (t.follows < size_t(&t - image.tasks.data()) && image.tasks[t.follows].is_followed)) &&
          (t.merges == no_binding || std::ranges::any_of(image.buffers, is_merged));
 }
 

@@ -142,13 +142,24 @@ TEST_CASE("a stencil of what a loop has scattered") {
       const int n = rows, m = columns;
       const std::vector<int> seen = numbers(n * m, 11);
       const auto x = field_of(device, seen, m);
-      qn::Field<int, 2> t{device, {n, m}}, y{device, {n, m}};
+      qn::Field<int, 2> t{device, {n, m}}, y{device, {n, m}}, sums{device, {n, 2}},
+          centred{device, {n, m}}, first{device, {n, m}};
       qn::Kernel kernel = [&] {
         auto v = bordered(t, border::clamp);
         for (auto [i, j] : t) t(max(i - 2, 0), min(j + 1, t.dim(1) - 1)) += x(i, j);
         for (auto [i, j] : t) y(i, j) = v(i, j) - 2 * v(i - 1, j);
+        for (auto [i, j] : x) sums(i, 0) += x(i, j);
+        for (auto [i, j] : x) centred(i, j) = m * x(i, j) - sums(i, 0);
+        for (auto [i, j] : x) {
+          If(i == 0) { sums(0, 1) += x(i, j); }
+        }
+        for (auto [i, j] : x) {
+          If(i == 0) { first(i, j) = x(i, j) - sums(0, 1); }
+        }
       };
       t.fill(0);
+      sums.fill(0);
+      first.fill(0);
       kernel();
       std::vector<int> scattered(size_t(n * m), 0);
       for (int i = 0; i < n; i++)
@@ -158,6 +169,13 @@ TEST_CASE("a stencil of what a loop has scattered") {
       CHECK(qn::to_vector(y) == made(n, m, [&](int i, int j) {
               return nearest(scattered, n, m, i, j) - 2 * nearest(scattered, n, m, i - 1, j);
             }));
+      std::vector<int> of_row(size_t(n), 0);
+      for (int i = 0; i < n * m; i++) of_row[size_t(i / m)] += seen[size_t(i)];
+      CHECK(qn::to_vector(centred) == made(n, m, [&](int i, int j) {
+              return m * seen[size_t(i * m + j)] - of_row[size_t(i)];
+            }));
+      CHECK(qn::to_vector(first) ==
+            made(n, m, [&](int i, int j) { return i == 0 ? seen[size_t(j)] - of_row[0] : 0; }));
     }
   });
 }
