@@ -446,8 +446,8 @@ class Gatherer {
   bool walks_field_;            ///< an iteration for each of its elements, and no others
   std::vector<int64_t> shift_;  ///< from an iteration to where its terms are kept, by index
   bool has_place_ = false;      ///< that is an element in all iterations
-  std::vector<bool>
-      stays_near_;  ///< by term: it lands between the iteration's own element and its offsets
+  /// By term: does it land between the iteration's own element and that of its offsets?
+  std::vector<bool> stays_near_;
   Builder b_;
   std::vector<Place> places_;  ///< by term
   std::vector<uint32_t> arrays_;
