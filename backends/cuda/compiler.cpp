@@ -1,7 +1,11 @@
 #include "backends/cuda/compiler.h"
 
 #include <llvm/Config/llvm-config.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 
@@ -95,6 +99,40 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   return out;
 }
 
+/// Is there a 32-bit number in the comparison that is 0 where it would be below?
+bool compares_clamped(const llvm::ICmpInst& compare) {
+  using namespace llvm::PatternMatch;
+  return compare.isEquality() && compare.getOperand(0)->getType()->isIntegerTy(32) &&
+         match(&compare, m_c_ICmp(m_SMax(m_Value(), m_Zero()), m_Value()));
+}
+
+/// ptxas makes one instruction of max(min(a, b), 0) == b (and of max(max(a, b), 0) == b) for compute
+/// capability 9.0 and above, which says whether a was chosen: of 12.9 to 13.0, and the drivers of these.
+/// It leaves a test of their bits' difference alone.
+void keep_comparisons_of_clamped(llvm::Module& module) {
+  std::vector<llvm::ICmpInst*> compares;
+  for (llvm::Function& f : module)
+    for (llvm::Instruction& inst : llvm::instructions(f))
+      if (auto* compare = llvm::dyn_cast<llvm::ICmpInst>(&inst);
+          compare && compares_clamped(*compare))
+        compares.push_back(compare);
+  for (llvm::ICmpInst* compare : compares) {
+    llvm::IRBuilder<> b(compare);
+    llvm::Type* word = b.getInt32Ty();
+    auto* difference =
+        llvm::InlineAsm::get(llvm::FunctionType::get(word, {word, word}, false),
+                             "xor.b32 $0, $1, $2;", "=r,r,r", /*hasSideEffects=*/false);
+    llvm::Value* bits = b.CreateCall(difference, {compare->getOperand(0), compare->getOperand(1)});
+    compare->setOperand(0, bits);
+    compare->setOperand(1, b.getInt32(0));
+  }
+}
+
+void mend(llvm::Module& module) {
+  codegen::keep_zeros_of_choices(module);
+  keep_comparisons_of_clamped(module);
+}
+
 /// Of the 255 that a thread can have; the rest are for addresses and what ptxas moves.
 constexpr codegen::Registers long_code = {
     .count = 200, .bits = 32, .memory_space = local_space, .hidden_zero = thread_of_other_axis};
@@ -102,7 +140,7 @@ constexpr codegen::Registers long_code = {
 const codegen::Toolchain tools = {.backend = "cuda",
                                   .initialise = initialise,
                                   .describe = describe,
-                                  .mend = codegen::keep_zeros_of_choices,
+                                  .mend = mend,
                                   .vectorise = false,
                                   .long_code = long_code,
                                   .assembly = "ptx",

@@ -25,13 +25,20 @@ Id Emitter::pointer(Id address, Type t) {
               w.pointer_type(spv::StorageClass::PhysicalStorageBuffer, scalar_.type(t)), {address});
 }
 
-Id Emitter::load(Id address, Type t, uint32_t alignment, bool is_volatile) {
+Id Emitter::load(Id address, Type t, uint32_t alignment) {
   Type in_memory = ir::storage_type(t);
-  uint32_t access = uint32_t(spv::MemoryAccessMask::Aligned);
-  if (is_volatile) access |= uint32_t(spv::MemoryAccessMask::Volatile);
+  const auto access = uint32_t(spv::MemoryAccessMask::Aligned);
   Id v =
       w.op(Spv::OpLoad, scalar_.type(in_memory), {pointer(address, in_memory), access, alignment});
   return scalar_.convert(in_memory, t, v);
+}
+
+/// A volatile OpLoad may come from a cache that others do not write to.
+Id Emitter::load_of_others(Id address) {
+  const Id scope = scalar_.constant(Type::u32, uint32_t(spv::Scope::Device));
+  const Id semantics = scalar_.constant(Type::u32, uint32_t(spv::MemorySemanticsMask::Volatile));
+  return w.op(Spv::OpAtomicLoad, scalar_.type(Type::u32),
+              {pointer(address, Type::u32), scope, semantics});
 }
 
 void Emitter::store(Id address, Type t, Id v) {

@@ -1,6 +1,7 @@
 #include "backends/vulkan/arithmetic.h"
 
 #include <cmath>
+#include <limits>
 
 #include "quern/error.h"
 
@@ -134,35 +135,8 @@ Id Arithmetic::whole(Op op, Type t, Id x) {
   return copysign(t, select(t, up, exactly(Spv::OpFAdd, below, number(1)), below), x);
 }
 
-Id Arithmetic::less(Type t, Id x, Id y) {
-  return test(ir::is_float(t)    ? Spv::OpFOrdLessThan
-              : ir::is_signed(t) ? Spv::OpSLessThan
-                                 : Spv::OpULessThan,
-              x, y);
-}
-
-Id Arithmetic::less_equal(Type t, Id x, Id y) {
-  return test(ir::is_float(t)    ? Spv::OpFOrdLessThanEqual
-              : ir::is_signed(t) ? Spv::OpSLessThanEqual
-                                 : Spv::OpULessThanEqual,
-              x, y);
-}
-
-Id Arithmetic::equal(Type t, Id x, Id y) {
-  return test(ir::is_float(t) ? Spv::OpFOrdEqual
-              : t == Type::b1 ? Spv::OpLogicalEqual
-                              : Spv::OpIEqual,
-              x, y);
-}
-
-Id Arithmetic::not_equal(Type t, Id x, Id y) {
-  return test(ir::is_float(t) ? Spv::OpFUnordNotEqual
-              : t == Type::b1 ? Spv::OpLogicalNotEqual
-                              : Spv::OpINotEqual,
-              x, y);
-}
-
-/// The divisor is 1 where the division has no meaning: MIN / 1 is what MIN / -1 must give.
+/// The divisor is 1 where the division has no meaning: MIN / 1 is what MIN / -1 must give. Vulkan leaves
+/// OpSRem and OpSMod of negative numbers undefined, and NVIDIA's driver uses that.
 Id Arithmetic::divide(Op op, Type t, Id x, Id y) {
   if (ir::is_float(t)) return exact(w.op(Spv::OpFDiv, type(t), {x, y}));
   bool is_signed = ir::is_signed(t);
@@ -174,18 +148,17 @@ Id Arithmetic::divide(Op op, Type t, Id x, Id y) {
     unsafe = logic(Op::bit_or, Type::b1, zero, overflow);
   }
   Id divisor = select(t, unsafe, constant(t, 1), y);
-  if (op == Op::div) {
-    Id quotient = w.op(is_signed ? Spv::OpSDiv : Spv::OpUDiv, type(t), {x, divisor});
-    return select(t, zero, constant(t, 0), quotient);
-  }
-  Id rest = w.op(is_signed ? Spv::OpSRem : Spv::OpUMod, type(t), {x, divisor});
+  Id quotient = w.op(is_signed ? Spv::OpSDiv : Spv::OpUDiv, type(t), {x, divisor});
+  if (op == Op::div) return select(t, zero, constant(t, 0), quotient);
+  Id whole = w.op(Spv::OpIMul, type(t), {quotient, divisor});
+  Id rest = w.op(Spv::OpISub, type(t), {x, whole});
   return select(t, zero, x, rest);
 }
 
 /// Skips a NaN; of equal values the one whose sign puts it first (last): -0 is below +0.
 Id Arithmetic::extreme(Op op, Type t, Id x, Id y) {
   bool smaller = op == Op::fmin;
-  Id first = test(smaller ? Spv::OpFOrdLessThan : Spv::OpFOrdGreaterThan, x, y);
+  Id first = smaller ? less(t, x, y) : less(t, y, x);
   Id result = select(t, first, x, y);
   Type bits = bits_type(t);
   Id both = logic(smaller ? Op::bit_or : Op::bit_and, bits, w.bitcast(type(bits), x),
@@ -267,13 +240,31 @@ Id Arithmetic::convert(Type from, Type to, Id x) {
   if (to == Type::b1) return not_equal(from, x, constant(from, 0));
   if (from == Type::b1) return select(to, x, constant(to, ir::bits_of_int(1, to)), constant(to, 0));
   if (ir::is_float(to)) {
-    if (ir::is_float(from)) return exact(w.op(Spv::OpFConvert, type(to), {x}));
+    if (ir::is_float(from)) return float_to_float(from, to, x);
     return w.op(ir::is_signed(from) ? Spv::OpConvertSToF : Spv::OpConvertUToF, type(to), {x});
   }
   if (ir::is_float(from)) return float_to_int(from, to, x);
   if (ir::bit_width(from) == ir::bit_width(to)) return x;
   Id v = w.op(ir::is_signed(from) ? Spv::OpSConvert : Spv::OpUConvert, type(to), {x});
   return zero_ && from == Type::i32 && ir::bit_width(to) == 64 ? hidden(to, v) : v;
+}
+
+Id Arithmetic::float_to_float(Type from, Type to, Id x) {
+  const Id converted = exact(w.op(Spv::OpFConvert, type(to), {x}));
+  if (!flushes_ || from != Type::f32 || to != Type::f64) return converted;
+  // A subnormal number is its bits, as an integer, times the smallest number.
+  using Limits = std::numeric_limits<float>;
+  const Type word = Type::i32;
+  const Id bits = w.bitcast(type(word), x);
+  const Id magnitude = logic(Op::bit_and, word, bits, constant(word, 0x7fffffff));
+  const auto unit = [&](double sign) {
+    return constant(to, ir::bits_of(sign * double(Limits::denorm_min())));
+  };
+  const Id signed_unit = select(to, less(word, bits, constant(word, 0)), unit(-1), unit(1));
+  const Id whole = convert(word, to, magnitude);
+  const Id product = exact(w.op(Spv::OpFMul, type(to), {whole, signed_unit}));
+  const Id is_small = less(word, magnitude, constant(word, ir::bits_of(Limits::min())));
+  return select(to, is_small, product, converted);
 }
 
 /// NaN gives 0, what does not fit saturates; narrow results go through 32 bits.

@@ -16,6 +16,9 @@ class Arithmetic {
   /// x + 0 is x), and finds the sign of a widened 32-bit integer wrongly. Given a 64-bit zero of
   /// which it does not know that it is one, float constants and such integers are hidden from it.
   void distrust(Id zero) { zero_ = zero; }
+  /// Comparisons and conversions of f32 take subnormal numbers for zeros on the device: they are made
+  /// of integers then.
+  void mend_subnormals() { flushes_ = true; }
   /// `v`, of an integer type; where the driver is distrusted, as a sum of which it knows nothing.
   Id hidden(ir::Type t, Id v);
 
@@ -32,6 +35,12 @@ class Arithmetic {
  private:
   Id add_sub_mul(const ir::Inst& inst, ir::Type t, Id x, Id y);
   Id whole(ir::Op op, ir::Type t, Id x);
+  bool flushes(ir::Type t) const { return flushes_ && t == ir::Type::f32; }
+  struct Ordered {
+    Id order, is_number;
+  };
+  Ordered ordered(Id x);
+  Id compare_bits(spv::Op code, Id x, Id y);
   Id less_equal(ir::Type t, Id x, Id y);
   Id equal(ir::Type t, Id x, Id y);
   Id not_equal(ir::Type t, Id x, Id y);
@@ -45,6 +54,7 @@ class Arithmetic {
   Id leading_zeros(ir::Type t, Id x);
   Id trailing_zeros(ir::Type t, Id x);
   Id shift(ir::Op op, ir::Type t, Id x, Id count);
+  Id float_to_float(ir::Type from, ir::Type to, Id x);
   Id float_to_int(ir::Type from, ir::Type to, Id x);
 
   Id select(ir::Type t, Id c, Id x, Id y) { return w.op(spv::Op::OpSelect, type(t), {c, x, y}); }
@@ -61,7 +71,8 @@ class Arithmetic {
 
   SpirvWriter& w;
   ir::Modes modes_;
-  Id zero_ = 0;  ///< see distrust
+  Id zero_ = 0;           ///< see distrust
+  bool flushes_ = false;  ///< see mend_subnormals
 };
 
 }  // namespace quern::vulkan

@@ -73,9 +73,7 @@ void Driver::release(Address address, uint32_t) {
 }
 
 std::unique_ptr<runtime::Executable> Driver::load(const runtime::Image& image) {
-  runtime::expect_runs(image, target_, [](const std::string& code, const std::string& machine) {
-    return code == machine;
-  });
+  runtime::expect_runs(image, target_, runs_on);
   auto pipelines = std::make_shared<Pipelines>(gpu_, image);
   {
     std::lock_guard lock(mutex_);

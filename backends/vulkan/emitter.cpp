@@ -36,6 +36,7 @@ std::vector<uint32_t> Emitter::run() {
     scalar_.distrust(w.op(Spv::OpISub, scalar_.type(Type::u64),
                           {push_constant(offsetof(PushConstants, fault)),
                            push_constant(offsetof(PushConstants, same_fault))}));
+  if (abilities_.flushes_f32) scalar_.mend_subnormals();
   args_ = push_constant(offsetof(PushConstants, args));
   if (task_.kind != ir::Task::serial) number_threads();
   when(allowed(), [&] {
@@ -191,9 +192,10 @@ Id Emitter::single(const ir::Inst& inst) {
     case Op::offset:
       return w.op(Spv::OpIAdd, word, {value(inst.operand(0)), value(inst.operand(1))});
     case Op::read: {
+      const Id place = value(inst.operand(0));
       // Others write to the error record while a loop asks.
-      const bool is_volatile = inst.imm == ir::abi::error_class;
-      return load(value(inst.operand(0)), inst.elem, ir::byte_size(inst.elem), is_volatile);
+      if (inst.imm == ir::abi::error_class) return load_of_others(place);
+      return load(place, inst.elem, ir::byte_size(inst.elem));
     }
     case Op::rmw: return rmw(inst);
     case Op::block_reduce: return block_.reduce(inst.atomic(), inst.type(), value(inst.operand(0)));

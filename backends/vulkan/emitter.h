@@ -55,7 +55,9 @@ class Emitter {
 
   // ---- memory
   Id pointer(Id address, Type t);
-  Id load(Id address, Type t, uint32_t alignment, bool is_volatile = false);
+  Id load(Id address, Type t, uint32_t alignment);
+  /// A word that other threads write to meanwhile, as it is now.
+  Id load_of_others(Id address);
   void store(Id address, Type t, Id v);
   static Spv atomic_code(AtomicOp op, bool is_signed);
   /// Relaxed, for the whole device.

@@ -14,7 +14,8 @@ constexpr Flag flags[] = {{" +int64-atomics", &Abilities::int64_atomics},
                           {" +keep-nan", &Abilities::keep_nan},
                           {" +round-even", &Abilities::round_even},
                           {" +keep-denorm", &Abilities::keep_denorm},
-                          {" +mesa-software", &Abilities::mesa_software}};
+                          {" +mesa-software", &Abilities::mesa_software},
+                          {" +flushes-f32", &Abilities::flushes_f32}};
 
 template <class Archive>
 void archive(Archive& a, std::vector<Module>& modules) {
@@ -36,6 +37,12 @@ Abilities Abilities::parse(std::string_view isa) {
   Abilities a;
   for (const Flag& f : flags) a.*f.field = isa.find(f.name) != std::string_view::npos;
   return a;
+}
+
+bool runs_on(const std::string& code, const std::string& machine) {
+  Abilities asked;
+  asked.flushes_f32 = true;
+  return code == machine || code == machine + asked.text();
 }
 
 std::vector<std::byte> pack(std::vector<Module> modules) {

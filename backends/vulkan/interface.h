@@ -33,19 +33,24 @@ struct CutLoop {
   uint32_t id = 0;  ///< PushConstants::id
 };
 
-/// What a device has beyond what Quern requires of each. Written into Target::isa, which is all
-/// that the compiler sees of a device.
+/// What a device has beyond what Quern requires of each, and what it does otherwise. Written into Target::isa,
+/// which is all that the compiler sees of a device.
 struct Abilities {
   bool int64_atomics = false;
   bool f32_atomic_add = false;
   bool keep_nan = false;       ///< SignedZeroInfNanPreserve can be asked for in 32 and 64 bits
   bool round_even = false;     ///< RoundingModeRTE likewise
   bool keep_denorm = false;    ///< DenormPreserve likewise
+  bool flushes_f32 = false;    ///< found by rounding.h: see Arithmetic::mend_subnormals
   bool mesa_software = false;  ///< its faults are worked around: CutLoop, distrust
 
   std::string text() const;
   static Abilities parse(std::string_view isa);
 };
+
+/// Does a driver whose target has the second isa run code for the first? A driver makes no code, so
+/// it has not asked its device whether it takes subnormal numbers for zeros.
+bool runs_on(const std::string& code, const std::string& machine);
 
 /// The code of a task.
 struct Module {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <random>
 
+#include "backends/vulkan/interface.h"
 #include "quern/ir/abi.h"
 #include "quern/ir/builder.h"
 
@@ -36,6 +37,10 @@ constexpr Row rows[] = {
     {Op::convert, Type::f32, Type::f64, "f32 to f64"},
     {Op::convert, Type::i64, Type::f32, "i64 to f32"},
     {Op::convert, Type::u64, Type::f64, "u64 to f64"},
+    {Op::lt, Type::f32, Type::b1, "f32 comparison"},
+    {Op::eq, Type::f32, Type::b1, "f32 equality"},
+    {Op::lt, Type::f64, Type::b1, "f64 comparison"},
+    {Op::eq, Type::f64, Type::b1, "f64 equality"},
     {Op::fma, Type::f32, Type::f32, "f32 fma"},
     {Op::fma, Type::f64, Type::f64, "f64 fma"},
 };
@@ -106,7 +111,9 @@ void build(Kernel& kernel) {
     std::vector<Value*> values;
     for (int k = 0; k < info(row.op).operands; k++)
       values.push_back(b.read(place(in, 3 * r + size_t(k)), row.operand, 1));
-    b.write(place(out, r), b.make(row.op, std::span(&row.result, 1), values)->result(), 2);
+    Value* result = b.make(row.op, std::span(&row.result, 1), values)->result();
+    if (row.result == Type::b1) result = b.convert(result, Type::u32);
+    b.write(place(out, r), result, 2);
   }
   b.yield();
   kernel.tasks.push_back(task);
@@ -166,6 +173,7 @@ std::vector<bool> run(runtime::Driver& driver, const runtime::Compiler& compiler
 
 /// What fails and has no replacement in IR is why strict mode is refused.
 struct Finding {
+  bool flushes = false;  ///< comparisons or conversions of f32 fail
   bool fma_exact[2] = {true, true};
   bool div_exact = true, sqrt_exact = true;
   std::string refusal;
@@ -176,6 +184,8 @@ Finding judge(const std::vector<bool>& good, const std::string& device) {
   for (size_t r = 0; r < good.size(); r++) {
     if (good[r]) continue;
     bool narrow = rows[r].operand == Type::f32;
+    const bool rounds = rows[r].result == Type::f32;
+    if (narrow && !rounds) f.flushes = true;
     if (rows[r].op == Op::fma)
       f.fma_exact[!narrow] = false;
     else if (rows[r].op == Op::div && narrow)
@@ -190,6 +200,24 @@ Finding judge(const std::vector<bool>& good, const std::string& device) {
   return f;
 }
 
+std::string flushing(const std::string& isa) {
+  Abilities all = Abilities::parse(isa);
+  if (all.flushes_f32) return isa;
+  all = {};
+  all.flushes_f32 = true;
+  return isa + all.text();
+}
+
+/// Where f32 is flushed, of code that mends that.
+Finding find(runtime::Driver& driver, const runtime::Compiler& compiler, runtime::Target target) {
+  Finding found = judge(run(driver, compiler, target), target.device);
+  if (!found.flushes) return found;
+  target.isa = flushing(target.isa);
+  found = judge(run(driver, compiler, target), target.device);
+  found.flushes = true;
+  return found;
+}
+
 }  // namespace
 
 void measure_rounding(runtime::Driver& driver, const runtime::Compiler& compiler,
@@ -198,9 +226,9 @@ void measure_rounding(runtime::Driver& driver, const runtime::Compiler& compiler
   static std::map<std::string, Finding> known;
   std::lock_guard lock(mutex);
   auto it = known.find(target.device);
-  if (it == known.end())
-    it = known.emplace(target.device, judge(run(driver, compiler, target), target.device)).first;
+  if (it == known.end()) it = known.emplace(target.device, find(driver, compiler, target)).first;
   const Finding& f = it->second;
+  if (f.flushes) target.isa = flushing(target.isa);
   std::ranges::copy(f.fma_exact, target.traits.fma_exact);
   target.traits.div_exact = f.div_exact;
   target.traits.sqrt_exact = f.sqrt_exact;

@@ -1,4 +1,5 @@
 // Bits and powers of integers, against counting and repeated multiplication.
+#include <climits>
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -155,6 +156,33 @@ void check_divisions(qn::Device& device) {
 }
 
 }  // namespace
+
+TEST_CASE("a number kept within bounds is compared with what it was made of") {
+  on_every_device([](qn::Device& device) {
+    std::vector<int> x, y;
+    for (int a : {INT_MIN, -7, -2, -1, 0, 1, 2, 5, 6, 7, INT_MAX})
+      for (int b : {INT_MIN, -7, -2, -1, 0, 1, 2, 5, 6, 7, INT_MAX}) x.push_back(a), y.push_back(b);
+    const auto n = int64_t(x.size());
+    qn::Field<int> a{device, {n}}, b{device, {n}}, found{device, {n}};
+    a.copy_from(x);
+    b.copy_from(y);
+    qn::Kernel compare = [&] {
+      for (auto i : a) {
+        I32 low = max(min(a[i], b[i]), 0), high = max(max(a[i], b[i]), 0);
+        found[i] = select(low == a[i], 1, 0) + select(low == b[i], 2, 0) +
+                   select(low != b[i], 4, 0) + select(high == a[i], 8, 0) +
+                   select(high == b[i], 16, 0) + select(low == high, 32, 0);
+      }
+    };
+    compare();
+    for (size_t k = 0; k < x.size(); k++) {
+      INFO(x[k] << ", " << y[k]);
+      const int low = std::max(std::min(x[k], y[k]), 0), high = std::max(std::max(x[k], y[k]), 0);
+      CHECK(found.at(k) == (low == x[k]) + 2 * (low == y[k]) + 4 * (low != y[k]) +
+                               8 * (high == x[k]) + 16 * (high == y[k]) + 32 * (low == high));
+    }
+  });
+}
 
 TEST_CASE("zeros before and after the ones of an integer") {
   counts<int8_t>();

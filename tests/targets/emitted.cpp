@@ -55,6 +55,23 @@ TEST_CASE("PTX in strict mode rounds to nearest and never fuses or flushes") {
   CHECK(count(text, "mad.") == count(text, "mad.lo."));  // of integers: a thread's number
 }
 
+/// ptxas takes max(min(a, b), 0) == b for the question whether a was chosen.
+TEST_CASE("ptxas is shown no comparison of a number that is 0 where it would be below") {
+  for (const char* inner : {"min", "max"})
+    for (const char* compare : {"eq", "ne"}) {
+      INFO(inner << " " << compare);
+      const std::string clamped = "%none = constant<0> : i32\n%m = " + std::string(inner) +
+                                  " %a, %b : i32\n%c = max %m, %none : i32\n%e = " + compare +
+                                  " %c, %b : b1\n%r = convert %e : i32";
+      const std::string text = assembly("sm_90", element_wise(clamped, "i32"));
+      const std::regex after("max\\.s32\\s+(%r\\d+), %r\\d+, 0;[^]*xor\\.b32\\s+%r\\d+, \\1,");
+      CHECK(std::regex_search(text, after));
+      const std::regex at_once(
+          "max\\.s32\\s+(%r\\d+), %r\\d+, 0;[^]*setp\\.\\w+\\.s32\\s+%p\\d+, \\1,");
+      CHECK(!std::regex_search(text, at_once));
+    }
+}
+
 TEST_CASE("components side by side move together where the field is aligned") {
   auto with = [](const std::string& alignment) {
     return "kernel @k level=structured\nbinding field rank=1 f32, f32, f32, f32 \"x\"" + alignment +

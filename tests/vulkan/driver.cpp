@@ -167,6 +167,17 @@ TEST_CASE("listings") {
   CHECK_THAT(message_of([&] { text("ptx"); }), contains("ir, spirv"));
 }
 
+TEST_CASE("remainders of signed numbers are of instructions that Vulkan defines") {
+  for (const char* type : {"i32", "i64"}) {
+    auto kernel = ir::parse(test::serial(
+        "%p = arg<64> : address\n%a = arg<72> : " + std::string(type) + "\n%b = arg<80> : " + type +
+        "\n%r = rem %a, %b : " + type + "\nwrite<1> %p, %r"));
+    const std::string text = test::compiler(driver()).listing(*kernel, driver().target(), "spirv");
+    CHECK_THAT(text, contains("OpSDiv"));
+    CHECK_THAT(text, !contains("OpSRem") && !contains("OpSMod"));
+  }
+}
+
 TEST_CASE("invalid SPIR-V is noticed") {
   Target t = driver().target();
   std::vector<uint32_t> module =

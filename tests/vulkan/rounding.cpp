@@ -1,7 +1,9 @@
 // What the rounding probe found.
 #include "backends/vulkan/rounding.h"
+#include "backends/vulkan/interface.h"
 
 #include <cmath>
+#include <limits>
 
 #include "tests/vulkan/support.h"
 
@@ -39,4 +41,55 @@ TEST_CASE("strict mode is refused only for a stated reason") {
   vulkan::measure_rounding(driver, test::compiler(driver), t);
   CHECK(t.strict_refusal == found);
   if (!found.empty()) CHECK(found.find(t.device) != std::string::npos);
+}
+
+TEST_CASE(
+    "f32 is compared and converted by its bits where a device takes subnormal numbers for zeros") {
+  runtime::Driver& driver = test::driver("vulkan");
+  runtime::Target target = test::target(driver);
+  target.isa += " +flushes-f32";
+  using Limits = std::numeric_limits<float>;
+  std::vector<float> some;
+  for (float v : {0.0f, Limits::denorm_min(), 3 * Limits::denorm_min(),
+                  Limits::min() - Limits::denorm_min(), Limits::min(), 2 * Limits::min(), 1.0f,
+                  1.5f, Limits::max(), Limits::infinity(), Limits::quiet_NaN()})
+    some.insert(some.end(), {v, -v});
+  struct {
+    const char* op;
+    bool (*of)(float, float);
+  } const rows[] = {{"lt", [](float a, float b) { return a < b; }},
+                    {"le", [](float a, float b) { return a <= b; }},
+                    {"gt", [](float a, float b) { return a > b; }},
+                    {"ge", [](float a, float b) { return a >= b; }},
+                    {"eq", [](float a, float b) { return a == b; }},
+                    {"ne", [](float a, float b) { return a != b; }}};
+  std::string body =
+      "%p = arg<64> : address\n%a = arg<72> : f32\n%b = arg<80> : f32\n"
+      "%eight = constant<8> : i64\n%wide = convert %a : f64\nwrite<1> %p, %wide\n";
+  std::string place = "%p";
+  for (const auto& [op, of] : rows) {
+    const std::string name = op;
+    body += "%q" + name + " = offset " + place + ", %eight : address\n%" + name + " = " + name +
+            " %a, %b : b1\n%w" + name + " = convert %" + name + " : u64\nwrite<1> %q" + name +
+            ", %w" + name + "\n";
+    place = "%q" + name;
+  }
+  Program p(driver, *parse(test::serial(body)), target);
+  CHECK(vulkan::runs_on(target.isa, driver.target().isa));
+  Buffer out(driver, 56);
+  for (float a : some)
+    for (float b : some) {
+      p.entry(0, out).entry(1, bits_of_real(a, Type::f32)).entry(2, bits_of_real(b, Type::f32));
+      p.run();
+      const std::vector<uint64_t> got = out.read<uint64_t>();
+      INFO(a << ", " << b);
+      if (std::isnan(a))
+        CHECK(std::isnan(f64_of(got[0])));
+      else
+        CHECK(got[0] == bits_of(double(a)));
+      for (size_t k = 0; k < std::size(rows); k++) {
+        INFO(rows[k].op);
+        CHECK((got[k + 1] != 0) == rows[k].of(a, b));
+      }
+    }
 }

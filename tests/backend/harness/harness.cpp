@@ -85,12 +85,13 @@ runtime::Driver& driver(std::string_view backend) {
   throw Error("no device of the back end " + std::string(backend));
 }
 
-Program::Program(runtime::Driver& driver, const ir::Kernel& kernel) : driver_(driver) {
+Program::Program(runtime::Driver& driver, const ir::Kernel& kernel, const runtime::Target& target)
+    : driver_(driver) {
   std::unique_ptr<ir::Kernel> whole = ir::clone(kernel);
   ir::Binding entry;
   entry.components.push_back({Type::u64});
   while (ir::abi::layout(*whole).bytes < args_.size() * 8) whole->bindings.push_back(entry);
-  const runtime::Image image = compiler(driver).compile(*whole, target(driver));
+  const runtime::Image image = compiler(driver).compile(*whole, target);
   takes_value_ = image.takes_value;
   tasks_ = image.tasks;
   executable_ = driver.load(image);

@@ -82,7 +82,9 @@ class Buffer {
 /// device's memory, or on the host where the kernel's tasks take it by value.
 class Program {
  public:
-  Program(runtime::Driver& driver, const ir::Kernel& kernel);
+  Program(runtime::Driver& driver, const ir::Kernel& kernel)
+      : Program(driver, kernel, target(driver)) {}
+  Program(runtime::Driver& driver, const ir::Kernel& kernel, const runtime::Target& target);
   Program(runtime::Driver& driver, const std::string& text) : Program(driver, *ir::parse(text)) {}
   ~Program() { driver_.release(block_); }
   Program(const Program&) = delete;
