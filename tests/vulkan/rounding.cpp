@@ -1,9 +1,12 @@
 // What the rounding probe found.
 #include "backends/vulkan/rounding.h"
 #include "backends/vulkan/interface.h"
+#include "ir/passes/lower/legalise.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "tests/vulkan/support.h"
 
@@ -92,4 +95,38 @@ TEST_CASE(
         CHECK((got[k + 1] != 0) == rows[k].of(a, b));
       }
     }
+}
+
+TEST_CASE(
+    "quotients and roots of f32 are of the library where the device's are not exact, in every "
+    "mode") {
+  runtime::Driver& driver = test::driver("vulkan");
+  const auto kernel = parse(test::serial(
+      "%p = arg<64> : address\n%a = arg<72> : f32\n%b = arg<80> : f32\n%eight = constant<8> : i64\n"
+      "%n = offset %p, %eight : address\n%q = div %a, %b : f32\n%r = sqrt %a : f32\n"
+      "write<1> %p, %q\nwrite<2> %n, %r"));
+  runtime::Target exact = test::target(driver), inexact = exact;
+  exact.traits.div_exact = exact.traits.sqrt_exact = true;
+  inexact.traits.div_exact = inexact.traits.sqrt_exact = false;
+  const auto length = [&](const runtime::Target& target) {
+    auto lowered = clone(*kernel);
+    legalise(*lowered, target.traits);
+    return test::compiler(driver).listing(*lowered, target, "spirv").size();
+  };
+  CHECK(length(inexact) > length(exact));
+  auto lowered = clone(*kernel);
+  legalise(*lowered, inexact.traits);
+  Program p(driver, *lowered, inexact);
+  Buffer out(driver, 16);
+  std::mt19937 random(3);
+  for (int k = 0; k < 300; k++) {
+    const auto a = std::bit_cast<float>(uint32_t(random() >> 1)),
+               b = k % 3 ? float(1 + k) : std::bit_cast<float>(uint32_t(random()));
+    if (std::isnan(a) || std::isnan(b)) continue;
+    p.entry(0, out).entry(1, bits_of_real(a, Type::f32)).entry(2, bits_of_real(b, Type::f32)).run();
+    const std::vector<uint32_t> got = out.read<uint32_t>();
+    INFO(a << " / " << b);
+    CHECK(got[0] == std::bit_cast<uint32_t>(a / b));
+    CHECK(got[2] == std::bit_cast<uint32_t>(std::sqrt(a)));
+  }
 }

@@ -44,7 +44,7 @@ class Legaliser {
     }
     if (inst->is(Op::fma))
       return target_.fma_exact[inst->type() == Type::f64] ? nullptr : &fma_function(inst->type());
-    if (!strict || inst->results.empty() || inst->type() != Type::f32) return nullptr;
+    if (inst->results.empty() || inst->type() != Type::f32) return nullptr;
     if (inst->is(Op::div) && !target_.div_exact) return &div_function(Type::f32);
     if (inst->is(Op::sqrt) && !target_.sqrt_exact) return &sqrt_function(Type::f32);
     return nullptr;

@@ -13,8 +13,8 @@ namespace quern::ir {
 struct TargetTraits {
   Task::Walk walk = Task::chunked;          ///< how a parallel loop without reductions is walked
   bool fma_exact[2] = {true, true};         ///< correctly rounded fma in f32, f64
-  bool div_exact = true;                    ///< correctly rounded ÷ in f32 (strict mode only)
-  bool sqrt_exact = true;                   ///< correctly rounded √ in f32 (strict mode only)
+  bool div_exact = true;                    ///< correctly rounded ÷ in f32
+  bool sqrt_exact = true;                   ///< correctly rounded √ in f32
   bool float_atomic_add[2] = {true, true};  ///< else replaced by a compare-and-swap loop
   bool float_atomic_min_max[2] = {false, false};
   bool block_reductions = false;  ///< element tasks: `block_reduce`, and atomics on all types
