@@ -99,16 +99,21 @@ codegen::Machine describe(const codegen::Isa& isa, const llvm::TargetMachine& ma
   return out;
 }
 
-/// Is there a 32-bit number in the comparison that is 0 where it would be below?
-bool compares_clamped(const llvm::ICmpInst& compare) {
+/// Is it a 32-bit number that is 0 where it would be below?
+bool is_clamped(const llvm::Value* v) {
   using namespace llvm::PatternMatch;
-  return compare.isEquality() && compare.getOperand(0)->getType()->isIntegerTy(32) &&
-         match(&compare, m_c_ICmp(m_SMax(m_Value(), m_Zero()), m_Value()));
+  if (const auto* frozen = llvm::dyn_cast<llvm::FreezeInst>(v)) v = frozen->getOperand(0);
+  return v->getType()->isIntegerTy(32) && match(v, m_c_SMax(m_Value(), m_Zero()));
+}
+
+bool compares_clamped(const llvm::ICmpInst& compare) {
+  return compare.isEquality() &&
+         (is_clamped(compare.getOperand(0)) || is_clamped(compare.getOperand(1)));
 }
 
 /// ptxas makes one instruction of max(min(a, b), 0) == b (and of max(max(a, b), 0) == b) for compute
-/// capability 9.0 and above, which says whether a was chosen: of 12.9 to 13.0, and the drivers of these.
-/// It leaves a test of their bits' difference alone.
+/// capability 9.0 and above, which says whether a was chosen: of 12.9 to 13.0, and the drivers of
+/// these. It leaves a test of their bits' difference alone.
 void keep_comparisons_of_clamped(llvm::Module& module) {
   std::vector<llvm::ICmpInst*> compares;
   for (llvm::Function& f : module)
@@ -122,7 +127,10 @@ void keep_comparisons_of_clamped(llvm::Module& module) {
     auto* difference =
         llvm::InlineAsm::get(llvm::FunctionType::get(word, {word, word}, false),
                              "xor.b32 $0, $1, $2;", "=r,r,r", /*hasSideEffects=*/false);
-    llvm::Value* bits = b.CreateCall(difference, {compare->getOperand(0), compare->getOperand(1)});
+    llvm::CallInst* bits =
+        b.CreateCall(difference, {compare->getOperand(0), compare->getOperand(1)});
+    bits->setDoesNotAccessMemory();
+    bits->setDoesNotThrow();
     compare->setOperand(0, bits);
     compare->setOperand(1, b.getInt32(0));
   }

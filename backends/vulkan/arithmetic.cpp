@@ -135,8 +135,8 @@ Id Arithmetic::whole(Op op, Type t, Id x) {
   return copysign(t, select(t, up, exactly(Spv::OpFAdd, below, number(1)), below), x);
 }
 
-/// The divisor is 1 where the division has no meaning: MIN / 1 is what MIN / -1 must give. Vulkan leaves
-/// OpSRem and OpSMod of negative numbers undefined, and NVIDIA's driver uses that.
+/// The divisor is 1 where the division has no meaning: MIN / 1 is what MIN / -1 must give. Vulkan
+/// leaves OpSRem and OpSMod of negative numbers undefined, and NVIDIA's driver uses that.
 Id Arithmetic::divide(Op op, Type t, Id x, Id y) {
   if (ir::is_float(t)) return exact(w.op(Spv::OpFDiv, type(t), {x, y}));
   bool is_signed = ir::is_signed(t);

@@ -16,8 +16,8 @@ class Arithmetic {
   /// x + 0 is x), and finds the sign of a widened 32-bit integer wrongly. Given a 64-bit zero of
   /// which it does not know that it is one, float constants and such integers are hidden from it.
   void distrust(Id zero) { zero_ = zero; }
-  /// Comparisons and conversions of f32 take subnormal numbers for zeros on the device: they are made
-  /// of integers then.
+  /// Comparisons and conversions of f32 take subnormal numbers for zeros on the device: they are
+  /// made of integers then.
   void mend_subnormals() { flushes_ = true; }
   /// `v`, of an integer type; where the driver is distrusted, as a sum of which it knows nothing.
   Id hidden(ir::Type t, Id v);

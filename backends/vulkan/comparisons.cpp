@@ -1,4 +1,4 @@
-// Comparisons. Of floats in 32 bits by their bits where the device takes subnormal numbers for zeros there.
+// Comparisons: of f32 by its bits where the device takes subnormal numbers for zeros there.
 #include "backends/vulkan/arithmetic.h"
 
 namespace quern::vulkan {

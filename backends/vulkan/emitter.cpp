@@ -194,7 +194,7 @@ Id Emitter::single(const ir::Inst& inst) {
     case Op::read: {
       const Id place = value(inst.operand(0));
       // Others write to the error record while a loop asks.
-      if (inst.imm == ir::abi::error_class) return load_of_others(place);
+      if (inst.imm == ir::abi::error_class && inst.elem == Type::u32) return load_of_others(place);
       return load(place, inst.elem, ir::byte_size(inst.elem));
     }
     case Op::rmw: return rmw(inst);

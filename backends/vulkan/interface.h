@@ -33,8 +33,8 @@ struct CutLoop {
   uint32_t id = 0;  ///< PushConstants::id
 };
 
-/// What a device has beyond what Quern requires of each, and what it does otherwise. Written into Target::isa,
-/// which is all that the compiler sees of a device.
+/// What a device has beyond what Quern requires of each, and what it does otherwise. Written into
+/// Target::isa, which is all that the compiler sees of a device.
 struct Abilities {
   bool int64_atomics = false;
   bool f32_atomic_add = false;
@@ -49,7 +49,8 @@ struct Abilities {
 };
 
 /// Does a driver whose target has the second isa run code for the first? A driver makes no code, so
-/// it has not asked its device whether it takes subnormal numbers for zeros.
+/// it has not asked its device how it rounds and whether it takes subnormal numbers for zeros: code
+/// made for a device of the same abilities runs, and rounds as it was made to.
 bool runs_on(const std::string& code, const std::string& machine);
 
 /// The code of a task.

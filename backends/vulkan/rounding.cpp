@@ -85,6 +85,16 @@ void operands(Type type, std::mt19937_64& random, Bits (&out)[3]) {
   if (random() % 2) out[2] += random() % 3;
 }
 
+/// Both near zero, where subnormal numbers are, and often alike; a few are NaN.
+void compared_operands(Type type, std::mt19937_64& random, Bits (&out)[3]) {
+  const unsigned digits = type == Type::f32 ? 23 : 52, bits = bit_width(type);
+  const Bits normal = Bits(1) << digits, infinity = (Bits(1) << (bits - 1)) - normal;
+  const Bits magnitudes[] = {0, 1, 2, normal / 2, normal - 1, normal, normal + 1, infinity + 1};
+  for (Bits& v : out)
+    v = magnitudes[random() % std::size(magnitudes)] | (random() & 1) << (bits - 1);
+  if (random() % 4 == 0) out[1] = out[0];
+}
+
 /// Row r of `rows` reads its operands at (3r + k)·cases + n and writes its result at r·cases + n.
 void build(Kernel& kernel) {
   Builder b(kernel);
@@ -135,7 +145,8 @@ std::vector<bool> run(runtime::Driver& driver, const runtime::Compiler& compiler
   for (size_t r = 0; r < count; r++)
     for (size_t n = 0; n < cases; n++) {
       Bits values[3] = {};
-      operands(rows[r].operand, random, values);
+      const bool compares = rows[r].result == Type::b1;
+      (compares ? compared_operands : operands)(rows[r].operand, random, values);
       for (size_t k = 0; k < 3; k++)
         in[(3 * r + k) * cases + n] = truncate(values[k], rows[r].operand);
     }
