@@ -111,9 +111,9 @@ bool compares_clamped(const llvm::ICmpInst& compare) {
          (is_clamped(compare.getOperand(0)) || is_clamped(compare.getOperand(1)));
 }
 
-/// ptxas makes one instruction of max(min(a, b), 0) == b (and of max(max(a, b), 0) == b) for compute
-/// capability 9.0 and above, which says whether a was chosen: of 12.9 to 13.0, and the drivers of
-/// these. It leaves a test of their bits' difference alone.
+/// ptxas (seen in 12.9, 13.0 and a driver of 13.0) makes one instruction of max(min(a, b), 0) == b,
+/// and of max(max(a, b), 0) == b, for compute capabilities 9.0 and 10.0, which says whether a was
+/// chosen. It leaves a test of their bits' difference alone.
 void keep_comparisons_of_clamped(llvm::Module& module) {
   std::vector<llvm::ICmpInst*> compares;
   for (llvm::Function& f : module)

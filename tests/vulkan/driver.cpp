@@ -178,6 +178,15 @@ TEST_CASE("remainders of signed numbers are of instructions that Vulkan defines"
   }
 }
 
+TEST_CASE("the word by which a check says that it failed is read as others have left it") {
+  auto kernel =
+      ir::parse(test::serial("%p = arg<64> : address\n%v = read<65537> %p : u32\n"
+                             "%w = read<1> %p : u32\n%s = add %v, %w : u32\n"
+                             "write<1> %p, %s"));
+  const std::string text = test::compiler(driver()).listing(*kernel, driver().target(), "spirv");
+  CHECK_THAT(text, contains("OpAtomicLoad"));
+}
+
 TEST_CASE("invalid SPIR-V is noticed") {
   Target t = driver().target();
   std::vector<uint32_t> module =
