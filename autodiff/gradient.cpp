@@ -1,4 +1,7 @@
 // Gradients of launches, behind their handles.
+#include <algorithm>
+#include <mutex>
+
 #include "autodiff/activity.h"
 #include "autodiff/differentiable.h"
 #include "autodiff/recorded_launch.h"
@@ -10,6 +13,25 @@ namespace quern::detail {
 struct GradientObject : Counted<GradientObject> {
   Ref<KernelObject> kernel;
   std::shared_ptr<autodiff::Reversed> reversed;
+  std::mutex mutex;  ///< guards `last`
+  /// What the last launch passed that yielded its value itself, where it took no snapshot and all
+  /// its fields are the kernel's own: those passed by the user are not kept.
+  std::shared_ptr<autodiff::SeenFields::Passed> last;
+
+  /// What a launch with these arguments passes to `program`, which yields its value.
+  std::shared_ptr<autodiff::SeenFields::Passed> passed(
+      const std::shared_ptr<autodiff::Reversed::Program>& program,
+      std::span<const runtime::Argument> arguments, size_t given, autodiff::SeenFields& seen,
+      Loc loc) {
+    const auto is_field = [](const runtime::Argument& a) { return a.storage != nullptr; };
+    if (std::ranges::any_of(arguments.first(given), is_field))
+      return seen.passed(program, arguments, loc);
+    std::lock_guard lock(mutex);
+    if (last && last->is_for(*program, arguments)) return last;
+    auto made = seen.passed(program, arguments, loc);
+    last = made->snapshots.empty() ? made : nullptr;
+    return made;
+  }
 };
 
 void retain(GradientObject* o) noexcept { add_reference(o); }
@@ -93,7 +115,7 @@ GradientLaunches launch_gradient(GradientObject* gradient, const Argument* argum
   Ref<LaunchObject> value;
   if (program->reverse.yields_values) {
     autodiff::SeenFields seen;
-    launched.emplace(std::move(program), all, seen, loc);
+    launched.emplace(gradient->passed(program, all, size_t(count), seen, loc), all, seen, loc);
   } else {
     value = Ref<LaunchObject>(
         autodiff::launch_recorded(*kernel, *gradient->reversed, all, loc, launched));

@@ -17,7 +17,7 @@ void KnownLaunch::expect_known(const runtime::LaunchEvent& event) const {
 
 void KnownLaunch::pass(const runtime::LaunchEvent& event, SeenFields& seen, Memories& memories) {
   const bool are_same_fields = passed && !arguments.empty();
-  if (are_same_fields && passed->has_same_adjoints()) return;
+  if (are_same_fields && passed->holds_same_memory()) return;
   passed = seen.passed(program, event.arguments, event.loc);
   wanted.clear();
   for (const auto& snapshot : passed->snapshots)

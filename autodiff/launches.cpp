@@ -175,9 +175,7 @@ namespace {
 constexpr size_t most_passed = 4;
 
 /// swap takes it along. Of no elements it does not matter which.
-uint64_t memory_of(const runtime::Storage& adjoints) {
-  return adjoints.size() > 0 ? adjoints.identity() : 0;
-}
+uint64_t memory_of(const runtime::Storage& held) { return held.size() > 0 ? held.identity() : 0; }
 
 std::shared_ptr<runtime::Device> device_of(std::span<const runtime::Argument> arguments, Loc loc) {
   for (const runtime::Argument& a : arguments)
@@ -228,13 +226,12 @@ bool SeenFields::Passed::is_for(const Reversed::Program& of,
          std::ranges::all_of(
              snapshots,
              [](const Snapshot& s) { return s.storage == s.of->before && s.of->is_of_now(); }) &&
-         has_same_adjoints();
+         holds_same_memory();
 }
 
-bool SeenFields::Passed::has_same_adjoints() const {
+bool SeenFields::Passed::holds_same_memory() const {
   return known_at == runtime::Storage::moves() ||
-         std::ranges::all_of(adjoints,
-                             [](const Adjoints& a) { return memory_of(*a.storage) == a.memory; });
+         std::ranges::all_of(held, [](const Held& h) { return memory_of(*h.storage) == h.memory; });
 }
 
 std::span<const runtime::Argument> SeenFields::Passed::primal() const {
@@ -286,12 +283,33 @@ std::shared_ptr<SeenFields::Passed> SeenFields::pass(
   std::vector<runtime::Argument> given = made->of_primal;
   for (const Scratch& scratch : reverse.scratch)
     given.push_back({0, companion(given[scratch.of].storage, scratch.companion, loc)});
+  for (size_t k = 0; k < reverse.fields.size(); k++)
+    if (reverse.fields[k] != ir::no_binding) {
+      made->fields.push_back(given[k]);
+      const auto& of_field = companion(given[k].storage, adjoints, loc);
+      made->held.push_back({of_field, memory_of(*of_field)});
+    }
+  // Before and while the kernel runs that does what the launch would, adjoints are written alone.
+  const auto stays = [&, written = made->fields.size()](const runtime::Storage& field) {
+    return reverse.yields_values && !field.tree() &&
+           std::ranges::none_of(std::span(made->held).first(written),
+                                [&](const Passed::Held& h) { return field.overlaps(*h.storage); });
+  };
   std::vector<runtime::Argument>& all = made->arguments;
   for (size_t k = 0; k < reverse.fields.size(); k++) {
     all.push_back(given[k]);
     const auto& storage = given[k].storage;
     if (!storage) made->scalars.push_back(uint32_t(k));
+    if (storage) made->device = &storage->device();
+    if (storage && storage->tree()) {
+      made->takes_trees = true;
+      if (reverse.fields[k] != ir::no_binding) made->on_trees.push_back(storage);
+    }
     if (!storage || !reverse.reads[k] || storage->is_snapshot()) continue;
+    if (stays(*storage)) {
+      made->held.push_back({storage, memory_of(*storage)});
+      continue;
+    }
     const std::shared_ptr<Field>& field = of(storage, loc);
     if (!field->is_of_now()) {
       field->before = storage->empty_snapshot(loc);
@@ -300,12 +318,6 @@ std::shared_ptr<SeenFields::Passed> SeenFields::pass(
     all.back().storage = field->before;
     made->snapshots.push_back({field, field->before});
   }
-  for (size_t k = 0; k < reverse.fields.size(); k++)
-    if (reverse.fields[k] != ir::no_binding) {
-      made->fields.push_back(given[k]);
-      const auto& of_field = companion(given[k].storage, adjoints, loc);
-      made->adjoints.push_back({of_field, memory_of(*of_field)});
-    }
   if (!program->passed) return made;
   for (uint32_t field : program->passed->fields) all.push_back(made->fields[field]);
   all.resize(all.size() + reverse.seeds);
@@ -323,42 +335,41 @@ Recorded::Recorded(std::shared_ptr<SeenFields::Passed> passed,
   for (const auto& snapshot : passed_->snapshots) contents_.push_back(seen.now(*snapshot.of, loc));
   scalars_.reserve(passed_->scalars.size());
   for (uint32_t k : passed_->scalars) scalars_.push_back(arguments[k].bits);
-  const std::vector<uint32_t>& fields = program().reverse.fields;
-  for (size_t k = 0; k < arguments.size(); k++) {
-    const auto& storage = arguments[k].storage;
-    if (storage) failures_ = storage->device().failures();
-    takes_trees_ |= storage && storage->tree();
-    if (storage && storage->tree() && fields[k] != ir::no_binding)
-      on_trees_.push_back({storage, storage->tree()->moves()});
-  }
+  if (passed_->device) failures_ = passed_->device->failures();
+  for (const auto& field : passed_->on_trees) tree_moves_.push_back(field->tree()->moves());
 }
 
 void Recorded::expect_done(Loc loc) const {
-  for (const runtime::Argument& a : passed_->of_primal)
-    if (a.storage && a.storage->device().failures() != failures_)
-      throw Error(loc, "a launch has failed since the one at " + std::string(loc_.file) + ":" +
-                           std::to_string(loc_.line) +
-                           " was recorded, and what is launched behind it does nothing until that "
-                           "is known: what was recorded cannot be gone back through");
+  if (passed_->device && passed_->device->failures() != failures_)
+    throw Error(loc, "a launch has failed since the one at " + std::string(loc_.file) + ":" +
+                         std::to_string(loc_.line) +
+                         " was recorded, and what is launched behind it does nothing until that "
+                         "is known: what was recorded cannot be gone back through");
 }
 
 /// While it lives, what the launch was passed stands in what it shares with others.
 class Recorded::Shown {
  public:
-  explicit Shown(const Recorded& of) : passed_(*of.passed_), lock_(passed_.mutex) {
+  explicit Shown(const Recorded& of) : of_(of), passed_(*of.passed_), lock_(passed_.mutex) {
     for (size_t k = 0; k < of.contents_.size(); k++)
       passed_.snapshots[k].storage->show(of.contents_[k]);
     for (size_t k = 0; k < of.scalars_.size(); k++)
       passed_.arguments[passed_.scalars[k]].bits = of.scalars_[k];
   }
+  /// What takes no memory of its own, as it is in a block or still the field's, is shown until
+  /// something else is: the next launch nearly always wants the same.
   ~Shown() {
-    // What is in a block takes no memory of its own.
-    for (const auto& snapshot : passed_.snapshots)
-      if (!snapshot.storage->is_in_block()) snapshot.storage->show(snapshot.of->nothing);
+    for (size_t k = 0; k < of_.contents_.size(); k++) {
+      const auto& snapshot = passed_.snapshots[k];
+      const bool is_alone = snapshot.storage->tree() || of_.contents_[k].bytes() > 0;
+      if (!snapshot.storage->is_in_block() && is_alone)
+        snapshot.storage->show(snapshot.of->nothing);
+    }
   }
   Shown(const Shown&) = delete;
 
  private:
+  const Recorded& of_;
   SeenFields::Passed& passed_;
   std::lock_guard<std::mutex> lock_;
 };
@@ -528,7 +539,7 @@ void Recorded::expect_unchanged(Loc loc) const {
   const uint64_t now = runtime::Storage::moves();
   if (passed_->known_at != now) {
     for (const runtime::Argument& field : fields()) field.storage->expect_alive(loc);
-    for (const auto& known : passed_->adjoints)
+    for (const auto& known : passed_->held)
       if (memory_of(*known.storage) != known.memory)
         throw Error(loc, "a field of the launch at " + std::string(loc_.file) + ":" +
                              std::to_string(loc_.line) +
@@ -536,8 +547,8 @@ void Recorded::expect_unchanged(Loc loc) const {
                              "kernel both fields, in turns");
     passed_->known_at = now;
   }
-  for (const auto& [field, moves] : on_trees_)
-    if (field->tree()->moves() != moves)
+  for (size_t k = 0; k < tree_moves_.size(); k++)
+    if (passed_->on_trees[k]->tree()->moves() != tree_moves_[k])
       throw Error(loc, "elements of a tree have ended or moved since the launch at " +
                            std::string(loc_.file) + ":" + std::to_string(loc_.line) +
                            ", which cannot be gone back through: their adjoints are gone");
@@ -554,12 +565,15 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
                                                     std::span<const uint64_t> along) const {
   expect_done(loc);
   expect_unchanged(loc);
-  const Shown shown(*this);
+  // Who passes the fields themselves, and arguments of its own, does not wait for others that do.
+  std::optional<Shown> shown;
+  if (!program().passed || seeds.empty() || !passed_->snapshots.empty()) shown.emplace(*this);
   std::optional<runtime::SameRandomNumbers> same;
   if (was_launched_) same.emplace(key_);
   if (program().passed) {
     if (seeds.empty()) return run(*program().program, passed_->arguments, loc);
     Arguments all = passed_->arguments;
+    for (size_t k = 0; k < scalars_.size(); k++) all[passed_->scalars[k]].bits = scalars_[k];
     for (size_t k = 0; k < std::min(seeds.size(), program().reverse.seeds); k++)
       all[passed_->first_seed() + k].bits = seeds[k];
     return run(*program().program, all, loc);
@@ -605,7 +619,7 @@ Recorded::Working Recorded::working(Loc loc) const {
   if (program().count) add_rows(rows, read, device, loc);
   const uint64_t log = bytes_of(std::span(read).subspan(primal().size()));
   return {log + std::max(copied_bytes(), bytes_of(rows)),
-          program().counts_by_data || program().augmented_by_data || takes_trees_};
+          program().counts_by_data || program().augmented_by_data || passed_->takes_trees};
 }
 
 }  // namespace quern::autodiff

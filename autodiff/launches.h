@@ -100,7 +100,8 @@ class SeenFields {
     std::shared_ptr<runtime::Storage> storage;  ///< kept, so that the key names no other
     /// A snapshot of it, which shows what it held before a launch while that is gone back through.
     std::shared_ptr<runtime::Storage> before;
-    runtime::Storage::Contents nothing;   ///< what it shows else
+    runtime::Storage::Contents
+        nothing;  ///< what it shows in place of memory that is the snapshot's alone
     runtime::Storage::Contents contents;  ///< when it was asked for last
     /// Of a small field, those of its memory with that number.
     runtime::Storage::Versions* versions = nullptr;
@@ -124,12 +125,16 @@ class SeenFields {
       std::shared_ptr<runtime::Storage> storage;  ///< among the arguments
     };
     std::vector<Snapshot> snapshots;
-    std::vector<uint32_t> scalars;  ///< of the primal
-    struct Adjoints {
+    std::vector<uint32_t> scalars;      ///< of the primal
+    runtime::Device* device = nullptr;  ///< of the primal's fields; null: it has none
+    bool takes_trees = false;           ///< Is one of them on a tree?
+    std::vector<std::shared_ptr<runtime::Storage>> on_trees;  ///< whose adjoints are too
+    struct Held {
       std::shared_ptr<runtime::Storage> storage;
-      uint64_t memory = 0;  ///< that they had, by its number
+      uint64_t memory = 0;  ///< that it had, by its number
     };
-    std::vector<Adjoints> adjoints;  ///< of each of `fields`
+    std::vector<Held>
+        held;  ///< the adjoints of each of `fields`, and fields that are passed themselves
     /// How much the augmented primal keeps in a launch with these arguments: results of augmented_count,
     /// and bytes. Known from the launch before, unless what decides on it is another.
     struct Kept {
@@ -139,12 +144,12 @@ class SeenFields {
     const Kept& kept_with(std::span<const runtime::Argument> arguments, Loc loc);
     Kept kept;
     std::vector<uint64_t> kept_by;  ///< bits of scalars, extents of fields
-    /// Storage::moves when `fields` were there and had these adjoints.
+    /// Storage::moves when `fields` were there and what is held had this memory.
     mutable std::atomic<uint64_t> known_at = 0;
 
     bool is_for(const Reversed::Program& program, std::span<const runtime::Argument> given) const;
     /// The rest of what that asks, where fields are the same and on no tree.
-    bool has_same_adjoints() const;
+    bool holds_same_memory() const;
     std::span<const runtime::Argument> primal() const;
     size_t first_seed() const;  ///< among the arguments, where all are known before
   };
@@ -181,7 +186,8 @@ class SeenFields {
 /// The field's adjoints become 0; on a tree no element becomes active.
 void clear_adjoints_of(runtime::Storage& field, Loc loc);
 
-/// One launch, as it was before it ran: fields whose values going back wants are snapshots.
+/// One launch, as it was before it ran: fields whose values going back wants are snapshots, unless
+/// nothing writes them in between.
 class Recorded {
  public:
   Recorded(const std::shared_ptr<Reversed::Program>& program,
@@ -256,14 +262,8 @@ class Recorded {
   std::shared_ptr<SeenFields::Passed> passed_;             ///< also of other launches
   std::pmr::vector<runtime::Storage::Contents> contents_;  ///< of each of its snapshots
   std::pmr::vector<uint64_t> scalars_;                     ///< the bits of each of its scalars
-  std::vector<uint64_t> counts_;                           ///< results of augmented_count
   std::vector<runtime::Argument> kept_;                    ///< by the augmented primal
-  struct OnTree {                                          ///< whose adjoints are
-    std::shared_ptr<runtime::Storage> field;
-    uint64_t moves = 0;  ///< of its tree
-  };
-  std::vector<OnTree> on_trees_;
-  bool takes_trees_ = false;
+  std::vector<uint64_t> tree_moves_;                       ///< of each of Passed::on_trees
   runtime::RandomKey key_;
   uint64_t failures_ = 0;  ///< of its device before it
   bool was_launched_ = false;

@@ -236,7 +236,7 @@ void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, S
       continue;
     }
     if (is_same) {
-      if (s->is_in_block()) fill_components(writer, k, *s);
+      if (s->is_snapshot()) fill_components(writer, k, *s);
       continue;
     }
     const size_t rank = s->shape().size();
@@ -342,7 +342,8 @@ std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
                                 std::span<const Argument> arguments, Loc loc, SameArguments same) {
   const std::shared_ptr<Device>& device = kernel->device;
   Stream& stream = Stream::current(*device);
-  for (uint32_t k : kernel->written) arguments[k].storage->begin_write(loc);
+  uint64_t version = kernel->written.empty() ? 0 : Storage::new_versions(kernel->written.size());
+  for (uint32_t k : kernel->written) arguments[k].storage->begin_write(loc, version++);
   std::vector<const Storage*> snapshots;
   for (const Argument& a : arguments)
     if (a.storage && a.storage->may_move()) snapshots.push_back(a.storage.get());
@@ -386,14 +387,16 @@ std::shared_ptr<Outcome> LoadedKernel::launch(std::span<const Argument> passed, 
       throw Error(loc, "kernel '" + loaded_->image->kernel + "' is loaded on device " +
                            loaded_->device->name() + ", and a field is on " +
                            a.storage->device().name());
-  return observed({.name = loaded_->image->kernel,
-                   .recording = nullptr,
-                   .parameters = loaded_->image->parameters,
-                   .arguments = arguments,
-                   .modes = loaded_->image->made_for.modes,
-                   .device = loaded_->device,
-                   .loc = loc},
-                  [&] { return runtime::launch(loaded_, arguments, loc); });
+  const auto event = [&] {
+    return LaunchEvent{.name = loaded_->image->kernel,
+                       .recording = nullptr,
+                       .parameters = loaded_->image->parameters,
+                       .arguments = arguments,
+                       .modes = loaded_->image->made_for.modes,
+                       .device = loaded_->device,
+                       .loc = loc};
+  };
+  return observed(event, [&] { return runtime::launch(loaded_, arguments, loc); });
 }
 
 }  // namespace quern::runtime

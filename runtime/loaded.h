@@ -135,14 +135,15 @@ std::string describe(const Image::Parameter& parameter, size_t index);
 std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
                                 std::span<const Argument> arguments, Loc loc,
                                 SameArguments same = other_arguments);
-/// Runs a launch of a kernel, and tells those who observe it.
-template <class F>
-std::shared_ptr<Outcome> observed(const LaunchEvent& event, F&& run) {
+/// Runs a launch of a kernel, and tells those who observe it: `event()`, a LaunchEvent.
+template <class Event, class F>
+std::shared_ptr<Outcome> observed(Event&& event, F&& run) {
   LaunchCall call(LaunchCall::kernel);
   if (!call.is_observed()) return run();
+  const LaunchEvent told = event();
   std::shared_ptr<Outcome> outcome;
-  if (!call.begin(event, outcome)) outcome = run();
-  call.end(event);
+  if (!call.begin(told, outcome)) outcome = run();
+  call.end(told);
   return outcome;
 }
 

@@ -24,10 +24,12 @@ uint64_t Storage::Number::next() {
   return ++last;
 }
 
-uint64_t Storage::Memory::next_version() {
+uint64_t Storage::new_versions(uint64_t count) {
   static std::atomic<uint64_t> last{0};
-  return ++last;
+  return last.fetch_add(count, std::memory_order_relaxed) + 1;
 }
+
+uint64_t Storage::Memory::next_version() { return new_versions(1); }
 
 bool Storage::Declared::is_one_piece() const {
   constexpr uint64_t line = 64, most = 4 << 20, small = 2048;
@@ -237,8 +239,12 @@ std::shared_ptr<Storage> Storage::empty_snapshot(Loc loc) const {
 
 void Storage::show(const Contents& contents) {
   if (!is_snapshot()) throw InternalError("a field shows what a snapshot holds");
-  if (contents.place_.bytes > 0)
+  if (contents.place_.bytes > 0) {
+    if (!memory_->is_in_block && !memory_->allocations.empty())
+      throw InternalError("what lies in a block is shown in place of what does not");
     return memory_->name(*contents.memory_, contents.place_.first, contents.version_);
+  }
+  if (memory_ == contents.memory_ && !tree_) return;
   memory_ = contents.memory_;
   Memory::moves++;
   if (!tree_) return;
@@ -286,13 +292,13 @@ void Storage::Versions::begin_block(const Storage& storage, uint64_t bytes, Loc 
   used_ = 0;
 }
 
-void Storage::begin_write(Loc loc) {
+void Storage::begin_write(Loc loc, uint64_t version) {
   expect_alive(loc);
   if (is_snapshot())
     throw Error(loc,
                 "a snapshot is written; snapshots are read only: write the field, or restore it");
   memory_->part_from_snapshot(loc);
-  memory_->version = Memory::next_version();
+  memory_->version.store(version, std::memory_order_release);
   memory_->written_file.store(loc.file, std::memory_order_relaxed);
   memory_->written_line.store(loc.line, std::memory_order_relaxed);
 }

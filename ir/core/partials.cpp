@@ -47,16 +47,14 @@ struct Case {
     return b.select(lost, number(0), v);
   }
   Value* zero_with(Value* x, Value* v) const { return zero_where(is_zero(x), v); }
-  static bool is_one(const Value* v) {
+  /// NaN where it is none.
+  static double constant(const Value* v) {
     const Inst* c = v->inst;
-    return c && c->is(Op::constant) && real_of(c->imm, v->type) == 1;
+    return c && c->is(Op::constant) ? real_of(c->imm, v->type) : std::nan("");
   }
 
  private:
-  static bool never_zero(const Value* v) {
-    const Inst* c = v->inst;
-    return c && c->is(Op::constant) && std::fabs(real_of(c->imm, v->type)) > 0;
-  }
+  static bool never_zero(const Value* v) { return std::fabs(constant(v)) > 0; }
 };
 
 Value* chain_zero(const Case&) { return nullptr; }
@@ -65,11 +63,16 @@ Value* chain_sub(const Case& s) { return s.k == 0 ? s.t : s.neg(s.t); }
 Value* chain_mul(const Case& s) { return s.b.mul(s.t, s[1 - s.k]); }
 Value* chain_neg(const Case& s) { return s.neg(s.t); }
 
-/// -(t / b) · a / b shares t / b with the dividend's, and stays in range where b² would not. Of 1 / b
-/// the result serves for both. Where a is 0 so is the product, also if t / b overflows.
+/// -(t / b) · a / b shares t / b with the dividend's, and stays in range where b² would not. Of a
+/// constant a the result serves for both: t / b is t · (a / b) · (1 / a), where a is so near to 1
+/// that only what has a subnormal b, or reciprocal, is lost. Where a is 0 so is the product, also if
+/// t / b overflows.
 Value* chain_div(const Case& s) {
   if (s.k == 0) return s.over(s.t, s[1]);
-  Value* quotient = s.is_one(s[0]) ? s.b.mul(s.t, s.result) : s.b.div(s.t, s[1]);
+  const double a = s.constant(s[0]);
+  const bool serves = std::fabs(a) > 0x1p-8 && std::fabs(a) < 0x1p8;
+  Value* quotient =
+      serves ? s.b.mul(s.t, a == 1 ? s.result : s.scaled(1 / a, s.result)) : s.b.div(s.t, s[1]);
   Value* none = s.is_zero(s.t);
   none = s.b.binary(Op::bit_or, none, s.is_zero(s.result));
   return s.zero_where(none, s.neg(s.b.mul(quotient, s.result)));

@@ -69,13 +69,14 @@ struct Program::Known {
     parts.reserve(arguments.size());
     for (const Argument& a : arguments) parts.push_back(part(a.storage.get()));
   }
-  /// What trees and wrapped memory lead to may be another thing each time, and the memory of a
-  /// snapshot is another one as soon as its field is written, by any thread.
+  /// What trees and wrapped memory lead to may be another thing each time. Not so snapshots: the
+  /// memory of one is another as soon as its field is written, by any thread, but lies alike, is
+  /// read only, and is asked for in each launch (fill_arguments).
   static bool suits(std::span<const Argument> arguments) {
     bool any = false;
     for (const Argument& a : arguments) {
       if (!a.storage) continue;
-      if (a.storage->tree() || a.storage->is_wrapped() || a.storage->may_move()) return false;
+      if (a.storage->tree() || a.storage->is_wrapped()) return false;
       any = true;
     }
     return any;
@@ -119,7 +120,7 @@ struct Program::Known {
   static Part part(const Storage* s) {
     if (!s) return {};
     const void* const owner = s->may_move() ? nullptr : s->owner();  // as none has
-    return {number_of(s), owner, s->is_in_block() ? 0 : s->memory_number()};
+    return {number_of(s), owner, s->is_snapshot() ? 0 : s->memory_number()};
   }
   static SameArguments next() {
     static std::atomic<SameArguments> last{other_arguments};
@@ -189,19 +190,21 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
                        .loc = loc};
   };
   if (const auto known = find(arguments, modes))
-    return observed(event(known->key, known->device, known->number), [&] {
-      const auto& loaded =
-          known->loaded([&] { return variant(known->device, known->key, arguments, modes); });
-      return runtime::launch(loaded, arguments, loc, known->number);
-    });
+    return observed([&] { return event(known->key, known->device, known->number); },
+                    [&] {
+                      const auto& loaded = known->loaded(
+                          [&] { return variant(known->device, known->key, arguments, modes); });
+                      return runtime::launch(loaded, arguments, loc, known->number);
+                    });
   check_arguments(kernel().name, parameters_, arguments, loc);
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);
   LaunchKey key(arguments, modes);
   std::shared_ptr<Loaded> loaded;
-  auto outcome = observed(event(key, device, other_arguments), [&] {
-    loaded = variant(device, key, arguments, modes);
-    return runtime::launch(loaded, arguments, loc);
-  });
+  auto outcome = observed([&] { return event(key, device, other_arguments); },
+                          [&] {
+                            loaded = variant(device, key, arguments, modes);
+                            return runtime::launch(loaded, arguments, loc);
+                          });
   if (!loaded) {  // others launch in its place, and it is known all the same
     std::lock_guard lock(mutex_);
     on(device);

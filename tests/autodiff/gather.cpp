@@ -579,8 +579,9 @@ TEST_CASE("terms that follow from one quotient and what is read are not kept one
 TEST_CASE("the gradient of a total variation, whose weights may stand where adjoints will") {
   on_every_device([](const qn::Device& device) {
     for (const auto& [h, w] : {std::pair{1, 1}, {1, 6}, {5, 1}, {7, 9}, {40, 33}})
-      for (bool shares : {false, true}) {
-        INFO(h << " x " << w << (shares ? ", in the adjoints" : ""));
+      for (const auto& [shares, checked] :
+           {std::pair{false, true}, {true, true}, {false, false}, {true, false}}) {
+        INFO(h << " x " << w << (shares ? ", in the adjoints" : "") << ", checked: " << checked);
         const size_t n = size_t(h) * size_t(w);
         const std::vector<double> at = drawn(n, 1), weights = drawn(n, 2);
         qn::Field<double, 2> x{device, {h, w}};
@@ -589,7 +590,7 @@ TEST_CASE("the gradient of a total variation, whose weights may stand where adjo
             shares ? x.grad() : qn::Field<double, 2>{device, {h, w}};
         weight.copy_from(weights);
         auto u = bordered(x, border::clamp);
-        qn::Kernel f = [&]() -> F64 {
+        const auto variation = [&]() -> F64 {
           Var<double> sum = 0;
           for (auto [i, j] : x) {
             F64 here = x(i, j), down = u(i + 1, j) - here, right = u(i, j + 1) - here;
@@ -597,6 +598,7 @@ TEST_CASE("the gradient of a total variation, whose weights may stand where adjo
           }
           return sum;
         };
+        qn::Kernel<double()> f{variation, {.checked = checked}};
         std::vector<double> expected(n, 0.0);
         for (int i = 0; i < h; i++)
           for (int j = 0; j < w; j++) {

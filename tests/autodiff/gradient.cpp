@@ -331,6 +331,47 @@ TEST_CASE("by what is not chosen nothing is computed") {
   });
 }
 
+TEST_CASE("a kernel that reads what its gradient overwrites finds what was there before") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 1000;
+    for (bool checked : {false, true}) {
+      INFO("checked: " << checked);
+      qn::Field<double> x{device, {n}};
+      const auto slope = x.grad();
+      std::vector<double> slopes;
+      for (int i = 0; i < n; i++) slopes.push_back(i);
+      x.fill(2);
+      slope.copy_from(slopes);
+      qn::Kernel<double()> turned{[&]() -> F64 {
+                                    Var<double> sum = 0;
+                                    for (auto i : x) sum += x[i] * slope[n - 1 - i];
+                                    return sum;
+                                  },
+                                  {.checked = checked}};
+      CHECK(qn::value_and_grad(turned, qn::wrt(x))().value() == n * (n - 1));
+      std::vector<double> expected(slopes.rbegin(), slopes.rend());
+      CHECK(qn::to_vector(x.grad()) == expected);
+      // Along a slope: its adjoints are no zeros before, and are added to.
+      slope.copy_from(slopes);
+      qn::Kernel<double(F64)> along{[&](F64 far) -> F64 {
+                                      Var<double> sum = 0;
+                                      for (auto i : x) sum += x[i] - far * slope[i];
+                                      for (auto i : x) sum += x[i] * x[i];
+                                      return sum;
+                                    },
+                                    {.checked = checked}};
+      auto search = qn::value_and_grad(along);
+      for (int twice = 0; twice < 2; twice++) {
+        slope.copy_from(slopes);
+        const auto found = search(0.5);
+        CHECK(found.value() == 6 * n - 0.25 * n * (n - 1));
+        CHECK(found.get<0>() == -0.5 * n * (n - 1));
+        CHECK(qn::to_vector(x.grad()) == std::vector<double>(n, 5.0));
+      }
+    }
+  });
+}
+
 TEST_CASE("gradients of kernels that overwrite what they read are those before the launch") {
   on_every_device([](const qn::Device& device) {
     auto x = numbers(device, {1, 2, 3});

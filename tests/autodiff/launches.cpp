@@ -83,6 +83,41 @@ TEST_CASE("value and gradient come from one launch, unless the kernel does anyth
   });
 }
 
+TEST_CASE("value and gradient of the same fields again, in other memory and of other contents") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<double> x{device, {300}}, other{device, {300}};
+    x.fill(2);
+    other.fill(5);
+    qn::Kernel<double(F64)> cubes{[&](F64 scale) -> F64 {
+                                    Var<double> sum = 0;
+                                    for (auto i : x) sum += scale * x[i] * x[i] * x[i];
+                                    return sum;
+                                  },
+                                  {.checked = false}};
+    auto differentiate = qn::value_and_grad(cubes, qn::wrt(x));
+    const auto expect = [&](double scale, double at) {
+      Watch watch;
+      CHECK(differentiate(scale).value() == 300 * scale * at * at * at);
+      CHECK(watch.passed.size() == 1);
+      for (double found : qn::to_vector(x.grad())) CHECK(found == 3 * scale * at * at);
+    };
+    expect(1, 2);
+    expect(2, 2);
+    x.swap(other);
+    expect(1, 5);
+    expect(0.5, 5);
+    x.swap(other);
+    x.fill(3);
+    expect(4, 3);
+    {
+      const auto twice = differentiate;
+      CHECK(twice(1).value() == 300 * 27);
+    }
+    x.release();
+    CHECK_THAT(qn::test::message_of([&] { differentiate(1); }), contains("was released at "));
+  });
+}
+
 TEST_CASE("such a launch counts where random numbers are drawn, and draws its own") {
   on_every_device([](const qn::Device& device) {
     qn::Field<double> x{device, {50}};
@@ -303,6 +338,48 @@ TEST_CASE("a tape goes back through the same launches of small fields again and 
         CHECK_THAT(by_x[k], WithinRel(adjoint, 1e-9));
         CHECK_THAT(by_scale[k], WithinRel(of_scale, 1e-9));
       }
+    }
+  });
+}
+
+TEST_CASE(
+    "a tape goes back through launches that read one large field by launches that are known") {
+  struct Known : qn::runtime::LaunchObserver {
+    int unknown = 0, all = 0;
+    qn::runtime::Observation observation{*this, qn::runtime::Observation::kernels};
+    void before(const qn::runtime::LaunchEvent& event) override {
+      all++;
+      unknown += event.same == qn::runtime::other_arguments;
+    }
+  };
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 1000, rounds = 20;  // elements that are too many to be copied at once
+    qn::Field<double> w{device, {n}}, x{device, {n}};
+    qn::Kernel apply = [&] {
+      for (auto i : x) x[i] = w[i] * x[i];
+    };
+    qn::Kernel grow = [&] {
+      for (auto i : w) w[i] += 0.25;
+    };
+    for (int twice = 0; twice < 2; twice++) {
+      w.fill(1.25);
+      x.fill(0.5);
+      w.grad().fill(0);
+      x.grad().fill(1);
+      qn::Tape tape;
+      for (int k = 0; k < rounds; k++) apply();
+      grow();
+      for (int k = 0; k < rounds; k++) apply();
+      Known known;
+      tape.backward();
+      CHECK(known.all == 2 * rounds + 1);
+      CHECK(known.unknown <=
+            (twice ? 0 : 2) + 2);  // one of each kernel, and where the memory is another
+      const double first = std::pow(1.25, rounds), second = std::pow(1.5, rounds);
+      for (double found : qn::to_vector(x.grad()))
+        CHECK_THAT(found, WithinRel(first * second, 1e-13));
+      for (double found : qn::to_vector(w.grad()))
+        CHECK_THAT(found, WithinRel(0.5 * rounds * first * second * (1 / 1.25 + 1 / 1.5), 1e-13));
     }
   });
 }

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "dsl/objects.h"
+#include "quern/runtime/observer.h"
 #include "tests/autodiff/numbers.h"
 #include "tests/end_to_end/devices.h"
 #include "tests/message_of.h"
@@ -642,5 +644,36 @@ TEST_CASE("a tape tells what it keeps of trees") {
     loss.grad().fill(1.0);
     tape.backward();
     CHECK(x.grad().at(0) == 6.0);
+  });
+}
+
+TEST_CASE("a gradient on a tree keeps nothing of it for the next one") {
+  on_every_device([](const qn::Device& device) {
+    qn::Tree<1> tree{device, {qn::pointer(64), qn::dense(64)}};
+    auto x = tree.field<double>();
+    qn::Kernel put = [&] {
+      for (auto i : range(640)) x[i] = 1.0;
+    };
+    put();
+    qn::Kernel<double()> squares{[&]() -> F64 {
+                                   Var<double> sum = 0;
+                                   for (auto i : x) sum += x[i] * x[i];
+                                   return sum;
+                                 },
+                                 {.checked = false}};
+    qn::Kernel halve = [&] {
+      for (auto i : x) x[i] = 0.5 * x[i];
+    };
+    auto differentiate = qn::value_and_grad(squares);
+    const auto& on = device.object()->device;
+    for (int k = 0; k < 3; k++) {
+      const double at = std::ldexp(1.0, -k);
+      CHECK(differentiate().value() == 640 * at * at);
+      CHECK(x.grad().at(17) == 2 * at);
+      const uint64_t before = on->allocated();
+      halve();
+      // Where the host gets ahead, some more argument blocks are kept.
+      if (k > 0) CHECK(on->allocated() - before < 640 * sizeof(double) / 2);
+    }
   });
 }

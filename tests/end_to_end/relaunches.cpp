@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <quern/host.h>
+#include <quern/runtime/observer.h>
 
 #include "tests/end_to_end/devices.h"
 #include "tests/message_of.h"
@@ -24,6 +25,15 @@ std::vector<int> counted(int count) {
 /// Each element becomes one more than `from` has where it stands by then.
 const auto chain = [](qn::Field<int> from, qn::Field<int> to) {
   for (auto i : serial(range(to.dim(0)))) to[i] = from[i] + 1;
+};
+
+/// Of each launch while it lives: is it the same as one before?
+struct Watch : qn::runtime::LaunchObserver {
+  std::vector<bool> known;
+  qn::runtime::Observation observation{*this};
+  void before(const qn::runtime::LaunchEvent& event) override {
+    known.push_back(event.same != qn::runtime::other_arguments);
+  }
 };
 
 }  // namespace
@@ -147,5 +157,33 @@ TEST_CASE("a launch that fails between others of the same fields is told of, and
     x.fill(0);
     for (int k = 0; k < 3; k++) count();
     CHECK(qn::to_vector(x) == std::vector<int>(n, 3));
+  });
+}
+
+TEST_CASE("launches with a snapshot are known, and read it where it lies by then") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<int> x{device, {n}}, y{device, {n}};
+    x.copy_from(counted(n));
+    qn::Kernel add = [](qn::Field<int> from, qn::Field<int> to) {
+      for (auto i : to) to[i] += from[i];
+    };
+    const auto expect = [](const qn::Field<int>& field, int times) {
+      std::vector<int> want = counted(n);
+      for (int& v : want) v *= times;
+      CHECK(qn::to_vector(field) == want);
+    };
+    const auto before = x.snapshot();
+    Watch watch;
+    for (int k = 0; k < 3; k++) add(before, y);
+    x.fill(7);  // the snapshot has memory of its own from here on
+    for (int k = 0; k < 3; k++) add(before, y);
+    CHECK(watch.known == std::vector{false, true, true, true, true, true});
+    expect(y, 6);
+    x.copy_from(counted(n));
+    for (int times : {1, 4, 16}) {
+      const auto now = x.snapshot();
+      for (int k = 0; k < 3; k++) add(now, x);  // the second finds it elsewhere than the first
+      expect(x, 4 * times);
+    }
   });
 }

@@ -130,6 +130,36 @@ TEST_CASE("partials at kinks and singular points follow their stated convention"
   CHECK(at(Op::atan2, 0, 3e-200, 4e-200) == Approx(4.0 / 25 * 1e200));
 }
 
+TEST_CASE("a constant over what varies is divided once, for value and derivative") {
+  for (Type type : {Type::f32, Type::f64})
+    for (double a : {1.0, 2.0, -0.5, 3.0, -100.0, 1e4, 1e-4}) {
+      INFO(name(type) << ", " << a);
+      Arena arena;
+      Function derivative;
+      Builder b(arena);
+      derivative.body = b.make_region({type, type});
+      b.at_end(derivative.body);
+      Value *x = derivative.body->arg(0), *t = derivative.body->arg(1);
+      Value* operands[] = {b.real(type, a), x};
+      Value* quotient = b.div(operands[0], x);
+      b.yield({chain(b, Op::div, operands, quotient, 1, t)});
+      int divisions = 0;
+      walk(derivative.body, [&](const Inst* inst) { divisions += inst->is(Op::div); });
+      CHECK(divisions == (std::fabs(a) > 256 || std::fabs(a) < 1.0 / 256 ? 2 : 1));
+      Evaluator evaluate(derivative);
+      const auto at = [&](double x_at, double t_at) {
+        return real_of(evaluate({bits_of_real(x_at, type), bits_of_real(t_at, type)}), type);
+      };
+      const double eps = type == Type::f32 ? 0x1p-23 : 0x1p-52;
+      for (double x_at : {1.0, -0.75, 0x1.8p-40, 0x1.4p50})
+        for (double t_at : {1.0, -3.0, 0x1.2p20})
+          CHECK(at(x_at, t_at) == Approx(-t_at * a / (x_at * x_at)).epsilon(3 * eps));
+      CHECK(at(0, 0) == 0);
+      CHECK(at(INFINITY, 1) == 0);
+      CHECK(at(0, 1) == -std::copysign(INFINITY, a));
+    }
+}
+
 TEST_CASE("partials of select and convert") {
   for (bool c : {false, true})
     for (size_t k : {1, 2}) {

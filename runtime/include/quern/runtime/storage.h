@@ -98,12 +98,17 @@ class Storage {
   /// Names the contents: the same number, the same contents; of other code's writes it knows
   /// nothing. Whatever may write the memory gives it another one, through views too.
   uint64_t version() const;
-  /// No lower than the version of any memory of the process, nor as high as those that come later.
+  /// No lower than the version of any memory of the process, nor as high as those that come later;
+  /// of what another thread is about to write meanwhile neither is certain.
   static uint64_t last_version();
   /// Is about to be written, by a launch or the host: gives the memory another version, and the
   /// snapshot that shares it memory of its own. Throws Error for a snapshot, and where there is no
   /// memory for that.
-  void begin_write(Loc loc);
+  void begin_write(Loc loc) { begin_write(loc, new_versions(1)); }
+  /// The same, of a field whose contents become the version of this number, which nobody else has.
+  void begin_write(Loc loc, uint64_t version);
+  /// The first of so many numbers that follow each other: one step for all that a launch writes.
+  static uint64_t new_versions(uint64_t count);
   /// Where it was last, for messages: of writes by several threads at once perhaps none of them. No
   /// line: nowhere, or it is not known.
   Loc written_at() const;
@@ -178,7 +183,7 @@ class Storage {
   bool is_view() const { return is_view_; }
   /// Another number as soon as memory of any storage of the process is swapped, given back, or shown
   /// in place of another. While it stays, owner(), memory_number(), may_move() and released() of each
-  /// storage do, but for memory_number() of those that are in blocks.
+  /// storage do, but for memory_number() of snapshots.
   static uint64_t moves();
 
   /// Where the elements lie, for other code: each as on the host, `strides` bytes apart along the
