@@ -335,11 +335,12 @@ TEST_CASE("gradients by the same inputs share what goes back") {
       std::set<std::shared_ptr<const qn::ir::Kernel>> all;
     };
     auto x = numbers(device, {1, 2}), p = numbers(device, {3, 4});
-    qn::Kernel energy = [&]() -> F64 {
-      Var<double> sum = 0.0;
-      for (auto i : x) sum += x[i] * p[i];
-      return sum;
-    };
+    qn::Kernel<double()> energy{[&]() -> F64 {
+                                  Var<double> sum = 0.0;
+                                  for (auto i : x) sum += x[i] * p[i];
+                                  return sum;
+                                },
+                                {.checked = true}};  // else one launch does both
     const auto launched_by = [&](auto&& inputs) {
       Recordings launched;
       auto gradient = qn::value_and_grad(energy, inputs);
