@@ -100,8 +100,7 @@ class SeenFields {
     std::shared_ptr<runtime::Storage> storage;  ///< kept, so that the key names no other
     /// A snapshot of it, which shows what it held before a launch while that is gone back through.
     std::shared_ptr<runtime::Storage> before;
-    runtime::Storage::Contents
-        nothing;  ///< what it shows in place of memory that is the snapshot's alone
+    runtime::Storage::Contents nothing;   ///< shown where what it did takes memory of its own
     runtime::Storage::Contents contents;  ///< when it was asked for last
     /// Of a small field, those of its memory with that number.
     runtime::Storage::Versions* versions = nullptr;

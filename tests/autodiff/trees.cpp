@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dsl/objects.h"
-#include "quern/runtime/observer.h"
+#include "quern/runtime/device.h"
 #include "tests/autodiff/numbers.h"
 #include "tests/end_to_end/devices.h"
 #include "tests/message_of.h"
