@@ -93,6 +93,7 @@ Address Device::allocate(uint64_t bytes, std::string_view what, Loc loc, Content
 
 void Device::release(std::span<const Address> memory, std::span<const uint64_t> bytes,
                      uint32_t queue) noexcept {
+  attempt([&] { first_->submit_waiting(); });
   for (size_t k = 0; k < memory.size(); k++) {
     allocated_ -= bytes[k];
     attempt([&] { driver_->release(memory[k], queue); });

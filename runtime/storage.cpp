@@ -93,6 +93,7 @@ Storage::Array Storage::array(Loc loc) const {
     throw Error(
         loc, "other code sees no array in a snapshot, which is read only: restore a field from it");
   memory_->part_from_snapshot(loc);
+  Stream::current(*device_).submit_waiting();
   memory_->is_shown = true;
   Array a;
   for (uint32_t k = 0; k < axes_.size(); k++) a.strides.push_back(stride(0, k));

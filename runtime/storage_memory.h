@@ -57,11 +57,16 @@ struct Storage::Memory {
   std::shared_ptr<Memory> snapshot(Loc loc);
   /// The same contents, in memory of its own.
   std::shared_ptr<Memory> copy(Loc loc) const;
-  /// Commands that copy each allocation of `from`, of the same sizes.
-  /// `is_kept`: as Copy takes it.
-  void copy_from(const Memory& from, bool is_kept = false);
-  /// The same, to one allocation, from the first-th byte on.
-  void copy_side_by_side(const Memory& from, uint64_t first);
+  /// Copies each allocation of `from`, of the same sizes.
+  void copy_from(const Memory& from);
+  /// The same before the next command, and not to be read soon (Copy::is_kept).
+  void keep_from(const Memory& from);
+  /// The same, to one allocation, from the first-th byte on: before either memory is written.
+  void copy_side_by_side(Memory& from, uint64_t first);
+  /// To be called before it is written, and before what copy_side_by_side() wrote is read.
+  void expect_copied() {
+    if (const uint64_t waiting = copied_in_) device->stream().hurry(waiting);
+  }
   /// Takes the name of what was copied so.
   void name(const Memory& block, uint64_t first, uint64_t version_there);
 
@@ -99,7 +104,9 @@ struct Storage::Memory {
 
  private:
   void release();
+  std::span<const Command> copies(const Memory& from, bool is_kept) const;
 
+  std::atomic<uint64_t> copied_in_ = 0;   ///< Stream::submit_later of the last copy from or to it
   std::mutex mutex_;                      ///< guards sharing_
   std::weak_ptr<Memory> sharing_;         ///< the snapshot that names these allocations
   std::atomic<bool> has_shared_ = false;  ///< it was set since memory was last parted

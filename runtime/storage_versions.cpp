@@ -101,6 +101,7 @@ void Storage::Memory::swap(Memory& other) {
   std::swap(owner, other.owner);
   std::swap(sharing_, other.sharing_);
   has_shared_ = other.has_shared_.exchange(has_shared_);
+  copied_in_ = other.copied_in_.exchange(copied_in_);
   version = other.version.exchange(version);
   written_file = other.written_file.exchange(written_file);
   written_line = other.written_line.exchange(written_line);
@@ -108,7 +109,8 @@ void Storage::Memory::swap(Memory& other) {
   moves++;
 }
 
-void Storage::Memory::copy_from(const Memory& from, bool is_kept) {
+/// Until the thread asks again.
+std::span<const Command> Storage::Memory::copies(const Memory& from, bool is_kept) const {
   thread_local std::vector<Command> commands;  // kept, as most of these copies are small
   commands.clear();
   if (declared->is_one_piece())
@@ -117,11 +119,20 @@ void Storage::Memory::copy_from(const Memory& from, bool is_kept) {
     for (size_t k = 0; k < allocations.size(); k++)
       if (bytes()[k] > 0)
         commands.push_back(Copy{allocations[k], from.allocations[k], bytes()[k], is_kept});
-  const Touch touched[] = {{from.uses.get(), false}, {uses.get(), true}};
-  Stream::current(*device).submit(commands, touched);
+  return commands;
 }
 
-void Storage::Memory::copy_side_by_side(const Memory& from, uint64_t first) {
+void Storage::Memory::copy_from(const Memory& from) {
+  const Touch touched[] = {{from.uses.get(), false}, {uses.get(), true}};
+  Stream::current(*device).submit(copies(from, false), touched);
+}
+
+void Storage::Memory::keep_from(const Memory& from) {
+  const Touch touched[] = {{from.uses.get(), false}, {uses.get(), true}};
+  Stream::current(*device).submit_later(copies(from, true), touched, Stream::Later::before_next);
+}
+
+void Storage::Memory::copy_side_by_side(Memory& from, uint64_t first) {
   thread_local std::vector<Command> commands;  // kept, as nearly all of these copies are small
   commands.clear();
   if (from.declared->is_one_piece())
@@ -133,7 +144,12 @@ void Storage::Memory::copy_side_by_side(const Memory& from, uint64_t first) {
       first += Declared::aligned(n);
     }
   const Touch touched[] = {{from.uses.get(), false}, {uses.get(), true}};
-  Stream::current(*device).submit(commands, touched);
+  Stream& stream = Stream::current(*device);
+  if (from.foreign || from.is_shown) {  // nobody says when that is written
+    stream.submit(commands, touched);
+    return;
+  }
+  copied_in_ = from.copied_in_ = stream.submit_later(commands, touched, Stream::Later::any_time);
 }
 
 void Storage::Memory::name(const Memory& block, uint64_t first, uint64_t version_there) {
@@ -154,7 +170,7 @@ void Storage::Memory::part_from_snapshot(Loc loc) {
     std::lock_guard held(snapshot->holding);
     snapshot->allocate(what_snapshots_are, loc, Device::Contents::any);
     snapshot->shares = false;
-    snapshot->copy_from(*this, true);
+    snapshot->keep_from(*this);
   }
   sharing_.reset();
   has_shared_ = false;
@@ -242,6 +258,7 @@ void Storage::show(const Contents& contents) {
   if (contents.place_.bytes > 0) {
     if (!memory_->is_in_block && !memory_->allocations.empty())
       throw InternalError("what lies in a block is shown in place of what does not");
+    contents.memory_->expect_copied();
     return memory_->name(*contents.memory_, contents.place_.first, contents.version_);
   }
   if (memory_ == contents.memory_ && !tree_) return;
@@ -264,7 +281,7 @@ bool Storage::Versions::suit(const Storage& storage) {
 const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) {
   if (storage.has(last_)) return last_;
   storage.expect_alive(loc);
-  const Memory& from = *storage.memory_;
+  Memory& from = *storage.memory_;
   const uint64_t bytes = from.declared->bytes_side_by_side();
   if (blocks_.empty() || blocks_.back()->all_bytes() - used_ < bytes)
     begin_block(storage, bytes, loc);
@@ -298,6 +315,7 @@ void Storage::begin_write(Loc loc, uint64_t version) {
     throw Error(loc,
                 "a snapshot is written; snapshots are read only: write the field, or restore it");
   memory_->part_from_snapshot(loc);
+  memory_->expect_copied();
   memory_->version.store(version, std::memory_order_release);
   memory_->written_file.store(loc.file, std::memory_order_relaxed);
   memory_->written_line.store(loc.line, std::memory_order_relaxed);

@@ -10,6 +10,9 @@
 namespace quern::runtime {
 
 namespace {
+/// Copies that wait at most.
+constexpr size_t max_later = 64;
+
 /// Launches remembered before the host looks for reports on its own: so few that their records stay
 /// in a cache.
 constexpr size_t max_launched = 1024;
@@ -72,6 +75,7 @@ void Stream::begin() {
     std::lock_guard lock(first.mutex_);
     if (!device_.several_) {
       device_.several_ = true;  // first: who looks without the lock has submitted already
+      first.put_later();
       device_.alone_ = driver_.submit({}, {first.queue_, {}});
     }
   }
@@ -84,6 +88,7 @@ void Stream::begin() {
 
 /// Has everything run, and is there nothing to report but lines, which are printed?
 bool Stream::is_at_rest() {
+  submit_waiting();
   if (!driver_.done(driver_.submit({}, {queue_, {}}))) return false;
   std::lock_guard lock(mutex_);
   if (!unread_) return true;
@@ -173,6 +178,7 @@ void Stream::expect_success(const LaunchRecord& launch) {
 /// The stream's lock is held.
 Ticket Stream::put(std::span<const Command> commands, std::span<const Touch> touched,
                    LaunchRecord* launch) {
+  if (is_due_) put_later();
   if (device_.several_) return put_in_order(commands, touched, launch);
   return run(commands, {queue_, {}}, launch);
 }
@@ -202,7 +208,34 @@ Ticket Stream::submit(std::span<const Command> commands, std::span<const Touch> 
   return put(commands, touched);
 }
 
-void Stream::wait() { driver_.wait(driver_.submit({}, {queue_, {}})); }
+uint64_t Stream::submit_later(std::span<const Command> copies, std::span<const Touch> touched,
+                              Later until) {
+  {
+    std::lock_guard lock(later_mutex_);
+    if (!device_.several_) {
+      later_.insert(later_.end(), copies.begin(), copies.end());
+      if (until == Later::before_next || later_.size() >= max_later) is_due_ = true;
+      has_later_ = true;
+      return together_;
+    }
+  }
+  submit(copies, touched);
+  return 0;
+}
+
+/// What fails is tried again.
+void Stream::put_later() {
+  std::lock_guard lock(later_mutex_);
+  if (!later_.empty()) driver_.submit(later_, {queue_, {}});
+  later_.clear();
+  together_++;
+  is_due_ = has_later_ = false;
+}
+
+void Stream::wait() {
+  submit_waiting();
+  driver_.wait(driver_.submit({}, {queue_, {}}));
+}
 
 void Stream::synchronize() {
   wait();
@@ -210,6 +243,7 @@ void Stream::synchronize() {
 }
 
 void Stream::download(std::span<std::byte> to, Address from) {
+  submit_waiting();
   driver_.download(to, from, queue_);
   collect();
 }
@@ -222,6 +256,7 @@ void Stream::upload(Address to, std::span<const std::byte> from, std::span<const
 /// Other streams may submit while the bytes are copied: the copy is noted before, and again when its
 /// ticket is known.
 void Stream::send(Address to, std::span<const std::byte> from, std::span<const Touch> touched) {
+  submit_waiting();
   if (device_.several_) submit({}, touched);
   driver_.upload(to, from, queue_);
   if (device_.several_) submit({}, touched);

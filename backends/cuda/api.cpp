@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "backends/cuda/copies.h"
 #include "backends/gpu/library.h"
 
 namespace quern::cuda {
@@ -68,6 +69,8 @@ class Cuda final : public gpu::Api {
     log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
     return c;
   }
+
+  std::string copy_module(size_t pieces) const override { return copies_text(pieces); }
 
   Code best_block(int* block, FunctionHandle function, int limit) const override {
     int grid = 0;

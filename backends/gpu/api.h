@@ -164,6 +164,8 @@ class Api {
   virtual void leave(int before) const = 0;
   virtual Code load_module(ModuleHandle* module, std::span<const std::byte> image,
                            std::string& log) const = 0;
+  /// Code for every device that Quern serves of the kernel that Copies launches; empty: none.
+  virtual std::string copy_module(size_t /*pieces*/) const { return {}; }
   /// The block size of highest occupancy, at most `limit`.
   virtual Code best_block(int* block, FunctionHandle function, int limit) const = 0;
   /// Lets the current device reach memory of the peer's that is not in a pool.

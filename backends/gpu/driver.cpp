@@ -69,7 +69,8 @@ Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime
       first_stream_(queues_.stream(0)),
       memory_(gpu_, queues_),
       staging_(gpu_, queues_, memory_),
-      graphs_(gpu_) {}
+      graphs_(gpu_),
+      copies_(gpu_) {}
 
 Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
                const Handles& on)
@@ -79,7 +80,8 @@ Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime
       first_stream_(queues_.stream(0)),
       memory_(gpu_, queues_),
       staging_(gpu_, queues_, memory_),
-      graphs_(gpu_) {}
+      graphs_(gpu_),
+      copies_(gpu_) {}
 
 /// A submission: other queues may have to wait for it.
 runtime::Address Driver::allocate(uint64_t bytes, uint32_t queue) {
@@ -110,13 +112,17 @@ Ticket Driver::submit(std::span<const Command> commands, const Order& order) {
   if (commands.empty() && order.after.empty()) return queues_.last(order.queue);
   return queues_.submit(order, [&](Work& work) {
     for (const Command& command : commands) check(command);
+    const StreamHandle stream = queues_.stream(order.queue);
     auto record_all = [&](Work& w) {
-      for (const Command& command : commands)
-        std::visit([&](const auto& c) { record(w, order.queue, c); }, command);
+      for (size_t k = 0; k < commands.size();) {
+        const size_t together = copies_.record(commands.subspan(k), stream);
+        if (together == 0)
+          std::visit([&](const auto& c) { record(w, order.queue, c); }, commands[k]);
+        k += std::max<size_t>(together, 1);
+      }
     };
     std::shared_ptr<const Graph> graph;
     // Capturing somebody else's stream would take their work into the graph.
-    const StreamHandle stream = queues_.stream(order.queue);
     if (queues_.is_own(order.queue) && can_repeat(commands))
       graph = graphs_.find(spell_out(commands), stream, record_all);
     if (!graph) return record_all(work);

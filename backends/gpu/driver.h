@@ -1,5 +1,6 @@
 #pragma once
 // The driver of the CUDA and ROCm back ends.
+#include "backends/gpu/copies.h"
 #include "backends/gpu/graphs.h"
 #include "backends/gpu/memory.h"
 #include "backends/gpu/module.h"
@@ -60,6 +61,7 @@ class Driver : public runtime::Driver, public runtime::Native {
   Staging staging_;
   Modules modules_;
   Graphs graphs_;
+  Copies copies_;
 };
 
 }  // namespace quern::gpu

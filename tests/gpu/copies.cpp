@@ -82,3 +82,102 @@ TEST_CASE_METHOD(OnEachVendor, "fills and copies run in order, also onto themsel
   driver->release(a);
   driver->release(b);
 }
+
+namespace {
+/// Calls of the library that copies took: copies of its own, and launches of the kernel for that.
+struct Taken {
+  int copies, launches;
+};
+}  // namespace
+
+TEST_CASE_METHOD(OnEachVendor, "small copies that come together are one launch, by CUDA") {
+  auto driver = open();
+  const bool has_kernel = std::string(vendor.name) == "CUDA";
+  constexpr uint64_t n = 80, bytes = 512 * n;
+  const Address from = driver->allocate(bytes), to = driver->allocate(bytes);
+  const std::vector<std::byte> data = numbers(bytes);
+  driver->upload(from, data);
+  const auto submit = [&](const std::vector<Command>& commands) -> Taken {
+    const int copies = recorder.calls["copy"], launches = recorder.calls["launch"];
+    driver->submit(commands);
+    return {recorder.calls["copy"] - copies, recorder.calls["launch"] - launches};
+  };
+  const auto expect = [&](const std::vector<Command>& commands, Taken with_kernel) {
+    const Taken taken = submit(commands);
+    CHECK(taken.copies == (has_kernel ? with_kernel.copies : int(commands.size())));
+    CHECK(taken.launches == (has_kernel ? with_kernel.launches : 0));
+  };
+  const auto piece = [&](uint64_t k, uint64_t size) {
+    return Copy{to + 512 * k, from + 512 * k, size};
+  };
+  std::vector<std::byte> expected(bytes, std::byte(0));
+  const Command zero = Fill{to, bytes, 0};
+  driver->submit({&zero, 1});
+  const auto copied = [&](uint64_t k, uint64_t size) {
+    std::memcpy(&expected[512 * k], &data[512 * k], size);
+  };
+
+  expect({piece(0, 512)}, {1, 0});  // alone it does not bring the kernel in
+  expect({piece(1, 512), piece(2, 4), piece(3, 260)}, {0, 1});
+  expect({piece(4, 8)}, {0, 1});
+  expect({piece(5, 3), piece(6, 512), piece(7, 512)}, {1, 1});  // 3 bytes are no words
+  expect({Copy{to + 512 * 8 + 2, from + 512 * 8 + 2, 4}}, {1, 0});
+  for (auto [k, size] : {std::pair<uint64_t, uint64_t>{0, 512},
+                         {1, 512},
+                         {2, 4},
+                         {3, 260},
+                         {4, 8},
+                         {5, 3},
+                         {6, 512},
+                         {7, 512}})
+    copied(k, size);
+  std::memcpy(&expected[512 * 8 + 2], &data[512 * 8 + 2], 4);
+  CHECK((read(*driver, to, bytes) == expected));
+
+  std::vector<Command> many;  // more than one launch takes
+  for (uint64_t k = 0; k < n; k++) many.push_back(piece(k, 512));
+  expect(many, {0, 3});
+  CHECK((read(*driver, to, bytes) == data));
+  // Each reads what the one before wrote, or writes what it read: each is a launch, in order.
+  expect({Copy{to, to + 512, 512}, Copy{to + 1024, to, 512}, Copy{to + 512, to + 2048, 512},
+          Copy{to + 512, to + 1024, 256}},
+         {0, 3});
+  expected = data;
+  std::memcpy(&expected[0], &data[512], 512);
+  std::memcpy(&expected[1024], &data[512], 512);
+  std::memcpy(&expected[512], &data[2048], 512);
+  std::memcpy(&expected[512], &data[512], 256);
+  CHECK((read(*driver, to, bytes) == expected));
+  driver->release(from);
+  driver->release(to);
+
+  constexpr uint64_t large = gpu::Copies::most_bytes + 4;
+  const Address a = driver->allocate(2 * large), b = driver->allocate(2 * large);
+  const std::vector<std::byte> more = numbers(2 * large);
+  driver->upload(a, more);
+  expect({Copy{b, a, large}, Copy{b + large, a + large, large - 4}}, {1, 1});
+  std::vector<std::byte> got = read(*driver, b, 2 * large - 4);
+  CHECK(std::equal(got.begin(), got.end(), more.begin()));
+  driver->release(a);
+  driver->release(b);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "copies go one by one where the kernel for several does not load") {
+  auto driver = open();
+  const Address at = driver->allocate(4096);
+  const std::vector<std::byte> data = numbers(4096);
+  driver->upload(at, data);
+  recorder.failures["load_module"] = {1, 218};
+  for (int k = 0; k < 2; k++) {
+    const int copies = recorder.calls["copy"];
+    const Command commands[] = {Copy{at, at + 1024, 512}, Copy{at + 512, at + 2048, 512}};
+    driver->submit(commands);
+    CHECK(recorder.calls["copy"] - copies == 2);
+  }
+  CHECK(recorder.calls["load_module"] ==
+        (std::string(vendor.name) == "CUDA" ? 1 : 0));  // not asked again
+  const std::vector<std::byte> got = read(*driver, at, 1024);
+  CHECK(std::equal(got.begin(), got.begin() + 512, data.begin() + 1024));
+  CHECK(std::equal(got.begin() + 512, got.end(), data.begin() + 2048));
+  driver->release(at);
+}

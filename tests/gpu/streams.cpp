@@ -299,12 +299,15 @@ TEST_CASE_METHOD(OnEachVendor,
     x->read(out.data(), 0, count);
     CHECK((out == in));
     const auto snapshot = x->snapshot({});
-    const int copies = recorder.calls["copy"];
+    const int copies = recorder.calls["copy"], launches = recorder.calls["launch"];
     const int held = recorder.live["allocations"];
     const uint64_t allocated = device->allocated();
     std::vector<std::byte> zeros(16);
     x->fill(zeros.data(), {});
-    CHECK(recorder.calls["copy"] - copies == pieces);
+    const bool together =
+        std::string(vendor.name) == "CUDA" && pieces > 1;  // by the kernel for that
+    CHECK(recorder.calls["copy"] - copies == (together ? 0 : pieces));
+    CHECK(recorder.calls["launch"] - launches == (together ? 1 : 0));
     CHECK(device->allocated() - allocated == snapshot->bytes());
     if (count > 0) CHECK(recorder.live["allocations"] - held == pieces);
     snapshot->read(old.data(), 0, count);

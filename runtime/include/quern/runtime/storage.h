@@ -346,8 +346,9 @@ class Storage::Contents {
 };
 
 /// Versions of the contents of one small memory, side by side in few allocations: each costs a
-/// copy, at once, and neither an allocation nor what a snapshot takes on the host, nor a reference
-/// that is counted: it is there as long as this is.
+/// copy, which waits for those of other memories until one of these is written, and neither an
+/// allocation nor what a snapshot takes on the host, nor a reference that is counted: it is there as
+/// long as this is.
 class Storage::Versions {
  public:
   /// Does a copy cost less than sharing the memory until it is written?

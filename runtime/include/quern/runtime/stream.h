@@ -120,6 +120,23 @@ class Stream {
   /// they touch.
   Ticket submit(std::span<const Command> commands, std::span<const Touch> touched = {});
 
+  // ---- copies that go to the device together
+  /// Copies that wait for more of them, and a number for those that wait together: until hurry() of
+  /// that number those of `any_time`, until the next command those `before_next`. Where the device
+  /// has several streams they do not wait: 0.
+  enum class Later { any_time, before_next };
+  uint64_t submit_later(std::span<const Command> copies, std::span<const Touch> touched,
+                        Later until);
+  /// To be called before memory is written that such copies read, and before memory is read that
+  /// they write: then those that wait still are made before the next command.
+  void hurry(uint64_t together) {
+    if (together == together_.load(std::memory_order_relaxed)) is_due_ = true;
+  }
+  /// Copies that wait are made now: for who works on the memory in other ways, or gives it back.
+  void submit_waiting() {
+    if (has_later_) put_later();
+  }
+
   Address error_record() const { return error_; }
   /// Made when it is first asked for.
   Address print_ring();
@@ -151,6 +168,7 @@ class Stream {
   Ticket put(std::span<const Command> commands, std::span<const Touch> touched,
              LaunchRecord* launch = nullptr);
   Ticket run(std::span<const Command> commands, const Order& order, LaunchRecord* launch);
+  void put_later();
 
   // ---- what commands wait for (uses.cpp)
   Ticket put_in_order(std::span<const Command> commands, std::span<const Touch> touched,
@@ -189,6 +207,11 @@ class Stream {
   uint32_t* state_ = nullptr;  ///< of the error record, where the host may write it at any time
   std::atomic<Stop> stop_{Stop::none};  ///< why the host asked the launch to end
   std::atomic<bool> unread_{false};     ///< may have something to report
+
+  std::mutex later_mutex_;  ///< guards later_; taken with mutex_ held, or alone
+  std::vector<Command> later_;
+  std::atomic<bool> has_later_{false}, is_due_{false};
+  std::atomic<uint64_t> together_{1};  ///< the number of those that wait, or of the next ones
 
   std::mutex mutex_;  ///< guards what follows
   Address ring_ = 0;

@@ -1,6 +1,8 @@
 #pragma once
 // What becomes of kernels on the stand-ins that only write launches down: nothing but a number.
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "tests/gpu/recording/memory.h"
 
@@ -8,7 +10,7 @@ namespace quern::recording {
 namespace {
 
 /// Running a launch adds 1 to the 32-bit word at its first argument (where that is memory of the
-/// device), unless the word at its second, the guard, is 0.
+/// device), unless the word at its second, the guard, is 0. The driver's own kernel `copies` copies.
 class Execution {
  public:
   static constexpr Address hidden = 0;                  ///< addresses are the host's
@@ -16,7 +18,13 @@ class Execution {
   struct Program {
     std::vector<Address> variables;
   };
-  struct Work {};
+  struct Piece {
+    Address to = 0, from = 0;
+    uint64_t words = 0;
+  };
+  struct Work {
+    std::vector<Piece> pieces;  ///< of `copies`, a column of blocks for each
+  };
 
   explicit Execution(Session&) {}
 
@@ -25,14 +33,28 @@ class Execution {
     return text.find(function) != std::string::npos;
   }
   /// The code that the launch is refused with, or 0.
-  static int prepare(Work&, Launch& launch, const Program&, size_t first_bytes, void** parameters) {
+  static int prepare(Work& work, Launch& launch, const Program&, size_t first_bytes,
+                     void** parameters) {
+    if (launch.function == "copies") {
+      auto* pieces = static_cast<const Piece*>(parameters[0]);
+      work.pieces.assign(pieces, pieces + launch.grid[1]);
+      return 0;
+    }
     for (int k = 0; k < 5; k++) std::memcpy(&launch.words[k], parameters[k], 8);
     auto* first = static_cast<const std::byte*>(parameters[0]);
     launch.first.assign(first, first + first_bytes);
     return 0;
   }
   /// The code that ends the device, or 0.
-  static int run(const Work&, const Launch& launch, const Session&, int, const RangeOf& memory) {
+  static int run(const Work& work, const Launch& launch, const Session&, int,
+                 const RangeOf& memory) {
+    for (const Piece& p : work.pieces) {
+      const Range to = memory(p.to), from = memory(p.from);
+      if (!to.host || !from.host || p.to + 4 * p.words > to.end || p.from + 4 * p.words > from.end)
+        return 700;
+      std::memcpy(to.host + (p.to - to.begin), from.host + (p.from - from.begin),
+                  4 * std::min<size_t>(p.words, size_t(launch.grid[0]) * launch.block[0]));
+    }
     auto word = [&](Address address) -> uint32_t* {
       const Range range = memory(address);
       if (!range.host || range.end - address < 4) return nullptr;
