@@ -427,8 +427,37 @@ class Splitter {
 
   void drop_empty_tasks() {
     std::vector<bool> empty;
-    for (Task& task : kernel_.tasks) empty.push_back(!has_effect(task));
+    const auto look = [&] {
+      empty.clear();
+      for (Task& task : kernel_.tasks) empty.push_back(!has_effect(task));
+    };
+    do look();
+    while (drop_unread());
     drop_tasks(kernel_, empty);
+  }
+
+  /// Who was to read a value that is kept may have had no effect. Says whether there was such a one.
+  bool drop_unread() {
+    std::unordered_set<uint32_t> read;
+    for (const Task& task : kernel_.tasks)
+      for (Region* region : {task.domain, task.body})
+        if (region)
+          walk(region, [&](const Inst* inst) {
+            if (inst->is(Op::load) && inst->binding() == frame_) read.insert(inst->component());
+          });
+    std::vector<Inst*> unread;
+    std::unordered_set<uint32_t> cells;
+    for (const auto& [value, cell] : kept_)
+      if (!read.contains(cell)) cells.insert(cell);
+    for (const Task& task : kernel_.tasks)
+      walk(task.body, [&](Inst* inst) {
+        if (inst->is(Op::store) && inst->binding() == frame_ && cells.contains(inst->component()))
+          unread.push_back(inst);
+      });
+    for (Inst* store : unread) store->erase();
+    std::erase_if(kept_, [&](const auto& kept) { return cells.contains(kept.second); });
+    while (cells.erase(uint32_t(kernel_.frame.size()) - 1)) kernel_.frame.pop_back();
+    return !unread.empty();
   }
 
   Kernel& kernel_;

@@ -7,8 +7,8 @@
 // names the field that it walks; each maximal run of serial code between them one serial task; runs
 // without effect are gone. A kernel-level value used in another task than its own is recomputed
 // there where it depends on constants, parameters and extents alone and takes few operations, as a
-// bound of a domain up to 300, none of the math library; else kept in a frame cell: written once,
-// where it was computed, never re-read from a field. A kernel-level slot that two tasks share becomes cells (an array: consecutive ones);
+// bound of a domain up to 300, none of the math library; else kept in a frame cell, where anything of
+// effect reads it: written once, where it was computed, never re-read from a field. A kernel-level slot that two tasks share becomes cells (an array: consecutive ones);
 // a range task loads such a scalar at its start. Cells 0… hold the kernel's results.
 // Kernel-level control becomes steps: `if_` with a condition cell for either branch, `loop` and
 // `while_` a repeat whose counter and carried values are cells.
