@@ -239,6 +239,7 @@ bool Emitter::sums_up(const ir::Inst& loop) const {
 /// by vectors: sums in any order, or updates, of elements that lie at even distances?
 bool Emitter::is_for_vectors(const ir::Inst& loop) const {
   constexpr int64_t vector = 8;
+  if (machine_.grid) return false;  // threads are its vectors
   const ir::Inst *lo = loop.operand(0)->inst, *hi = loop.operand(1)->inst;
   const ir::Inst* step = loop.operand(2)->inst;
   for (const ir::Inst* made : {lo, hi, step})

@@ -94,6 +94,35 @@ TEST_CASE("components side by side move together where the field is aligned") {
         count(single, ".visible") + count(single, ".version") + count(single, ".volatile"));
 }
 
+TEST_CASE("sums of constant length, in any order too, load several elements before they add") {
+  const std::string sums = R"(kernel @k level=structured
+    binding field rank=1 f32 "x"
+    binding field rank=2 f32 "y"
+    body {
+      %z = constant<0> : i32
+      %n = extent<0.0> : i32
+      %m = constant<32> : i32
+      %one = constant<1> : i32
+      %none = constant<0> : f32
+      parallel ordinal=0 %z, %n {(%i: i32)
+        %sum = loop %z, %m, %one, %none : f32 {(%j: i32, %so: f32)
+          %v = load<1.0> %i, %j : f32
+          %w = mul %v, %v : f32
+          %next = add.reassociate %so, %w : f32
+          yield %next
+        }
+        store<0.0> %i, %sum
+        yield
+      }
+      yield
+    }
+  )";
+  const std::string text = assembly("sm_90", sums);
+  CHECK(count(text, "nounroll") == 0);  // which ptxas obeys
+  CHECK(count(text, "ld.global.nc.f32") >= 4);
+  CHECK(count(assembly("gfx90a", sums), "global_load_dword") >= 4);
+}
+
 TEST_CASE("a location that a warp's threads share is updated once for all of them") {
   // Loops over the updates of x[%j + 1], the same for all threads, or x[%p + 1].
   auto in_loop = [](const std::string& op, const std::string& type, const std::string& places) {
