@@ -187,6 +187,7 @@ Id Arithmetic::copysign(Type t, Id x, Id y) {
   Type bits = bits_type(t);
   Id magnitude = logic(Op::bit_and, bits, w.bitcast(type(bits), x), constant(bits, ~sign_bit(t)));
   Id sign = logic(Op::bit_and, bits, w.bitcast(type(bits), y), constant(bits, sign_bit(t)));
+  if (flushes(t)) sign = w.op(Spv::OpIAdd, type(bits), {sign, unknown_zero_});
   return w.bitcast(type(t), logic(Op::bit_or, bits, magnitude, sign));
 }
 
@@ -206,11 +207,15 @@ Id Arithmetic::shift(Op op, Type t, Id x, Id count) {
   return w.op(code, type(t), {x, count});
 }
 
-/// Vulkan counts the bits of 32-bit integers only.
+/// Vulkan counts the bits of 32-bit integers only. Of a narrow one that is widened NVIDIA's driver
+/// counts what its register has above, but not once that is shifted out.
 Id Arithmetic::popcount(Type t, Id x) {
   const Type word = ir::unsigned_of(t);
   auto count = [&](Id part) {
-    return w.op(Spv::OpBitCount, type(Type::u32), {convert(word, Type::u32, part)});
+    Id wide = convert(word, Type::u32, part);
+    if (const unsigned n = ir::bit_width(t); n < 32)
+      wide = shift(Op::shl, Type::u32, wide, constant(Type::u32, 32 - n));
+    return w.op(Spv::OpBitCount, type(Type::u32), {wide});
   };
   Id sum = count(x);
   if (ir::bit_width(t) == 64) {

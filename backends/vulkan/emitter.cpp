@@ -32,11 +32,14 @@ std::vector<uint32_t> Emitter::run() {
   w.execution_mode(spv::ExecutionMode::LocalSize, {group_of(task_), 1, 1});
   w.begin_main();
   constants_ = w.global(spv::StorageClass::PushConstant, constants_type());
-  if (abilities_.mesa_software)
-    scalar_.distrust(w.op(Spv::OpISub, scalar_.type(Type::u64),
-                          {push_constant(offsetof(PushConstants, fault)),
-                           push_constant(offsetof(PushConstants, same_fault))}));
-  if (abilities_.flushes_f32) scalar_.mend_subnormals();
+  const auto unknown_zero = [&] {
+    return w.op(Spv::OpISub, scalar_.type(Type::u64),
+                {push_constant(offsetof(PushConstants, fault)),
+                 push_constant(offsetof(PushConstants, same_fault))});
+  };
+  if (abilities_.mesa_software) scalar_.distrust(unknown_zero());
+  if (abilities_.flushes_f32)
+    scalar_.mend_subnormals(scalar_.convert(Type::u64, Type::u32, unknown_zero()));
   args_ = push_constant(offsetof(PushConstants, args));
   if (task_.kind != ir::Task::serial) number_threads();
   when(allowed(), [&] {

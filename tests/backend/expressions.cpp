@@ -19,6 +19,7 @@ namespace {
 constexpr size_t lanes = 64, width = 8;  ///< iterations; loaded values per type
 
 bool is_nan(Type t, Bits v) {
+  if (t == Type::f16) return (v & 0x7fff) > 0x7c00;
   return t == Type::f32 ? std::isnan(f32_of(v)) : t == Type::f64 && std::isnan(f64_of(v));
 }
 

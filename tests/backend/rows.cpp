@@ -23,6 +23,9 @@ std::vector<Row> rows_of(Type t, const TargetTraits& target) {
     const OpInfo& op = info(Op(k));
     if (op.library || !accepts(op, t)) continue;
     if (Op(k) == Op::fma && !target.fma_exact[t == Type::f64]) continue;
+    // Where these are not exact, lowering leaves none of them.
+    if (t == Type::f32 && Op(k) == Op::div && !target.div_exact) continue;
+    if (t == Type::f32 && Op(k) == Op::sqrt && !target.sqrt_exact) continue;
     std::vector<Type> alike(size_t(std::max(op.operands, 0)), t);
     switch (op.rule) {
       case OperandRule::same: all.push_back({Op(k), alike, t}); break;
