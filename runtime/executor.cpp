@@ -26,7 +26,7 @@ static_assert(most_bytes_of_copies < 1ull << 31, "code counts a chunk's elements
 /// An update without others that do the same saves a multiple of what it takes: one pays for two values
 /// of copies, cleared and merged, in that cache, and for one beyond it. A chunk is to do so much more
 /// than that.
-constexpr uint64_t values_paid = 2, operations_of_copied = 64;
+constexpr uint64_t values_paid = 2, operations_of_copied = 256;
 /// Partial values of a reduction take memory: it has no more chunks than this.
 constexpr uint64_t most_partials = 1u << 20;
 /// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
