@@ -91,9 +91,22 @@ Address Device::allocate(uint64_t bytes, std::string_view what, Loc loc, Content
   return address;
 }
 
+/// Memory is about to go: copies that wait and name it are made, or where the device does not take
+/// them are none.
+void Device::expect_copied() noexcept {
+  attempt([&] {
+    try {
+      first_->submit_waiting();
+    } catch (...) {
+      first_->drop_waiting();
+      throw;
+    }
+  });
+}
+
 void Device::release(std::span<const Address> memory, std::span<const uint64_t> bytes,
                      uint32_t queue) noexcept {
-  attempt([&] { first_->submit_waiting(); });
+  expect_copied();
   for (size_t k = 0; k < memory.size(); k++) {
     allocated_ -= bytes[k];
     attempt([&] { driver_->release(memory[k], queue); });

@@ -27,7 +27,7 @@ struct Storage::Declared {
     for (uint64_t n : bytes) all += aligned(n);
     return all;
   }
-  /// Do they lie so, in one allocation of the device's? Then versions are copied at once. What is
+  /// Do they lie so, in one allocation of the device's? Then versions are copied as one piece. What is
   /// not small does where each begins on a cache line even so.
   bool is_one_piece() const;
   uint64_t all_bytes() const {
@@ -61,7 +61,8 @@ struct Storage::Memory {
   void copy_from(const Memory& from);
   /// The same before the next command, and not to be read soon (Copy::is_kept).
   void keep_from(const Memory& from);
-  /// The same, to one allocation, from the first-th byte on: before either memory is written.
+  /// The same, to one allocation, from the first-th byte on: before `from` is written, or this is
+  /// read.
   void copy_side_by_side(Memory& from, uint64_t first);
   /// To be called before it is written, and before what copy_side_by_side() wrote is read.
   void expect_copied() {
@@ -106,7 +107,7 @@ struct Storage::Memory {
   void release();
   std::span<const Command> copies(const Memory& from, bool is_kept) const;
 
-  std::atomic<uint64_t> copied_in_ = 0;   ///< Stream::submit_later of the last copy from or to it
+  std::atomic<uint64_t> copied_in_ = 0;   ///< Stream::submit_later, of the last copy_side_by_side
   std::mutex mutex_;                      ///< guards sharing_
   std::weak_ptr<Memory> sharing_;         ///< the snapshot that names these allocations
   std::atomic<bool> has_shared_ = false;  ///< it was set since memory was last parted

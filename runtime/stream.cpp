@@ -10,7 +10,7 @@
 namespace quern::runtime {
 
 namespace {
-/// Copies that wait at most.
+/// So many copies wait for no more.
 constexpr size_t max_later = 64;
 
 /// Launches remembered before the host looks for reports on its own: so few that their records stay
@@ -74,9 +74,15 @@ void Stream::begin() {
   {
     std::lock_guard lock(first.mutex_);
     if (!device_.several_) {
-      device_.several_ = true;  // first: who looks without the lock has submitted already
       first.put_later();
-      device_.alone_ = driver_.submit({}, {first.queue_, {}});
+      device_.several_ = true;  // first: who looks without the lock has submitted already
+      try {
+        first.put_later();  // what another thread has left there meanwhile
+        device_.alone_ = driver_.submit({}, {first.queue_, {}});
+      } catch (...) {
+        device_.several_ = false;
+        throw;
+      }
     }
   }
   std::lock_guard lock(device_.order_);
@@ -212,21 +218,31 @@ uint64_t Stream::submit_later(std::span<const Command> copies, std::span<const T
                               Later until) {
   {
     std::lock_guard lock(later_mutex_);
-    if (!device_.several_) {
+    if (!device_.several_ && !device_.is_joined_) {
       later_.insert(later_.end(), copies.begin(), copies.end());
-      if (until == Later::before_next || later_.size() >= max_later) is_due_ = true;
+      if (until == Later::before_next) is_due_ = true;
       has_later_ = true;
-      return together_;
+      const uint64_t together = together_;
+      if (later_.size() >= max_later) put_all_later();
+      return together;
     }
   }
   submit(copies, touched);
   return 0;
 }
 
-/// What fails is tried again.
 void Stream::put_later() {
   std::lock_guard lock(later_mutex_);
+  put_all_later();
+}
+
+/// The lock of those that wait is held. What fails is tried again.
+void Stream::put_all_later() {
   if (!later_.empty()) driver_.submit(later_, {queue_, {}});
+  forget_later();
+}
+
+void Stream::forget_later() {
   later_.clear();
   together_++;
   is_due_ = has_later_ = false;

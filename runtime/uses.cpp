@@ -163,7 +163,7 @@ std::shared_ptr<Uses> Device::uses_of_wrapped(Address memory, uint64_t bytes) {
 }
 
 void Device::disown(Address memory, uint64_t bytes, Uses& uses) noexcept {
-  attempt([&] { first_->submit_waiting(); });
+  expect_copied();
   attempt([&] {
     std::vector<Ticket> after;
     {

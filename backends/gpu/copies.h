@@ -4,10 +4,10 @@
 
 namespace quern::gpu {
 
-/// Where each copy would cost what a launch does, several small ones are a launch of one kernel, where
-/// the vendor has it (Api::copy_module). Its function `copies` takes the pieces by value, `pieces` of
-/// them at most, and is launched with a column of blocks for each: thread i of a column copies the
-/// i-th word. Members are called within the functions of Queues.
+/// Where each copy would cost what a launch does, several small ones are a launch of one kernel,
+/// where the vendor has it (Api::copy_module). Its function `copies` takes the pieces by value,
+/// `pieces` of them at most, and is launched with a column of blocks for each: thread i of a column
+/// copies the i-th word. Members are called within the functions of Queues.
 class Copies {
  public:
   static constexpr size_t pieces = 32;
@@ -18,8 +18,8 @@ class Copies {
   ~Copies();
   Copies(const Copies&) = delete;
 
-  /// Puts as many of the first commands into the stream as one launch may do, and says how many: 0 where
-  /// the first is none of them. Alone a copy does not bring the kernel in.
+  /// Puts as many of the first commands into the stream as one launch may do, and says how many: 0
+  /// where the first is none of them. Alone a copy does not bring the kernel in.
   size_t record(std::span<const runtime::Command> commands, StreamHandle stream);
 
  private:

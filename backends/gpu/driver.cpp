@@ -32,10 +32,13 @@ uint64_t guard_of(const Launch& launch) {
   return launch.guard | (launch.asks ? ir::abi::asks_bit : 0);
 }
 
+bool is_launch(const Command& command) { return std::holds_alternative<Launch>(command); }
+
 /// A batch that may become a graph. Copies that overlap need memory of their own each time, and
-/// arguments taken by value are others each time.
+/// arguments taken by value are others each time. Copies alone are few launches (Copies).
 bool can_repeat(std::span<const Command> commands) {
-  return commands.size() >= Graphs::shortest && std::ranges::none_of(commands, [](auto& command) {
+  return commands.size() >= Graphs::shortest && std::ranges::any_of(commands, is_launch) &&
+         std::ranges::none_of(commands, [](auto& command) {
            auto* copy = std::get_if<Copy>(&command);
            auto* launch = std::get_if<Launch>(&command);
            return (copy && overlap(*copy)) || (launch && program_of(*launch)->takes_value);
@@ -65,23 +68,23 @@ std::vector<uint64_t> spell_out(std::span<const Command> commands) {
 Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target)
     : target_(std::move(target)),
       gpu_(std::make_shared<Gpu>(std::move(api), device)),
+      copies_(gpu_),
       queues_(gpu_),
       first_stream_(queues_.stream(0)),
       memory_(gpu_, queues_),
       staging_(gpu_, queues_, memory_),
-      graphs_(gpu_),
-      copies_(gpu_) {}
+      graphs_(gpu_) {}
 
 Driver::Driver(std::shared_ptr<const Api> api, const Properties& device, runtime::Target target,
                const Handles& on)
     : target_(std::move(target)),
       gpu_(std::make_shared<Gpu>(std::move(api), device, static_cast<Context>(on.context))),
+      copies_(gpu_),
       queues_(gpu_, static_cast<StreamHandle>(on.stream)),
       first_stream_(queues_.stream(0)),
       memory_(gpu_, queues_),
       staging_(gpu_, queues_, memory_),
-      graphs_(gpu_),
-      copies_(gpu_) {}
+      graphs_(gpu_) {}
 
 /// A submission: other queues may have to wait for it.
 runtime::Address Driver::allocate(uint64_t bytes, uint32_t queue) {

@@ -55,13 +55,13 @@ class Driver : public runtime::Driver, public runtime::Native {
 
   runtime::Target target_;
   std::shared_ptr<Gpu> gpu_;
+  Copies copies_;  // goes when queues and graphs have ended
   Queues queues_;
   const StreamHandle first_stream_;
   Memory memory_;
   Staging staging_;
   Modules modules_;
   Graphs graphs_;
-  Copies copies_;
 };
 
 }  // namespace quern::gpu

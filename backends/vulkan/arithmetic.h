@@ -16,9 +16,9 @@ class Arithmetic {
   /// x + 0 is x), and finds the sign of a widened 32-bit integer wrongly. Given a 64-bit zero of
   /// which it does not know that it is one, float constants and such integers are hidden from it.
   void distrust(Id zero) { zero_ = zero; }
-  /// Comparisons and conversions of f32 take subnormal numbers for zeros on the device, as does -|x|
-  /// where the driver sees one: they are made of integers then, and of a 32-bit zero of which the
-  /// driver does not know that it is one.
+  /// Comparisons and conversions of f32 take subnormal numbers for zeros on the device, as does
+  /// -|x| where the driver sees one: they are made of integers then, and of a 32-bit zero of which
+  /// the driver does not know that it is one.
   void mend_subnormals(Id unknown_zero) {
     flushes_ = true;
     unknown_zero_ = unknown_zero;
@@ -77,7 +77,7 @@ class Arithmetic {
   ir::Modes modes_;
   Id zero_ = 0;           ///< see distrust
   bool flushes_ = false;  ///< see mend_subnormals
-  Id unknown_zero_ = 0;   ///< …
+  Id unknown_zero_ = 0;   ///< of mend_subnormals
 };
 
 }  // namespace quern::vulkan

@@ -1,4 +1,5 @@
-// Copies that wait for more of their kind: when they are made, and that nobody sees that they waited.
+// Copies that wait for more of their kind: when they are made, and that nobody sees that they
+// waited.
 #include <cstring>
 #include <map>
 #include <memory>
@@ -7,6 +8,7 @@
 #include "quern/runtime/device.h"
 #include "quern/runtime/storage.h"
 #include "tests/catch.h"
+#include "tests/message_of.h"
 
 using namespace quern;
 using namespace quern::runtime;
@@ -211,15 +213,20 @@ TEST_CASE_METHOD(OnCopying,
   const auto x = field(1);
   std::vector<std::shared_ptr<Storage>> many;
   std::vector<std::unique_ptr<Storage::Versions>> versions;
-  for (int k = 0; k < 64; k++) {
+  for (int k = 0; k < 65; k++) {
     many.push_back(field(100 + uint32_t(k)));
     versions.push_back(std::make_unique<Storage::Versions>());
   }
   made();
-  for (size_t k = 0; k < many.size(); k++) versions[k]->of(*many[k], {});
-  CHECK(made().empty());
-  fill(*x, 10);
+  for (size_t k = 0; k < many.size(); k++) {
+    versions[k]->of(*many[k], {});
+    CHECK(driver->submissions.size() == (k < 63 ? 0 : 1));
+  }
   CHECK(made() == std::vector{64});
+  fill(*x, 10);
+  CHECK(made().empty());
+  fill(*many.back(), 1);
+  CHECK(made() == std::vector{1});
 
   const auto a = versions[0]->of(*x, {});
   driver->refuses = true;
@@ -228,4 +235,30 @@ TEST_CASE_METHOD(OnCopying,
   fill(*x, 12);
   CHECK(made() == std::vector{1});
   CHECK(last(*x, a) == 10);
+}
+
+TEST_CASE_METHOD(OnCopying,
+                 "a copy that is refused when its memory goes is not made of what comes there") {
+  auto x = field(1);
+  const auto y = field(2);
+  Storage::Versions of_x, of_y;
+  of_x.of(*x, {});
+  driver->refuses = true;
+  x.reset();
+  driver->refuses = false;
+  const auto version = of_y.of(*y, {});
+  fill(*y, 20);
+  CHECK(made() == std::vector{1});
+  const std::string said = test::message_of([&] { last(*y, version); });
+  CHECK(said.find("it is refused") != std::string::npos);
+  CHECK(last(*y, version) == 2);
+}
+
+TEST_CASE_METHOD(OnCopying, "in somebody else's stream no copy waits") {
+  driver = new Copying;
+  device = std::make_shared<Device>("joined", std::unique_ptr<Driver>(driver), true);
+  const auto x = field(1);
+  Storage::Versions of_x;
+  of_x.of(*x, {});
+  CHECK(made() == std::vector{1});
 }

@@ -99,3 +99,18 @@ TEST_CASE(
     CHECK(got[2] == std::bit_cast<uint32_t>(std::sqrt(a)));
   }
 }
+
+TEST_CASE("bits of narrow integers are shifted to the end of a word before they are counted") {
+  runtime::Driver& driver = test::driver("vulkan");
+  const auto shifts = [&](const std::string& type) {
+    const auto kernel = parse(test::serial("%p = arg<64> : address\n%a = read<1> %p : " + type +
+                                           "\n%n = popcount %a : " + type + "\nwrite<1> %p, %n"));
+    const std::string text = test::compiler(driver).listing(*kernel, test::target(driver), "spirv");
+    const size_t counted = text.find("OpBitCount");
+    REQUIRE(counted != std::string::npos);
+    return text.substr(0, counted).find("OpShiftLeftLogical") != std::string::npos;
+  };
+  CHECK(shifts("u8"));
+  CHECK(shifts("i16"));
+  CHECK(!shifts("u32"));
+}

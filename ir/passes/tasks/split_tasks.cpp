@@ -432,16 +432,17 @@ class Splitter {
       for (Task& task : kernel_.tasks) empty.push_back(!has_effect(task));
     };
     do look();
-    while (drop_unread());
+    while (drop_unread(empty));
     drop_tasks(kernel_, empty);
   }
 
-  /// Who was to read a value that is kept may have had no effect. Says whether there was such a one.
-  bool drop_unread() {
+  /// Who was to read a value that is kept may have had no effect. Says whether there was such a
+  /// one.
+  bool drop_unread(const std::vector<bool>& empty) {
     std::unordered_set<uint32_t> read;
-    for (const Task& task : kernel_.tasks)
-      for (Region* region : {task.domain, task.body})
-        if (region)
+    for (size_t k = 0; k < kernel_.tasks.size(); k++)
+      for (Region* region : {kernel_.tasks[k].domain, kernel_.tasks[k].body})
+        if (region && !empty[k])
           walk(region, [&](const Inst* inst) {
             if (inst->is(Op::load) && inst->binding() == frame_) read.insert(inst->component());
           });

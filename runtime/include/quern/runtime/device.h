@@ -102,6 +102,7 @@ class Device {
   void expect_stoppable(Loc loc) const;
   void limit_by_environment(Loc loc);
   /// Keeps the error that `f` throws.
+  void expect_copied() noexcept;
   template <class F>
   void attempt(F&& f) noexcept {
     try {

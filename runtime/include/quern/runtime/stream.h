@@ -77,9 +77,10 @@ struct LaunchRecord {
 /// has one from the beginning, and as many as are made; it keeps them, and gives those that nobody
 /// has any more, and whose launches have all ended well, to those who want one.
 ///
-/// All members may be called from any thread. A stream's lock is held while its commands are
-/// submitted or its reports read; then, where there are several streams, the device's, which guards
-/// who used what memory, while it is asked what commands wait for and until they have a ticket.
+/// All members may be called from any thread. A stream's lock is held while its commands (but copies
+/// that have waited) are submitted or its reports read; then, where there are several streams, the
+/// device's, which guards who used what memory, while it is asked what commands wait for and until
+/// they have a ticket.
 class Stream {
  public:
   /// One that nobody else has. The first of a device is behind everything submitted until then. What
@@ -122,8 +123,8 @@ class Stream {
 
   // ---- copies that go to the device together
   /// Copies that wait for more of them, and a number for those that wait together: until hurry() of
-  /// that number those of `any_time`, until the next command those `before_next`. Where the device
-  /// has several streams they do not wait: 0.
+  /// that number those of `any_time`, until the next command those `before_next`. They do not wait
+  /// (0) where the device has several streams, or works in somebody else's, who may record commands.
   enum class Later { any_time, before_next };
   uint64_t submit_later(std::span<const Command> copies, std::span<const Touch> touched,
                         Later until);
@@ -135,6 +136,11 @@ class Stream {
   /// Copies that wait are made now: for who works on the memory in other ways, or gives it back.
   void submit_waiting() {
     if (has_later_) put_later();
+  }
+  /// They are not made: memory goes that they name, and the device does not take them.
+  void drop_waiting() {
+    std::lock_guard lock(later_mutex_);
+    forget_later();
   }
 
   Address error_record() const { return error_; }
@@ -169,6 +175,8 @@ class Stream {
              LaunchRecord* launch = nullptr);
   Ticket run(std::span<const Command> commands, const Order& order, LaunchRecord* launch);
   void put_later();
+  void put_all_later();
+  void forget_later();
 
   // ---- what commands wait for (uses.cpp)
   Ticket put_in_order(std::span<const Command> commands, std::span<const Touch> touched,
