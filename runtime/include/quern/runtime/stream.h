@@ -77,9 +77,9 @@ struct LaunchRecord {
 /// has one from the beginning, and as many as are made; it keeps them, and gives those that nobody
 /// has any more, and whose launches have all ended well, to those who want one.
 ///
-/// All members may be called from any thread. A stream's lock is held while its commands (but copies
-/// that have waited) are submitted or its reports read; then, where there are several streams, the
-/// device's, which guards who used what memory, while it is asked what commands wait for and until
+/// All members may be called from any thread. A stream's lock is held while its commands (but
+/// copies that have waited) are submitted or its reports read; then, where there are several
+/// streams, the device's, which guards who used what memory, while it is asked what commands wait for and until
 /// they have a ticket.
 class Stream {
  public:
@@ -124,7 +124,8 @@ class Stream {
   // ---- copies that go to the device together
   /// Copies that wait for more of them, and a number for those that wait together: until hurry() of
   /// that number those of `any_time`, until the next command those `before_next`. They do not wait
-  /// (0) where the device has several streams, or works in somebody else's, who may record commands.
+  /// (0) where the device has several streams, or works in somebody else's, who may record
+  /// commands.
   enum class Later { any_time, before_next };
   uint64_t submit_later(std::span<const Command> copies, std::span<const Touch> touched,
                         Later until);
