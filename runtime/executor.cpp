@@ -26,7 +26,7 @@ static_assert(most_bytes_of_copies < 1ull << 31, "code counts a chunk's elements
 /// An update without others that do the same saves a multiple of what it takes: one pays for two values
 /// of copies, cleared and merged, in that cache, and for one beyond it. A chunk is to do so much more
 /// than that.
-constexpr uint64_t values_paid = 2, operations_of_copied = 256;
+constexpr uint64_t values_paid = 2, operations_of_copied = 64;
 /// Partial values of a reduction take memory: it has no more chunks than this.
 constexpr uint64_t most_partials = 1u << 20;
 /// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
@@ -334,7 +334,9 @@ class Run {
       values += c.elements * buffers[k].components.size();
     }
     if (values == 0) return most;
-    return std::max(workers, std::min(most, operations / (operations_of_copied * values)));
+    // Two for each worker even out what is uneven; more of them where copies are nothing beside it.
+    const uint64_t paid = operations / (operations_of_copied * values);
+    return std::max({workers, std::min({most, paid, 2 * workers}), std::min(most, paid / 4)});
   }
 
   void add_elements(uint32_t index, const Image::Task& task, const Extent& extent) {
