@@ -27,8 +27,8 @@ struct Storage::Declared {
     for (uint64_t n : bytes) all += aligned(n);
     return all;
   }
-  /// Do they lie so, in one allocation of the device's? Then versions are copied as one piece. What is
-  /// not small does where each begins on a cache line even so.
+  /// Do they lie so, in one allocation of the device's? Then versions are copied as one piece. What
+  /// is not small does where each begins on a cache line even so.
   bool is_one_piece() const;
   uint64_t all_bytes() const {
     return is_one_piece() ? bytes_side_by_side()

@@ -52,7 +52,7 @@ size_t Copies::record(std::span<const Command> commands, StreamHandle stream) {
   void* parameters[] = {found};
   gpu_->expect(gpu_->api->launch(function_, unsigned((words + block - 1) / block), unsigned(n), 1,
                                  block, 1, 1, 0, stream, parameters, nullptr),
-               "copies");
+               "launching copies");
   return n;
 }
 

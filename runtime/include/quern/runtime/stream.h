@@ -79,8 +79,8 @@ struct LaunchRecord {
 ///
 /// All members may be called from any thread. A stream's lock is held while its commands (but
 /// copies that have waited) are submitted or its reports read; then, where there are several
-/// streams, the device's, which guards who used what memory, while it is asked what commands wait for and until
-/// they have a ticket.
+/// streams, the device's, which guards who used what memory, while it is asked what commands wait
+/// for and until they have a ticket.
 class Stream {
  public:
   /// One that nobody else has. The first of a device is behind everything submitted until then. What
