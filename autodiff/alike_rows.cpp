@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "ir/analysis/facts.h"
+#include "ir/analysis/slice.h"
 
 namespace quern::autodiff {
 
@@ -127,12 +127,7 @@ Value* AlikeRows::count_from(Builder& b, const Chain& chain, size_t at) {
 
 /// Its value there; those of indices are known.
 Value* AlikeRows::known(Builder& b, const Value* v) {
-  if (const auto at = known_.find(v); at != known_.end()) return at->second;
-  if (!encloses(parallel_->region(0), v->inst ? v->inst->parent : v->region))
-    return const_cast<Value*>(v);
-  for (const Use& use : v->inst->operands) known_[use.value] = known(b, use.value);
-  clone_inst(b, v->inst, known_);
-  return known_.at(v);
+  return repeat_outside(b, parallel_->region(0), v, known_);
 }
 
 bool AlikeRows::depends(const Region* region, const Value* index) const {

@@ -1,6 +1,6 @@
 #include "autodiff/row_counts.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace quern::autodiff {
 
@@ -14,76 +14,90 @@ RowCounts::RowCounts(const Kernel& kernel) : kernel_(kernel) {
 }
 
 bool RowCounts::is_by_integers(const Inst* inst) {
-  if (!are_bounds(inst)) return false;
+  Values open;
+  add_bounds(inst, open);
   for (const Region* r = inst->parent; r->parent; r = r->parent->parent)
-    if (!are_bounds(r->parent)) return false;
+    add_bounds(r->parent, open);
+  return are_integers(std::move(open));
+}
+
+/// Adds what decides how often the instruction's regions run.
+void RowCounts::add_bounds(const Inst* inst, Values& open) {
+  const auto add = [&](size_t count) {
+    for (size_t k = 0; k < count; k++) open.push_back(inst->operand(k));
+  };
+  switch (inst->op) {
+    case Op::if_: return add(1);
+    case Op::loop: return add(3);
+    case Op::parallel: return add(inst->operand_count());
+    case Op::while_: return open.push_back(inst->region(0)->terminator()->operand(0));
+    default: return;
+  }
+}
+
+/// Are they, and all that they are computed from? What a loop carries is one where it begins as one
+/// and each round makes one of one.
+bool RowCounts::are_integers(Values open) {
+  std::unordered_set<const Value*> seen;
+  while (!open.empty()) {
+    const Value* v = open.back();
+    open.pop_back();
+    if (is_float(v->type)) return false;
+    if (integers_.contains(v) || !seen.insert(v).second) continue;
+    if (!add_sources(v, open)) return false;
+  }
+  integers_.merge(seen);
   return true;
 }
 
-/// Is what decides how often the instruction's regions run?
-bool RowCounts::are_bounds(const Inst* inst) {
-  switch (inst->op) {
-    case Op::if_: return is_integer(inst->operand(0));
-    case Op::loop:
-      return is_integer(inst->operand(0)) && is_integer(inst->operand(1)) &&
-             is_integer(inst->operand(2));
-    case Op::parallel:
-      return std::ranges::all_of(inst->operands, [&](const Use& u) { return is_integer(u.value); });
-    case Op::while_: return is_integer(inst->region(0)->terminator()->operand(0));
-    default: return true;
+/// Adds what the value is computed from. False: from something else than integers.
+bool RowCounts::add_sources(const Value* v, Values& open) const {
+  if (v->inst) return add_sources_of_result(v, open);
+  if (!v->region->parent) return false;
+  add_sources_of_argument(v, open);
+  return true;
+}
+
+void RowCounts::add_sources_of_argument(const Value* v, Values& open) {
+  const Inst* of = v->region->parent;
+  if (of->is(Op::while_)) {
+    const Inst* tested = of->region(0)->terminator();
+    if (v->region == of->region(1)) return open.push_back(tested->operand(1 + v->index));
+    open.push_back(of->operand(v->index));
+    open.push_back(of->region(1)->terminator()->operand(v->index));
+  } else if (of->is(Op::parallel) || v->index == 0) {
+    add_bounds(of, open);
+  } else {
+    open.push_back(of->operand(2 + v->index));
+    open.push_back(v->region->terminator()->operand(v->index - 1));
   }
 }
 
-/// What a loop carries is one where it begins as one and each round makes one of one.
-bool RowCounts::is_integer(const Value* v) {
-  if (is_float(v->type)) return false;
-  const auto [at, is_new] = known_.try_emplace(v, true);
-  if (!is_new) return at->second;
-  if (is_computed(v)) return true;
-  // All that waits for the answer is none either, and what was taken for one meanwhile is open.
-  std::erase_if(known_, [](const auto& known) { return known.second; });
-  return known_[v] = false;
-}
-
-/// Of an argument of one of the regions.
-bool RowCounts::is_carried_by(const Inst* loop, const Value* v) {
-  const Inst* tested = loop->region(0)->terminator();
-  if (v->region == loop->region(1)) return is_integer(tested->operand(1 + v->index));
-  return is_integer(loop->operand(v->index)) &&
-         is_integer(loop->region(1)->terminator()->operand(v->index));
-}
-
-bool RowCounts::is_computed(const Value* v) {
-  const auto all = [&](const Inst* inst) {
-    return std::ranges::all_of(inst->operands, [&](const Use& u) { return is_integer(u.value); });
-  };
-  if (!v->inst) {
-    const Inst* of = v->region->parent;
-    if (!of) return false;
-    if (of->is(Op::while_)) return is_carried_by(of, v);
-    if (of->is(Op::parallel) || v->index == 0) return are_bounds(of);
-    return is_integer(of->operand(2 + v->index)) &&
-           is_integer(v->region->terminator()->operand(v->index - 1));
-  }
+bool RowCounts::add_sources_of_result(const Value* v, Values& open) const {
   const Inst* inst = v->inst;
   switch (inst->op) {
-    case Op::load:
-      return !written_.contains(kernel_.bindings[inst->binding()].alias_class) && all(inst);
     case Op::if_:
-      return is_integer(inst->operand(0)) &&
-             std::ranges::all_of(inst->regions, [&](const Region* r) {
-               return is_integer(r->terminator()->operand(v->index));
-             });
+      add_bounds(inst, open);
+      for (const Region* r : inst->regions) open.push_back(r->terminator()->operand(v->index));
+      return true;
     case Op::loop:
-      return are_bounds(inst) && is_integer(inst->operand(3 + v->index)) &&
-             is_integer(inst->region(0)->terminator()->operand(v->index));
+      add_bounds(inst, open);
+      open.push_back(inst->operand(3 + v->index));
+      open.push_back(inst->region(0)->terminator()->operand(v->index));
+      return true;
     case Op::while_:
-      return are_bounds(inst) && is_integer(inst->region(0)->terminator()->operand(1 + v->index));
+      add_bounds(inst, open);
+      open.push_back(inst->region(0)->terminator()->operand(1 + v->index));
+      return true;
     case Op::iteration: return true;
+    case Op::load:
+      if (written_.contains(kernel_.bindings[inst->binding()].alias_class)) return false;
+      break;
     default:
-      return (has(inst->op, flag::pure) || inst->is(Op::extent) || inst->is(Op::first)) &&
-             all(inst);
+      if (!has(inst->op, flag::pure) && !inst->is(Op::extent) && !inst->is(Op::first)) return false;
   }
+  for (const Use& use : inst->operands) open.push_back(use.value);
+  return true;
 }
 
 }  // namespace quern::autodiff

@@ -1,6 +1,6 @@
 #pragma once
-#include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "quern/ir/ir.h"
 
@@ -16,14 +16,16 @@ class RowCounts {
   bool is_by_integers(const ir::Inst* inst);
 
  private:
-  bool are_bounds(const ir::Inst* inst);
-  bool is_integer(const ir::Value* v);
-  bool is_carried_by(const ir::Inst* loop, const ir::Value* v);
-  bool is_computed(const ir::Value* v);
+  using Values = std::vector<const ir::Value*>;
+  static void add_bounds(const ir::Inst* inst, Values& open);
+  bool are_integers(Values open);
+  bool add_sources(const ir::Value* v, Values& open) const;
+  bool add_sources_of_result(const ir::Value* v, Values& open) const;
+  static void add_sources_of_argument(const ir::Value* v, Values& open);
 
   const ir::Kernel& kernel_;
-  std::unordered_set<uint32_t> written_;  ///< classes of fields that may overlap
-  std::unordered_map<const ir::Value*, bool> known_;
+  std::unordered_set<uint32_t> written_;           ///< classes of fields that may overlap
+  std::unordered_set<const ir::Value*> integers_;  ///< as far as was asked
 };
 
 }  // namespace quern::autodiff

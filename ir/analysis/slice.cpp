@@ -87,4 +87,23 @@ void repeat(Builder& b, const Slice& slice, ValueMap& map) {
   for (const Inst* inst : slice.code) clone_inst(b, inst, map);
 }
 
+Value* repeat_outside(Builder& b, const Region* region, const Value* v, ValueMap& map) {
+  const auto is_known = [&](const Value* at) {
+    return map.contains(at) || !encloses(region, at->inst ? at->inst->parent : at->region);
+  };
+  std::vector<const Value*> open = {v};  // without recursion, as above
+  while (!open.empty()) {
+    const Value* at = open.back();
+    const size_t before = open.size();
+    if (!is_known(at))
+      for (const Use& use : at->inst->operands)
+        if (!is_known(use.value)) open.push_back(use.value);
+    if (open.size() > before) continue;
+    if (!is_known(at)) clone_inst(b, at->inst, map);
+    open.pop_back();
+  }
+  const auto made = map.find(v);
+  return made == map.end() ? const_cast<Value*>(v) : made->second;
+}
+
 }  // namespace quern::ir

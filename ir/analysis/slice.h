@@ -70,4 +70,8 @@ class Slicer {
 /// themselves.
 void repeat(Builder& b, const Slice& slice, ValueMap& map);
 
+/// At the builder's point outside of the region a value of its, which is known to be repeatable: makes what
+/// that is computed from once more where `map` does not know it, and tells `map`.
+Value* repeat_outside(Builder& b, const Region* region, const Value* v, ValueMap& map);
+
 }  // namespace quern::ir

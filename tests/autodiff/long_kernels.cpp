@@ -2,9 +2,13 @@
 // time.
 #include <quern/autodiff.h>
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "autodiff/reverse.h"
@@ -77,7 +81,59 @@ double to_make(int steps) {
   return taken.count();
 }
 
+/// Makes what goes back through a loop whose number of rounds and whose counter are twice so many integer
+/// operations away from what the kernel finds.
+void make_behind_integers(int operations) {
+  auto kernel = qn::test::record([&](qn::Field<double> x, qn::Field<int> seed) {
+    for (auto i : x) {
+      Var<int> n = seed[0], amount = seed[1];
+      for (int k = 0; k < operations; k++) {
+        n = (n ^ k) * 5;
+        amount = (amount ^ k) * 3;
+      }
+      Var<double> a = x[i];
+      Var<int> counter = 0;
+      for (auto round : range(n & 7)) {
+        a = a * a * 0.5 + x[i];
+        counter += amount;
+      }
+      x[i] = a * cast<double>(counter);
+    }
+  });
+  qn::ir::finish_recording(*kernel);
+  qn::autodiff::reverse(*kernel, {kernel->modes, {1, 2}}, {true, false});
+}
+
+/// Runs it on a thread with a stack of so many bytes. Yields what it threw, or nothing.
+std::string run_on_stack(size_t bytes, std::function<void()> run) {
+  struct Job {
+    std::function<void()> run;
+    std::string thrown;
+  } job{std::move(run), ""};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  REQUIRE(pthread_attr_setstacksize(&attributes, bytes) == 0);
+  pthread_t thread;
+  const auto start = [](void* argument) -> void* {
+    Job& given = *static_cast<Job*>(argument);
+    try {
+      given.run();
+    } catch (const std::exception& e) {
+      given.thrown = e.what();
+    }
+    return nullptr;
+  };
+  REQUIRE(pthread_create(&thread, &attributes, start, &job) == 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  return job.thrown;
+}
+
 }  // namespace
+
+TEST_CASE("what rounds follow from may be far away: no function calls itself along the way") {
+  CHECK(run_on_stack(1 << 20, [] { make_behind_integers(10'000); }) == "");
+}
 
 TEST_CASE("a derivative is made in proportion to the kernel's length") {
   double some = 1e9, many = 1e9;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/analysis/affine.h"
+#include "ir/analysis/slice.h"
 #include "ir/analysis/uniformity.h"
 #include "ir/passes/atomics/atomic_rules.h"
 #include "ir/passes/tasks/open_tasks.h"
@@ -116,7 +117,8 @@ class Aggregator {
     }
     ValueMap map;
     std::vector<Value*> index;
-    for (uint32_t k = 0; k < rank(p.first); k++) index.push_back(outside(p.first->operand(k), map));
+    for (uint32_t k = 0; k < rank(p.first); k++)
+      index.push_back(repeat_outside(b_, loop_->region(0), p.first->operand(k), map));
     b_.at(p.first->loc);
     b_.atomic(op, p.first->binding(), p.first->component(), elem, index, {&sum, 1})->site =
         p.first->site;
@@ -127,15 +129,6 @@ class Aggregator {
     }
     b_.at(task_.loc);
     const_cast<Inst*>(p.first)->erase();
-  }
-
-  /// A uniform value, at the builder's point.
-  Value* outside(Value* v, ValueMap& map) {
-    if (!v->inst || !encloses(loop_->region(0), v->inst->parent)) return v;
-    if (auto known = map.find(v); known != map.end()) return known->second;
-    for (const Use& use : v->inst->operands) map[use.value] = outside(use.value, map);
-    clone_inst(b_, v->inst, map);
-    return map.at(v);
   }
 
   Kernel& kernel_;

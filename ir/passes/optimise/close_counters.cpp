@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ir/analysis/facts.h"
+#include "ir/analysis/slice.h"
 #include "ir/analysis/uniformity.h"
 #include "quern/ir/builder.h"
 
@@ -39,7 +40,7 @@ class Counters {
       if (!amount || !stays(amount)) continue;
       ValueMap copies;
       b_.before(loop).at(next->loc);
-      Value* each = outside(loop, amount, copies);
+      Value* each = repeat_outside(b_, loop->region(0), amount, copies);
       const Op op = next->op;
       replace(loop, k, [&](Value* rounds) {
         Value* all = is_constant(each, 1) ? rounds : b_.mul(rounds, each);
@@ -56,15 +57,6 @@ class Counters {
     if (bit_width(lo->type) >= bit_width(type)) return true;
     const Inst* c = constant_of(lo);
     return c && (!is_signed(lo->type) || to_signed(c->imm, lo->type) >= 0);
-  }
-
-  /// `v`, which stays, in front of the loop.
-  Value* outside(Inst* loop, Value* v, ValueMap& copies) {
-    if (!encloses(loop->region(0), v->inst ? v->inst->parent : v->region)) return v;
-    if (const auto known = copies.find(v); known != copies.end()) return known->second;
-    for (const Use& use : v->inst->operands) copies[use.value] = outside(loop, use.value, copies);
-    clone_inst(b_, v->inst, copies);
-    return copies.at(v);
   }
 
   template <class F>
