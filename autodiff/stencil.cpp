@@ -61,8 +61,8 @@ class Surveyor {
   /// Can it be computed cheaply for another element, which need not be an iteration?
   bool is_known(const Value* v) {
     if (is_fixed(v)) return true;
-    const Slice slice = slicer_.of(v);
-    return slice && slice.is_pure() && slice.code.size() <= longest_code;
+    const Slice slice = slicer_.of(v, longest_code);
+    return slice && slice.is_pure();
   }
 
   /// `straight`: an iteration comes there once at most.
@@ -197,12 +197,12 @@ class Surveyor {
       return true;
     }
     peel(term);
-    term.code = code_from(term, term.kept);
-    return term.code && term.code.is_pure() && term.code.code.size() <= 2 * longest_code;
+    term.code = code_from(term, term.kept, 2 * longest_code);
+    return term.code && term.code.is_pure();
   }
 
-  /// What computes the term from `kept`.
-  Slice code_from(const Term& term, const Value* kept) const {
+  /// What computes the term from `kept`, with so many operations at most.
+  Slice code_from(const Term& term, const Value* kept, size_t most) const {
     std::vector<const Value*> computed = {term.value()}, given = indices();
     for (const Question& q : term.questions)
       for (const Value* v : {q.a, q.b})
@@ -211,7 +211,7 @@ class Surveyor {
       for (size_t k = 0; k + 1 < term.atomic->operand_count(); k++)
         computed.push_back(term.atomic->operand(k));
     if (kept) given.push_back(kept);
-    return slicer(given).of(computed);
+    return slicer(given).of(computed, most);
   }
 
   /// One that takes fields of the primal to be as they were, where the loop writes derived ones alone: these
@@ -233,8 +233,7 @@ class Surveyor {
       if (t.in_branch) return;
       if (t.kept) kept.insert(t.kept);
       std::set<Value*> leaves;
-      find_leaves(t.value(), leaves);
-      if (leaves.size() > 1) return;
+      if (!find_leaves(t.value(), leaves) || leaves.size() > 1) return;
       if (leaves.empty()) continue;
       base[n] = *leaves.begin();
       if (!is_float(base[n]->type) || !base[n]->inst || base[n]->inst->parent != body_) return;
@@ -243,8 +242,8 @@ class Surveyor {
     if (bases.size() + least_saved > kept.size()) return;
     std::vector<Slice> code;
     for (size_t n = 0; n < stencil.terms.size(); n++) {
-      code.push_back(code_from(stencil.terms[n], base[n]));
-      if (!code.back() || code.back().code.size() > longest_code) return;
+      code.push_back(code_from(stencil.terms[n], base[n], longest_code));
+      if (!code.back()) return;
     }
     for (size_t n = 0; n < stencil.terms.size(); n++) {
       stencil.terms[n].kept = base[n];
@@ -283,8 +282,8 @@ class Surveyor {
     ways_[v] = way;
   }
 
-  /// What has to be kept for the value.
-  void find_leaves(Value* v, std::set<Value*>& leaves) {
+  /// What has to be kept for the value. False: to make the value of it takes long.
+  bool find_leaves(Value* v, std::set<Value*>& leaves) {
     std::vector<std::pair<Value*, bool>> open = {{v, false}};  // with operands done
     while (!open.empty()) {
       const auto [at, done] = open.back();
@@ -300,14 +299,17 @@ class Surveyor {
     }
     std::vector<Value*> made = {v};
     std::set<const Value*> seen;
-    while (!made.empty()) {
+    size_t operations = 0;
+    while (!made.empty() && operations <= longest_code) {
       Value* at = made.back();
       made.pop_back();
       if (!seen.insert(at).second) continue;
       if (way_of(at) == Way::kept) leaves.insert(at);
-      if (way_of(at) == Way::parts)
-        for (const Use& use : at->inst->operands) made.push_back(use.value);
+      if (way_of(at) != Way::parts) continue;
+      operations++;
+      for (const Use& use : at->inst->operands) made.push_back(use.value);
     }
+    return operations <= longest_code;
   }
 
   /// Terms that are multiples or choices of the same value need it alone.

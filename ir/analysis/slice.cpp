@@ -60,7 +60,7 @@ const Value* Slicer::obstacle(const Value* v) {
   return obstacles_.at(v);
 }
 
-Slice Slicer::of(std::span<const Value* const> values) {
+Slice Slicer::of(std::span<const Value* const> values, size_t most) {
   Slice slice;
   std::unordered_set<const Inst*> taken;
   for (const Value* v : values) {
@@ -71,6 +71,8 @@ Slice Slicer::of(std::span<const Value* const> values) {
     };
     enter(v);
     while (!open.empty()) {
+      if (taken.size() > most)
+        return {{}, v, "it takes more than " + std::to_string(most) + " operations"};
       auto& [inst, done] = open.back();
       if (done < inst->operand_count()) {
         enter(inst->operand(done++));

@@ -8,6 +8,7 @@
 // from run to run, and the other place knows: indices of a loop, the number of an iteration. What
 // cannot be repeated is named: another argument of a region; an effect, a random number, an atomic's old value; what may be an
 // error in checked mode; a structured construct; a read of what the region may write.
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -44,8 +45,9 @@ class Slicer {
         effects_(kernel) {}
 
   bool repeatable(const Value* v) { return !obstacle(v); }
-  Slice of(std::span<const Value* const> values);
-  Slice of(const Value* v) { return of({&v, 1}); }
+  /// One of `most` instructions at most, found in about as many steps however much more there is.
+  Slice of(std::span<const Value* const> values, size_t most = SIZE_MAX);
+  Slice of(const Value* v, size_t most = SIZE_MAX) { return of({&v, 1}, most); }
 
  private:
   /// The value that keeps this one from being repeated, or null.

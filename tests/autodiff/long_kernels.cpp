@@ -81,6 +81,23 @@ double to_make(int steps) {
   return taken.count();
 }
 
+/// To make what goes back through a kernel that reads so many elements around the iteration's own, of which
+/// all before vary with what follows: seconds.
+double to_make_stencil(int elements) {
+  auto kernel = qn::test::record([&](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<double> a = x[i];
+      for (int k = 0; k < elements; k++) a = a * x[i + k] + x[i];
+      y[i] = a;
+    }
+  });
+  qn::ir::finish_recording(*kernel);
+  const auto start = std::chrono::steady_clock::now();
+  qn::autodiff::reverse(*kernel, {kernel->modes, {1, 2}}, {true, true});
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  return taken.count();
+}
+
 /// Makes what goes back through a loop whose number of rounds and whose counter are twice so many integer
 /// operations away from what the kernel finds.
 void make_behind_integers(int operations) {
@@ -143,6 +160,16 @@ TEST_CASE("a derivative is made in proportion to the kernel's length") {
   }
   INFO("1,000 steps " << some << " s, 8,000 steps " << many << " s");
   CHECK(many < 90 * some);  // 8 by length, 30 with caches and a busy machine; it was 175
+}
+
+TEST_CASE("a stencil's derivative is made in proportion to its elements") {
+  double some = 1e9, many = 1e9;
+  for (int k = 0; k < 3; k++) {
+    some = std::min(some, to_make_stencil(250 + k));
+    many = std::min(many, to_make_stencil(2000 + k));
+  }
+  INFO("250 elements " << some << " s, 2,000 elements " << many << " s");
+  CHECK(many < 24 * some);  // 8 by length
 }
 
 TEST_CASE("the way back through long code takes the CPU's compiler in proportion to its length") {
