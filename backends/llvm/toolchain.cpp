@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 
 #include "backends/llvm/guard.h"
 #include "backends/llvm/hoist_divisions.h"
@@ -116,6 +117,10 @@ constexpr llvm::StringLiteral not_of_long_code[] = {"Float2IntPass",
                                                     "AggressiveInstCombinePass",
                                                     "CallSiteSplittingPass"};
 
+/// LLVM combines instructions eight times, each time in a few hundredths of what long code takes in all. What it
+/// finds in that it finds at first, and most of the rest as it chooses instructions.
+constexpr int combines_of_long_code = 2;
+
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchain& tools) {
   const bool vectorise = tools.vectorise;
   prepare_for(tools.sanitizer, module);
@@ -125,8 +130,13 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchai
   tuning.SLPVectorization = false;  // dear: 1,000 operations take 144 ms with it, 38 without
   llvm::PassInstrumentationCallbacks callbacks;
   const bool is_long = has_long_blocks(module);
-  callbacks.registerShouldRunOptionalPassCallback([=](llvm::StringRef name, llvm::Any) {
-    return !is_long || std::ranges::find(not_of_long_code, name) == std::end(not_of_long_code);
+  std::unordered_map<const llvm::Function*, int> combined;
+  callbacks.registerShouldRunOptionalPassCallback([&](llvm::StringRef name, llvm::Any of) {
+    if (!is_long) return true;
+    if (name == "InstCombinePass")
+      if (const auto* function = llvm::any_cast<const llvm::Function*>(&of))
+        return combined[*function]++ < combines_of_long_code;
+    return std::ranges::find(not_of_long_code, name) == std::end(not_of_long_code);
   });
   llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   // Chains of comparisons have become switches, with which a loop does not vectorise; and divisions may
