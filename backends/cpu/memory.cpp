@@ -6,6 +6,7 @@
 #endif
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -19,9 +20,11 @@ namespace quern::cpu {
 namespace {
 /// The address sanitizer watches the ends of blocks that the C library gives: with it all are.
 constexpr bool are_watched = codegen::own_sanitizer == codegen::Sanitizer::address;
-/// Up to here blocks share slabs; from `large` on they are whole pages.
+/// Up to here blocks share slabs; beyond `most_middle` they are whole pages.
 constexpr uint64_t small = are_watched ? 0 : SmallBlocks::largest;
-constexpr uint64_t large = are_watched ? UINT64_MAX : 1 << 20;
+constexpr uint64_t most_middle = are_watched ? UINT64_MAX : 15 << 16;
+/// Sizes between them: eight from each power of two to the next.
+constexpr int log_sizes = 3;
 constexpr uint64_t page = 4096;
 constexpr uint64_t piece = 256 << 10;    ///< bytes a thread copies or fills at a time
 constexpr uint64_t streamed = 16 << 10;  ///< bytes from which on it pays to write past the caches
@@ -31,8 +34,20 @@ uint64_t whole_pages(uint64_t bytes) {
   return bytes > UINT64_MAX - 2 * page ? UINT64_MAX : (bytes + 2 * page - 1) / page * page;
 }
 
+/// The next size of blocks between small ones and whole pages, and its number.
+struct MiddleSize {
+  uint64_t bytes = 0;
+  size_t number = 0;
+};
+MiddleSize middle_size(uint64_t bytes) {
+  const int shift = std::bit_width(bytes - 1) - 1 - log_sizes;
+  const uint64_t units = ((bytes - 1) >> shift) + 1;  // 9 to 16 of them
+  const int octave = shift + log_sizes - (std::bit_width(SmallBlocks::largest) - 1);
+  return {units << shift, (size_t(octave) << log_sizes) + units - (1 << log_sizes) - 1};
+}
+
 void* obtain(uint64_t bytes) {
-  if (bytes < large) {
+  if (bytes <= most_middle) {
     void* at = nullptr;
     return posix_memalign(&at, 64, bytes) == 0 ? at : nullptr;
   }
@@ -43,7 +58,7 @@ void* obtain(uint64_t bytes) {
 }
 
 void give_back(void* at, uint64_t bytes) {
-  if (bytes < large)
+  if (bytes <= most_middle)
     std::free(at);
   else
     munmap(at, bytes);
@@ -81,12 +96,21 @@ void by_blocks(uint64_t bytes, F&& f) {
 
 Memory::~Memory() {
   keep_at_most(0);
+  keep_no_middle();
   for (auto& [at, block] : blocks_) give_back(block.start, block.bytes);
 }
 
 uint64_t Memory::kept() const {
   std::lock_guard lock(mutex_);
-  return kept_bytes_;
+  return kept_bytes_ + kept_middle_bytes_;
+}
+
+void Memory::keep_no_middle() {
+  for (std::vector<void*>& blocks : kept_middle_) {
+    for (void* at : blocks) std::free(at);
+    blocks.clear();
+  }
+  kept_middle_bytes_ = 0;
 }
 
 void Memory::keep_at_most(uint64_t bytes) {
@@ -112,11 +136,28 @@ Memory::Block Memory::find(uint64_t bytes) {
     kept_bytes_ -= block.bytes;
     return block;
   }
+  return make(bytes);
+}
+
+/// One of that size that is kept, or a new one, as above.
+Memory::Block Memory::find_middle(uint64_t bytes) {
+  const MiddleSize size = middle_size(bytes);
+  std::vector<void*>& kept = kept_middle_[size.number];
+  if (kept.empty()) return make(size.bytes);
+  void* start = kept.back();
+  kept.pop_back();
+  kept_middle_bytes_ -= size.bytes;
+  return {start, size.bytes};
+}
+
+Memory::Block Memory::make(uint64_t bytes) {
   const uint64_t left = limit_ - std::min(used_, limit_);
   if (bytes > left) return {};
-  keep_at_most(left - bytes);
+  if (kept_middle_bytes_ > left - bytes) keep_no_middle();
+  keep_at_most(left - bytes - kept_middle_bytes_);
   void* start = obtain(bytes);
-  if (!start && !kept_.empty()) {
+  if (!start && kept_bytes_ + kept_middle_bytes_ > 0) {
+    keep_no_middle();
     keep_at_most(0);
     start = obtain(bytes);
   }
@@ -138,8 +179,11 @@ void* Memory::allocate(uint64_t bytes) {
     used_ += taken;
     return at;
   }
-  const uint64_t skew = bytes < large ? 0 : count_++ % 12 * 5 * 64;
-  const Block block = find(bytes < large ? bytes : whole_pages(bytes));
+  const bool is_middle = bytes <= most_middle;
+  const uint64_t skew = is_middle ? 0 : count_++ % 12 * 5 * 64;
+  const Block block = are_watched ? make(bytes)
+                      : is_middle ? find_middle(bytes)
+                                  : find(whole_pages(bytes));
   if (!block.start) refuse(bytes);
   void* at = static_cast<std::byte*>(block.start) + skew;
   blocks_[at] = block;
@@ -158,7 +202,13 @@ void Memory::release(void* address) {
   const Block block = it->second;
   blocks_.erase(it);
   used_ -= block.bytes;
-  if (block.bytes < large || block.bytes > kept_limit) return give_back(block.start, block.bytes);
+  if (are_watched || block.bytes > kept_limit) return give_back(block.start, block.bytes);
+  if (block.bytes <= most_middle) {
+    if (block.bytes > kept_middle_limit - kept_middle_bytes_) return std::free(block.start);
+    kept_middle_[middle_size(block.bytes).number].push_back(block.start);
+    kept_middle_bytes_ += block.bytes;
+    return;
+  }
   kept_.push_back(block);
   kept_bytes_ += block.bytes;
   keep_at_most(kept_limit);

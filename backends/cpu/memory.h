@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -13,10 +14,12 @@ namespace quern::cpu {
 /// places of a page, because equal places of several arrays compete for the same cache sets and look
 /// alike to the CPU's check of loads against earlier stores. Up to `kept_limit` bytes of those that
 /// were released wait for the next allocations of about their size, as new pages cost more than what
-/// most kernels do with them; what is beyond goes back to the system, the longest kept first.
+/// most kernels do with them; what is beyond goes back to the system, the longest kept first. Those
+/// between are the C library's, rounded to an eighth; up to `kept_middle_limit` bytes of them wait for
+/// the next of their size, as a tape keeps what launches overwrite, thousands of times the same.
 class Memory {
  public:
-  static constexpr uint64_t kept_limit = 256 << 20;
+  static constexpr uint64_t kept_limit = 256 << 20, kept_middle_limit = 64 << 20;
 
   explicit Memory(uint64_t limit) : limit_(limit) {}
   ~Memory();
@@ -36,16 +39,23 @@ class Memory {
     void* start = nullptr;
     uint64_t bytes = 0;
   };
+  static constexpr size_t middle_sizes = 9 * 8 - 1;
+
   Block find(uint64_t bytes);
+  Block find_middle(uint64_t bytes);
+  Block make(uint64_t bytes);
   [[noreturn]] void refuse(uint64_t bytes) const;
   void keep_at_most(uint64_t bytes);
+  void keep_no_middle();
 
   const uint64_t limit_;
   mutable std::mutex mutex_;
   uint64_t used_ = 0, kept_bytes_ = 0, count_ = 0;
   SmallBlocks small_;
-  std::unordered_map<void*, Block> blocks_;  ///< that are not small
-  std::vector<Block> kept_;                  ///< released, in that order
+  std::unordered_map<void*, Block> blocks_;                   ///< that are not small
+  std::vector<Block> kept_;                                   ///< released, in that order
+  std::array<std::vector<void*>, middle_sizes> kept_middle_;  ///< by size
+  uint64_t kept_middle_bytes_ = 0;
 };
 
 /// memmove and pattern fill, by several threads where that pays. What is kept goes past the caches.

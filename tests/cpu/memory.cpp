@@ -122,6 +122,44 @@ TEST_CASE("small blocks are taken anew, and lie apart") {
   for (const Block& block : all) memory.release(block.at);
 }
 
+TEST_CASE(
+    "blocks between small ones and whole pages are taken anew, a few bytes larger or smaller") {
+  if (!keeps) {
+    SUCCEED("blocks are those of the C library");
+    return;
+  }
+  for (uint64_t bytes = 2050; bytes < 1'100'000; bytes += 1 + bytes / 9) {
+    INFO(bytes << " bytes");
+    Memory memory(1 << 30);
+    auto* at = static_cast<std::byte*>(memory.allocate(bytes));
+    CHECK(reinterpret_cast<uintptr_t>(at) % 64 == 0);
+    std::memset(at, 1, bytes);
+    memory.release(at);
+    CHECK(memory.kept() >= bytes);
+    void* again = memory.allocate(bytes - 1);
+    CHECK(memory.kept() == 0);
+    std::memset(again, 2, bytes - 1);
+    memory.release(again);
+  }
+}
+
+TEST_CASE("blocks of middle sizes that are kept are bounded, and gone where memory is wanted") {
+  if (!keeps) {
+    SUCCEED("blocks are those of the C library");
+    return;
+  }
+  Memory memory(100 * mib);
+  std::vector<void*> all;
+  for (int k = 0; k < 180; k++) all.push_back(memory.allocate(mib / 2));
+  CHECK_THROWS_AS(memory.allocate(11 * mib), quern::Error);
+  for (void* at : all) memory.release(at);
+  CHECK(memory.kept() <= Memory::kept_middle_limit);
+  CHECK(memory.kept() > Memory::kept_middle_limit - mib);
+  void* most = memory.allocate(99 * mib);
+  CHECK(memory.kept() == 0);
+  memory.release(most);
+}
+
 TEST_CASE("a block is released once, and nothing else is") {
   Memory memory(1 << 20);
   for (const uint64_t bytes : {40, 4000}) {
