@@ -1,5 +1,7 @@
 #include "backends/gpu/memory.h"
 
+#include <algorithm>
+
 namespace quern::gpu {
 
 namespace {
@@ -21,6 +23,8 @@ Memory::Memory(std::shared_ptr<Gpu> gpu, Queues& queues) : gpu_(std::move(gpu)),
 Memory::~Memory() {
   queues_.finish();
   Current current(*gpu_);
+  for (const auto& [key, addresses] : kept_)
+    for (Address address : addresses) free_now(address);
   for (const auto& [queue, released] : waiting_)
     for (const Waiting& w : released) free_now(w.address);
   for (const auto& [address, bytes] : live_) free_now(address);
@@ -31,9 +35,9 @@ Memory::~Memory() {
 
 Address Memory::allocate(uint64_t bytes, uint32_t queue) {
   collect();
-  Address address = 0;
-  Code c = code::out_of_memory;
-  if (bytes <= gpu_->properties.memory) {
+  Address address = take_kept(bytes, queue);
+  Code c = address ? code::success : code::out_of_memory;
+  if (!address && bytes <= gpu_->properties.memory) {
     c = obtain(address, bytes, queue);
     if (c == code::out_of_memory) {
       reclaim();
@@ -55,6 +59,25 @@ Address Memory::allocate(uint64_t bytes, uint32_t queue) {
   return address;
 }
 
+/// 0: there is none.
+Address Memory::take_kept(uint64_t bytes, uint32_t queue) {
+  const auto same = kept_.find({queue, bytes});
+  if (same == kept_.end()) return 0;
+  const Address address = same->second.back();
+  same->second.pop_back();
+  if (same->second.empty()) kept_.erase(same);
+  kept_bytes_ -= bytes;
+  return address;
+}
+
+bool Memory::keep(Address address, uint64_t bytes, uint32_t queue) {
+  const uint64_t most = std::min(most_kept, gpu_->properties.memory / kept_share);
+  if (!pool_ || bytes > most_kept_block || bytes > most - kept_bytes_) return false;
+  kept_[{queue, bytes}].push_back(address);
+  kept_bytes_ += bytes;
+  return true;
+}
+
 Code Memory::obtain(Address& address, uint64_t bytes, uint32_t queue) {
   return pool_ ? gpu_->api->pool_allocate(&address, bytes, pool_, queues_.stream(queue))
                : gpu_->api->allocate(&address, bytes);
@@ -63,8 +86,10 @@ Code Memory::obtain(Address& address, uint64_t bytes, uint32_t queue) {
 void Memory::release(Address address, Ticket after) {
   auto found = live_.find(address);
   if (found == live_.end()) throw InternalError("release of memory that was not allocated");
-  used_ -= found->second;
+  const uint64_t bytes = found->second;
+  used_ -= bytes;
   live_.erase(found);
+  if (keep(address, bytes, after.queue)) return collect();
   if (pool_)
     gpu_->expect(gpu_->api->pool_free(address, queues_.stream(after.queue)), "releasing memory");
   else
@@ -83,6 +108,11 @@ void Memory::collect() {
 
 /// Waits until what was released can be had again.
 void Memory::reclaim() {
+  for (const auto& [key, addresses] : kept_)
+    for (Address address : addresses)
+      gpu_->expect(gpu_->api->pool_free(address, queues_.stream(key.first)), "releasing memory");
+  kept_.clear();
+  kept_bytes_ = 0;
   queues_.each_stream([&](StreamHandle stream) {
     gpu_->expect(gpu_->api->stream_synchronize(stream), "waiting for the device");
   });

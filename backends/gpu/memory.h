@@ -2,11 +2,17 @@
 // A device's memory. Members are called within the functions of Queues.
 #include <deque>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "backends/gpu/queues.h"
 
 namespace quern::gpu {
 
+/// What is released goes to the device's pool, which costs the driver some microseconds, and from there
+/// to the next allocations. Blocks of up to `most_kept_block` wait here instead for the next of their
+/// size in their queue: a tape keeps what launches overwrite, thousands of times the same. Queues run
+/// in order, so that such a block is free when what comes next in its queue begins.
 class Memory {
  public:
   /// `queues` must outlive it.
@@ -28,7 +34,11 @@ class Memory {
   /// Lets another device reach all of this memory; false where it cannot.
   bool open_to(const Gpu& peer);
 
+  static constexpr uint64_t most_kept_block = 16 << 20, most_kept = 1 << 30;
+
  private:
+  Address take_kept(uint64_t bytes, uint32_t queue);
+  bool keep(Address address, uint64_t bytes, uint32_t queue);
   Code obtain(Address& address, uint64_t bytes, uint32_t queue);
   void collect();
   void reclaim();
@@ -38,8 +48,10 @@ class Memory {
   Queues& queues_;
   PoolHandle pool_ = nullptr;  ///< null where the device has none
   std::map<Address, uint64_t> live_;
-  std::multimap<Address, uint64_t> foreign_;  ///< they may overlap
-  uint64_t used_ = 0;                         ///< bytes of live_
+  std::multimap<Address, uint64_t> foreign_;                            ///< they may overlap
+  uint64_t used_ = 0;                                                   ///< bytes of live_
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<Address>> kept_;  ///< by queue and size
+  uint64_t kept_bytes_ = 0;
   struct Waiting {
     Ticket after;
     Address address;

@@ -40,6 +40,25 @@ TEST_CASE_METHOD(OnEachVendor, "memory that was released counts before there is 
   }
 }
 
+TEST_CASE_METHOD(OnEachVendor, "blocks that wait to be taken anew count before there is none") {
+  recorder.memory = 100 << 20;
+  auto driver = open();
+  const uint32_t other = driver->make_queue();
+  std::vector<Address> all;
+  for (uint32_t k = 0; k < 10; k++) all.push_back(driver->allocate(2 << 20, k % 2 ? other : 0));
+  for (uint32_t k = 0; k < 10; k++) driver->release(all[k], k % 2 ? other : 0);
+  CHECK(recorder.live["allocations"] == 10);
+  const Address most = driver->allocate(95 << 20);
+  CHECK(recorder.live["allocations"] == 1);
+  driver->release(most);
+  for (Address& at : all) at = driver->allocate(9 << 20);
+  for (Address at : all) driver->release(at);
+  const Address small = driver->allocate(64);
+  driver->wait(driver->submit({}));
+  CHECK(recorder.live["allocations"] == 3);  // a quarter of the memory is kept at most
+  driver->release(small);
+}
+
 TEST_CASE_METHOD(OnEachVendor, "addresses that were never given out are refused") {
   auto driver = open();
   Address a = driver->allocate(64), b = driver->allocate(64);

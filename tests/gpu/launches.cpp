@@ -261,6 +261,29 @@ TEST_CASE_METHOD(OnEachVendor, "memory is given back when the work before is don
   std::vector<std::byte> data = numbers(4);
   driver->upload(z, data);
   CHECK((read(*driver, z, 4) == data));
-  CHECK(recorder.live["allocations"] == 1);
+  CHECK(recorder.live["allocations"] == (recorder.pools ? 2 : 1));  // or one waits to be taken anew
   driver->release(z);
+}
+
+TEST_CASE_METHOD(OnEachVendor, "a block is taken anew in its queue without the vendor's library") {
+  auto driver = open();
+  const uint32_t other = driver->make_queue();
+  const Address x = driver->allocate(1000), y = driver->allocate(1000);
+  driver->release(x);
+  driver->release(y);
+  int& asked = recorder.calls["pool_allocate"];
+  CHECK(asked == 2);
+  CHECK(driver->allocate(1000) == y);
+  CHECK(asked == 2);
+  const Address of_other = driver->allocate(1000, other), larger = driver->allocate(1001);
+  CHECK(asked == 4);
+  CHECK(of_other != x);
+  CHECK(driver->allocate(1000) == x);
+  CHECK(asked == 4);
+  for (Address at : {x, y, larger}) driver->release(at);
+  driver->release(of_other, other);
+  CHECK(recorder.calls["pool_free"] == 0);
+  const Address large = driver->allocate(100 << 20);
+  driver->release(large);
+  CHECK(recorder.calls["pool_free"] == 1);
 }
