@@ -1,5 +1,6 @@
 #include "autodiff/row_counts.h"
 
+#include <unordered_map>
 #include <utility>
 
 namespace quern::autodiff {
@@ -38,15 +39,26 @@ void RowCounts::add_bounds(const Inst* inst, Values& open) {
 /// Are they, and all that they are computed from? What a loop carries is one where it begins as one
 /// and each round makes one of one.
 bool RowCounts::are_integers(Values open) {
-  std::unordered_set<const Value*> seen;
+  std::unordered_map<const Value*, const Value*> wanted_by;
+  const auto keep_new = [&](size_t first, const Value* by) {
+    size_t end = first;
+    for (size_t k = first; k < open.size(); k++)
+      if (wanted_by.try_emplace(open[k], by).second) open[end++] = open[k];
+    open.resize(end);
+  };
+  keep_new(0, nullptr);
   while (!open.empty()) {
     const Value* v = open.back();
     open.pop_back();
-    if (is_float(v->type)) return false;
-    if (integers_.contains(v) || !seen.insert(v).second) continue;
-    if (!add_sources(v, open)) return false;
+    if (integers_.contains(v)) continue;
+    const size_t before = open.size();
+    if (is_float(v->type) || others_.contains(v) || !add_sources(v, open)) {
+      for (; v; v = wanted_by.at(v)) others_.insert(v);
+      return false;
+    }
+    keep_new(before, v);
   }
-  integers_.merge(seen);
+  for (const auto& [v, by] : wanted_by) integers_.insert(v);
   return true;
 }
 

@@ -24,8 +24,8 @@ class RowCounts {
   static void add_sources_of_argument(const ir::Value* v, Values& open);
 
   const ir::Kernel& kernel_;
-  std::unordered_set<uint32_t> written_;           ///< classes of fields that may overlap
-  std::unordered_set<const ir::Value*> integers_;  ///< as far as was asked
+  std::unordered_set<uint32_t> written_;                    ///< classes of fields that may overlap
+  std::unordered_set<const ir::Value*> integers_, others_;  ///< as far as was asked
 };
 
 }  // namespace quern::autodiff

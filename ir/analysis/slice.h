@@ -45,7 +45,8 @@ class Slicer {
         effects_(kernel) {}
 
   bool repeatable(const Value* v) { return !obstacle(v); }
-  /// One of `most` instructions at most, found in about as many steps however much more there is.
+  /// One of `most` instructions at most. Where there are more it takes no longer, once it is known whether
+  /// the values are repeatable.
   Slice of(std::span<const Value* const> values, size_t most = SIZE_MAX);
   Slice of(const Value* v, size_t most = SIZE_MAX) { return of({&v, 1}, most); }
 
