@@ -8,6 +8,8 @@ namespace {
 /// A pool keeps what is released up to this share of the device's memory, for the next allocation;
 /// more goes back to the system.
 constexpr uint64_t kept_share = 4;
+/// Sizes, by queue, that are remembered as asked for.
+constexpr size_t most_sizes = 4096;
 }  // namespace
 
 Memory::Memory(std::shared_ptr<Gpu> gpu, Queues& queues) : gpu_(std::move(gpu)), queues_(queues) {
@@ -59,23 +61,40 @@ Address Memory::allocate(uint64_t bytes, uint32_t queue) {
   return address;
 }
 
-/// 0: there is none.
+/// 0: there is none. Notes that such blocks are asked for.
 Address Memory::take_kept(uint64_t bytes, uint32_t queue) {
-  const auto same = kept_.find({queue, bytes});
-  if (same == kept_.end()) return 0;
-  const Address address = same->second.back();
-  same->second.pop_back();
-  if (same->second.empty()) kept_.erase(same);
+  if (!pool_ || bytes > most_kept_block) return 0;
+  if (kept_.size() >= most_sizes) {
+    give_kept();
+    kept_.clear();
+  }
+  std::vector<Address>& same = kept_[{queue, bytes}];
+  if (same.empty()) return 0;
+  const Address address = same.back();
+  same.pop_back();
   kept_bytes_ -= bytes;
   return address;
 }
 
 bool Memory::keep(Address address, uint64_t bytes, uint32_t queue) {
+  const auto same = kept_.find({queue, bytes});
   const uint64_t most = std::min(most_kept, gpu_->properties.memory / kept_share);
-  if (!pool_ || bytes > most_kept_block || bytes > most - kept_bytes_) return false;
-  kept_[{queue, bytes}].push_back(address);
+  if (same == kept_.end() || bytes > most) return false;
+  if (bytes > most - kept_bytes_) give_kept();
+  same->second.push_back(address);
   kept_bytes_ += bytes;
   return true;
+}
+
+/// To the pool.
+void Memory::give_kept() {
+  for (auto& [key, addresses] : kept_)
+    while (!addresses.empty()) {
+      const Address address = addresses.back();
+      addresses.pop_back();
+      kept_bytes_ -= key.second;
+      gpu_->expect(gpu_->api->pool_free(address, queues_.stream(key.first)), "releasing memory");
+    }
 }
 
 Code Memory::obtain(Address& address, uint64_t bytes, uint32_t queue) {
@@ -108,11 +127,7 @@ void Memory::collect() {
 
 /// Waits until what was released can be had again.
 void Memory::reclaim() {
-  for (const auto& [key, addresses] : kept_)
-    for (Address address : addresses)
-      gpu_->expect(gpu_->api->pool_free(address, queues_.stream(key.first)), "releasing memory");
-  kept_.clear();
-  kept_bytes_ = 0;
+  give_kept();
   queues_.each_stream([&](StreamHandle stream) {
     gpu_->expect(gpu_->api->stream_synchronize(stream), "waiting for the device");
   });

@@ -9,10 +9,11 @@
 
 namespace quern::gpu {
 
-/// What is released goes to the device's pool, which costs the driver some microseconds, and from there
-/// to the next allocations. Blocks of up to `most_kept_block` wait here instead for the next of their
-/// size in their queue: a tape keeps what launches overwrite, thousands of times the same. Queues run
-/// in order, so that such a block is free when what comes next in its queue begins.
+/// What is released goes to the device's pool, by calls of the driver's, and from there to the next
+/// allocations. Blocks of up to `most_kept_block` bytes wait here instead for the next of their size in
+/// their queue, where it has asked for one: a tape keeps what launches overwrite, thousands of times the
+/// same. Queues run in order, so that such a block is free when what comes next in its queue begins. Where
+/// `most_kept` bytes would wait, or a quarter of the device's memory, all that do go to the pool.
 class Memory {
  public:
   /// `queues` must outlive it.
@@ -39,6 +40,7 @@ class Memory {
  private:
   Address take_kept(uint64_t bytes, uint32_t queue);
   bool keep(Address address, uint64_t bytes, uint32_t queue);
+  void give_kept();
   Code obtain(Address& address, uint64_t bytes, uint32_t queue);
   void collect();
   void reclaim();
@@ -48,9 +50,10 @@ class Memory {
   Queues& queues_;
   PoolHandle pool_ = nullptr;  ///< null where the device has none
   std::map<Address, uint64_t> live_;
-  std::multimap<Address, uint64_t> foreign_;                            ///< they may overlap
-  uint64_t used_ = 0;                                                   ///< bytes of live_
-  std::map<std::pair<uint32_t, uint64_t>, std::vector<Address>> kept_;  ///< by queue and size
+  std::multimap<Address, uint64_t> foreign_;  ///< they may overlap
+  uint64_t used_ = 0;                         ///< bytes of live_
+  /// By queue and size, of all that were asked for not too long ago.
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<Address>> kept_;
   uint64_t kept_bytes_ = 0;
   struct Waiting {
     Ticket after;

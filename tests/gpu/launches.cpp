@@ -287,3 +287,22 @@ TEST_CASE_METHOD(OnEachVendor, "a block is taken anew in its queue without the v
   driver->release(large);
   CHECK(recorder.calls["pool_free"] == 1);
 }
+
+TEST_CASE_METHOD(OnEachVendor,
+                 "blocks wait only where they are asked for, and not all that ever were") {
+  recorder.memory = 100 << 20;  // of which a quarter may wait
+  auto driver = open();
+  const uint32_t other = driver->make_queue();
+  driver->release(driver->allocate(1000), other);  // as memory goes that several streams have used
+  CHECK(recorder.calls["pool_free"] == 1);
+  // Ten of one size, of which nobody wants one any more, make room for those of another.
+  std::vector<Address> all;
+  for (int k = 0; k < 10; k++) all.push_back(driver->allocate(2 << 20));
+  for (Address at : all) driver->release(at);
+  for (int k = 0; k < 3; k++) {
+    all[0] = driver->allocate(6 << 20);
+    driver->release(all[0]);
+  }
+  CHECK(recorder.calls["pool_free"] == 1 + 10);
+  CHECK(recorder.calls["pool_allocate"] == 1 + 10 + 1);
+}
