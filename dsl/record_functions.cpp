@@ -73,7 +73,8 @@ std::string offence(const ir::Inst* inst) {
   if (inst->is(ir::Op::check)) return "checks a condition";
   if (inst->is(ir::Op::print)) return "prints";
   if (inst->is(ir::Op::launch_key)) return "draws a random number";
-  if (inst->is(ir::Op::get) || inst->is(ir::Op::put)) return "indexes a local array";
+  if (inst->is(ir::Op::get) || inst->is(ir::Op::put))
+    return "indexes a local array by what is no constant of the host's";
   if (inst->is(ir::Op::div) || inst->is(ir::Op::rem)) return "divides integers by what may be zero";
   if (inst->is(ir::Op::convert)) return "casts a float to an integer, which may not hold it";
   if (names == NameUse::component || names == NameUse::axis) return "uses a field";

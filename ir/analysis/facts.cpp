@@ -18,11 +18,19 @@ bool can_fail(const Kernel& kernel, const Inst* inst) {
   return kernel.modes.checked && kernel.level != Level::lowered && may_fail(inst);
 }
 
+namespace {
+/// Of a slot: all of it, or an element by a constant. Another index may be out of range.
+bool picks_known_element(const Inst* inst) {
+  if (inst->operand_count() == (inst->is(Op::get) ? 1u : 2u)) return true;
+  const Inst *slot = inst->operand(0)->inst, *index = constant_of(inst->operand(1));
+  return slot && slot->is(Op::slot) && index && index->imm < slot->imm;
+}
+}  // namespace
+
 bool is_of_arguments(const Inst* inst) {
   const NameUse names = info(inst->op).names;
   if (names == NameUse::binding || names == NameUse::axis || inst->is(Op::parallel)) return false;
-  if (inst->is(Op::get) || inst->is(Op::put))  // an index may be out of range
-    return inst->operand_count() == (inst->is(Op::get) ? 1u : 2u);
+  if (inst->is(Op::get) || inst->is(Op::put)) return picks_known_element(inst);
   if (is_pure(inst->op)) return !may_fail(inst);
   return inst->is(Op::slot) || has(inst->op, flag::control | flag::ends);
 }

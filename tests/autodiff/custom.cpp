@@ -217,6 +217,40 @@ TEST_CASE("rules call functions, of which some have rules, and have loops and br
   });
 }
 
+TEST_CASE("functions with rules, and rules, keep numbers in local arrays that constants index") {
+  on_every_device([](const qn::Device& device) {
+    const double at[] = {0.5, -1.5, 2};
+    auto x = numbers(device, {0.5, -1.5, 2});
+    qn::Field<double> y{device, {3}};
+    // 1 + v + v² + v³, and its derivative by the same powers
+    auto sum = qn::differentiable(
+        [](F64 v) {
+          Var<Array<double, 4>> power;
+          power[0] = 1;
+          for (int k = 1; k < 4; k++) power[k] = power[k - 1] * v;
+          Var<double> all = 0;
+          for (int k = 0; k < 4; k++) all += power[k];
+          return F64(all);
+        },
+        qn::pullback([](F64 v, F64, F64 dy) {
+          Var<Array<double, 3>> power;
+          power[0] = dy;
+          for (int k = 1; k < 3; k++) power[k] = power[k - 1] * v;
+          return power[0] + 2 * power[1] + 3 * power[2];
+        }));
+    qn::Kernel f = [&] {
+      for (auto i : x) y[i] = sum(x[i]);
+    };
+    y.grad().fill(1.0);
+    qn::vjp(f)()();
+    for (int k = 0; k < 3; k++) {
+      const double v = at[k];
+      CHECK(y.at(k) == Approx(1 + v + v * v + v * v * v));
+      CHECK(x.grad().at(k) == Approx(1 + 2 * v + 3 * v * v));
+    }
+  });
+}
+
 TEST_CASE("what a rule may not do is refused at its line") {
   const qn::Device device("cpu");
   auto x = numbers(device, {1, 2});
@@ -277,6 +311,17 @@ TEST_CASE("what a rule may not do is refused at its line") {
         });
       },
       "draws a random number");
+  refused(
+      [&] {
+        with([&](F64 v, F64, F64 dy) {
+          Var<Array<double, 3>> t;
+          for (int k = 0; k < 3; k++) t[k] = dy;
+          line = __LINE__ + 1;
+          for (auto k : range(3)) t[k] *= v;
+          return F64(t[0]);
+        });
+      },
+      "indexes a local array by what is no constant");
   qn::Func truncated = [&](F64 v) {
     line = __LINE__ + 1;
     return cast<double>(cast<int>(v));
