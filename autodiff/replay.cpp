@@ -30,7 +30,8 @@ void expect_repeatable(const Inst* inst) {
       return;
     case Op::append:
     case Op::deactivate:
-      refuse(inst, "what ends or appends elements of a tree", "only launches without it have one");
+      refuse(inst, "what ends or appends elements of a tree",
+             "launch it in a with_pullback(), which says what goes back");
     default: return;
   }
 }
