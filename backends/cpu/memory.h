@@ -10,13 +10,14 @@
 
 namespace quern::cpu {
 
-/// Allocations of a driver, 64-byte aligned. Small ones share slabs. Large ones are whole pages; they start at different
-/// places of a page, because equal places of several arrays compete for the same cache sets and look
-/// alike to the CPU's check of loads against earlier stores. Up to `kept_limit` bytes of those that
-/// were released wait for the next allocations of about their size, as new pages cost more than what
-/// most kernels do with them; what is beyond goes back to the system, the longest kept first. Those
-/// between are the C library's, rounded to an eighth; up to `kept_middle_limit` bytes of them wait for
-/// the next of their size, as a tape keeps what launches overwrite, thousands of times the same.
+/// Allocations of a driver, 64-byte aligned. Small ones share slabs. Large ones are whole pages;
+/// they start at different places of a page, because equal places of several arrays compete for the
+/// same cache sets and look alike to the CPU's check of loads against earlier stores. Up to
+/// `kept_limit` bytes of those that were released wait for the next allocations of about their
+/// size, as new pages cost more than what most kernels do with them; what is beyond goes back to
+/// the system, the longest kept first. Those between are the C library's, rounded to an eighth; up
+/// to `kept_middle_limit` bytes of them wait for the next of their size, as a tape keeps what
+/// launches overwrite, thousands of times the same.
 class Memory {
  public:
   static constexpr uint64_t kept_limit = 256 << 20, kept_middle_limit = 64 << 20;

@@ -10,10 +10,11 @@
 namespace quern::gpu {
 
 /// What is released goes to the device's pool, by calls of the driver's, and from there to the next
-/// allocations. Blocks of up to `most_kept_block` bytes wait here instead for the next of their size in
-/// their queue, where it has asked for one: a tape keeps what launches overwrite, thousands of times the
-/// same. Queues run in order, so that such a block is free when what comes next in its queue begins. Where
-/// `most_kept` bytes would wait, or a quarter of the device's memory, all that do go to the pool.
+/// allocations. Blocks of up to `most_kept_block` bytes wait here instead for the next of their
+/// size in their queue, where it has asked for one: a tape keeps what launches overwrite, thousands
+/// of times the same. Queues run in order, so that such a block is free when what comes next in its
+/// queue begins. Where `most_kept` bytes would wait, or a quarter of the device's memory, all that
+/// do go to the pool.
 class Memory {
  public:
   /// `queues` must outlive it.

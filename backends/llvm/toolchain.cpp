@@ -117,8 +117,8 @@ constexpr llvm::StringLiteral not_of_long_code[] = {"Float2IntPass",
                                                     "AggressiveInstCombinePass",
                                                     "CallSiteSplittingPass"};
 
-/// LLVM combines instructions eight times, each time in a few hundredths of what long code takes in all. What it
-/// finds in that it finds at first, and most of the rest as it chooses instructions.
+/// LLVM combines instructions eight times, each time in a few hundredths of what long code takes in
+/// all. What it finds in that it finds at first, and most of the rest as it chooses instructions.
 constexpr int combines_of_long_code = 2;
 
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Toolchain& tools) {

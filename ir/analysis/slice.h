@@ -45,8 +45,8 @@ class Slicer {
         effects_(kernel) {}
 
   bool repeatable(const Value* v) { return !obstacle(v); }
-  /// One of `most` instructions at most. Where there are more it takes no longer, once it is known whether
-  /// the values are repeatable.
+  /// One of `most` instructions at most. Where there are more it takes no longer, once it is known
+  /// whether the values are repeatable.
   Slice of(std::span<const Value* const> values, size_t most = SIZE_MAX);
   Slice of(const Value* v, size_t most = SIZE_MAX) { return of({&v, 1}, most); }
 
@@ -73,8 +73,8 @@ class Slicer {
 /// themselves.
 void repeat(Builder& b, const Slice& slice, ValueMap& map);
 
-/// At the builder's point outside of the region a value of its, which is known to be repeatable: makes what
-/// that is computed from once more where `map` does not know it, and tells `map`.
+/// At the builder's point outside of the region a value of its, which is known to be repeatable:
+/// makes what that is computed from once more where `map` does not know it, and tells `map`.
 Value* repeat_outside(Builder& b, const Region* region, const Value* v, ValueMap& map);
 
 }  // namespace quern::ir

@@ -81,8 +81,8 @@ double to_make(int steps) {
   return taken.count();
 }
 
-/// To make what goes back through a kernel that reads so many elements around the iteration's own, of which
-/// all before vary with what follows: seconds.
+/// To make what goes back through a kernel that reads so many elements around the iteration's own,
+/// of which all before vary with what follows: seconds.
 double to_make_stencil(int elements) {
   auto kernel = qn::test::record([&](qn::Field<double> x, qn::Field<double> y) {
     for (auto i : y) {
@@ -98,8 +98,8 @@ double to_make_stencil(int elements) {
   return taken.count();
 }
 
-/// Makes what goes back through a loop whose number of rounds and whose counter are twice so many integer
-/// operations away from what the kernel finds.
+/// Makes what goes back through a loop whose number of rounds and whose counter are twice so many
+/// integer operations away from what the kernel finds.
 void make_behind_integers(int operations) {
   auto kernel = qn::test::record([&](qn::Field<double> x, qn::Field<int> seed) {
     for (auto i : x) {
@@ -169,7 +169,7 @@ TEST_CASE("a stencil's derivative is made in proportion to its elements") {
     many = std::min(many, to_make_stencil(2000 + k));
   }
   INFO("250 elements " << some << " s, 2,000 elements " << many << " s");
-  CHECK(many < 24 * some);  // 8 by length
+  CHECK(many < 24 * some);  // 8 by length, 13 with caches; it was 70
 }
 
 TEST_CASE("the way back through long code takes the CPU's compiler in proportion to its length") {
