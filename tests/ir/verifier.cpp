@@ -202,7 +202,8 @@ TEST_CASE("rules of functions with a derivative of their own") {
       "%b = call<2> %a : f32",
       "%b = convert %a : i32",  // may be out of range
       "%b = constant<3> : i32 %c = bitcast %a : i32 %d = div %b, %c : i32",
-      "%b = constant<0> : i32 %s = slot<4> : slot f32 %x = get %s, %b : f32",
+      "%b = bitcast %a : i32 %s = slot<4> : slot f32 %x = get %s, %b : f32",
+      "%b = bitcast %a : i32 %s = slot<4> : slot f32 put %s, %b, %a",
       "%b = launch_key : u64",
   };
   for (const char* body : bodies)
@@ -217,6 +218,7 @@ TEST_CASE("rules of functions with a derivative of their own") {
       "%z = constant<0> : i32 %n = constant<3> : i32 %q = div %z, %n : i32 "
       "loop %z, %n, %n {(%k: i32) %b = get %s : f32 %c = lt %b, %a : b1 "
       "if %c { put %s, %b yield } { yield } yield } %t = call<0> %a : f32 "
+      "%v = slot<4> : slot f32 put %v, %n, %t %w = get %v, %n : f32 "
       "%r = apply<2> %t : f32 yield %r }\n"
       "function @h(%a: f32) -> (f32) derivative=@other { yield %a }\n";
   CHECK(verify(*parse(kernel(own, ""))) == std::vector<std::string>{});
