@@ -98,8 +98,8 @@ Value* repeat_outside(Builder& b, const Region* region, const Value* v, ValueMap
     const Value* at = open.back();
     const size_t before = open.size();
     if (!is_known(at))
-      for (const Use& use : at->inst->operands)
-        if (!is_known(use.value)) open.push_back(use.value);
+      for (size_t k = at->inst->operand_count(); k-- > 0;)  // the first operand is made first
+        if (!is_known(at->inst->operand(k))) open.push_back(at->inst->operand(k));
     if (open.size() > before) continue;
     if (!is_known(at)) clone_inst(b, at->inst, map);
     open.pop_back();
