@@ -11,16 +11,10 @@ int main(int argc, char** argv) {
   std::string picture = QUERN_EXAMPLE_DATA "/camera.png";
   int radius = 4;
   float sigma_distance = 3, sigma_grey = 30;
-  command.options.add_option("--image", picture, "PNG or JPEG")->capture_default_str();
-  command.options.add_option("--radius", radius, "pixels to each side")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 50));
-  command.options.add_option("--sigma-distance", sigma_distance, "in pixels")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.options.add_option("--sigma-grey", sigma_grey, "in steps of 256")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  command.option("--image", picture, "PNG or JPEG");
+  command.option("--radius", radius, "pixels to each side", 0, 50);
+  command.option("--sigma-distance", sigma_distance, "in pixels", 1e-6f, 1e6f);
+  command.option("--sigma-grey", sigma_grey, "in steps of 256", 1e-6f, 1e6f);
   return command.run(argc, argv, [&](const quern::Device& device) {
     examples::Grey grey = quern::read_image(device, picture);
     examples::Grey result{device, {grey.shape(0), grey.shape(1)}};

@@ -14,24 +14,12 @@ int main(int argc, char** argv) {
   examples::Command command("channel", "Lattice Boltzmann flow past a cylinder between two plates");
   int height = 96, width = 384, frames = 60, steps = 200;
   float viscosity = 0.01f, speed = 0.12f;
-  command.options.add_option("--height", height, "nodes between the plates")
-      ->capture_default_str()
-      ->check(CLI::Range(8, 8192));
-  command.options.add_option("--width", width, "nodes along the channel")
-      ->capture_default_str()
-      ->check(CLI::Range(8, 8192));
-  command.options.add_option("--viscosity", viscosity, "in lattice units")
-      ->capture_default_str()
-      ->check(CLI::Range(0.001, 1.0));
-  command.options.add_option("--speed", speed, "in the middle at the start (sound has 0.577)")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 0.2));
-  command.options.add_option("--frames", frames, "frames written")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  command.options.add_option("--steps", steps, "steps a frame")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
+  command.option("--height", height, "nodes between the plates", 8, 8192);
+  command.option("--width", width, "nodes along the channel", 8, 8192);
+  command.option("--viscosity", viscosity, "in lattice units", 0.001, 1.0);
+  command.option("--speed", speed, "in the middle at the start (sound has 0.577)", 0.0, 0.2);
+  command.option("--frames", frames, "frames written", 1, 100000);
+  command.option("--steps", steps, "steps a frame", 1, 100000);
   return command.run(argc, argv, [&](const quern::Device& device) {
     const float radius = 0.1f * float(height), drag = 0.7f * speed * speed * 2 * radius;
     const float friction = 8 * viscosity * speed / float(height * height);

@@ -11,18 +11,10 @@ int main(int argc, char** argv) {
   examples::Command command("cloth", "A sheet of masses and springs falls on a ball");
   int n = 96, frames = 60, width = 512;
   float seconds = 1.2f;
-  command.options.add_option("--masses", n, "masses along an edge of the sheet")
-      ->capture_default_str()
-      ->check(CLI::Range(4, 4096));
-  command.options.add_option("--seconds", seconds, "simulated time")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 60.0));
-  command.options.add_option("--frames", frames, "frames written")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  command.options.add_option("--width", width, "pixels of a frame's side")
-      ->capture_default_str()
-      ->check(CLI::Range(16, 8192));
+  command.option("--masses", n, "masses along an edge of the sheet", 4, 4096);
+  command.option("--seconds", seconds, "simulated time", 0.01, 60.0);
+  command.option("--frames", frames, "frames written", 1, 100000);
+  command.option("--width", width, "pixels of a frame's side", 16, 8192);
   return command.run(argc, argv, [&](const quern::Device& device) {
     examples::Cloth::Setup setup;
     setup.rows = setup.columns = n;

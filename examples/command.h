@@ -3,80 +3,54 @@
 // line that shows progress, and errors that end the program.
 #include <quern/quern.h>
 
-#include <CLI/CLI.hpp>
-#include <cstdarg>
-#include <cstdio>
-#include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
+#include <type_traits>
+#include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace examples {
 
 class Command {
  public:
-  Command(const std::string& name, const std::string& description)
-      : options(description, name), out_("out/" + name) {
-    options.add_option("--out", out_, "folder of the pictures")->capture_default_str();
-    options.add_option("--device", device_,
-                       "cpu, vulkan, … (else QUERN_DEVICE, else the best present)");
-  }
+  Command(const std::string& name, const std::string& description);
+  ~Command();
 
-  CLI::App options;  ///< to which a program adds its own
+  /// An option `name` that sets `value`, which is an int, unsigned, float, double or
+  /// string; the default that --help shows is what `value` is now.
+  template <class T>
+  void option(const std::string& name, T& value, const std::string& description);
+  /// A number between `least` and `most`, or neither, for "not said", where `value` is that now.
+  template <class T>
+  void option(const std::string& name, T& value, const std::string& description,
+              std::type_identity_t<T> least, std::type_identity_t<T> most);
+  /// One of several words.
+  void option(const std::string& name, std::string& value, const std::string& description,
+              const std::vector<std::string>& words);
+  /// An option without a value; where it is given, `value` is true.
+  void flag(const std::string& name, bool& value, const std::string& description);
 
   /// Parses, then runs `body(device)`; what main returns.
-  template <class F>
-  int run(int argc, char** argv, F body) {
-    CLI11_PARSE(options, argc, argv);
-    try {
-      body(device_.empty() ? quern::Device() : quern::Device(device_.c_str()));
-      end_line();
-    } catch (const std::exception& e) {
-      end_line();
-      std::fprintf(stderr, "%s: %s\n", options.get_name().c_str(), e.what());
-      return 1;
-    }
-    return 0;
-  }
+  int run(int argc, char** argv, const std::function<void(const quern::Device&)>& body);
 
   /// Where pictures go; it is made.
-  const std::string& folder() const {
-    std::error_code failure;
-    std::filesystem::create_directories(out_, failure);
-    if (failure) throw quern::Error("cannot make the folder '" + out_ + "': " + failure.message());
-    return out_;
-  }
+  const std::string& folder() const;
   std::string picture(const std::string& file) const { return folder() + "/" + file; }
-  std::string frame(int number) const {
-    char file[32];
-    std::snprintf(file, sizeof file, "frame_%04d.png", number);
-    return picture(file);
-  }
+  std::string frame(int number) const;
 
   /// Replaces the line that shows how far the program is.
-  [[gnu::format(printf, 2, 3)]] void progress(const char* format, ...) {
-    std::va_list values;
-    va_start(values, format);
-    std::printf("\r");
-    std::vprintf(format, values);
-    va_end(values);
-    std::fflush(stdout);
-    open_line_ = true;
-  }
+  [[gnu::format(printf, 2, 3)]] void progress(const char* format, ...);
   /// A line that stays.
-  [[gnu::format(printf, 2, 3)]] void say(const char* format, ...) {
-    end_line();
-    std::va_list values;
-    va_start(values, format);
-    std::vprintf(format, values);
-    va_end(values);
-    std::printf("\n");
-  }
+  [[gnu::format(printf, 2, 3)]] void say(const char* format, ...);
 
  private:
-  void end_line() {
-    if (open_line_) std::printf("\n");
-    std::fflush(stdout);
-    open_line_ = false;
-  }
+  void end_line();
+
+  std::unique_ptr<CLI::App> options_;
   std::string out_, device_;
   bool open_line_ = false;
 };

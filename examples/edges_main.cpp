@@ -9,14 +9,10 @@ int main(int argc, char** argv) {
   examples::Command command("edges", "Sobel's gradient and Canny's edges of a picture");
   std::string picture = QUERN_EXAMPLE_DATA "/camera.png";
   examples::Canny::Parameters parameters;
-  command.options.add_option("--image", picture, "PNG or JPEG")->capture_default_str();
-  command.options.add_option("--sigma", parameters.sigma, "of the Gaussian, in pixels")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 50.0));
-  command.options.add_option("--low", parameters.low, "gradient that continues an edge")
-      ->capture_default_str();
-  command.options.add_option("--high", parameters.high, "gradient that starts an edge")
-      ->capture_default_str();
+  command.option("--image", picture, "PNG or JPEG");
+  command.option("--sigma", parameters.sigma, "of the Gaussian, in pixels", 0.1, 50.0);
+  command.option("--low", parameters.low, "gradient that continues an edge");
+  command.option("--high", parameters.high, "gradient that starts an edge");
   return command.run(argc, argv, [&](const quern::Device& device) {
     examples::Grey grey = quern::read_image(device, picture);
     examples::Grey result{device, {grey.shape(0), grey.shape(1)}};

@@ -14,18 +14,10 @@ int main(int argc, char** argv) {
   examples::Command command("fluids", "Stable fluids: a jet between two shear layers rolls up");
   int n = 256, frames = 60, steps = 8;
   float viscosity = 0;
-  command.options.add_option("--grid", n, "cells along a side")
-      ->capture_default_str()
-      ->check(CLI::Range(8, 8192));
-  command.options.add_option("--viscosity", viscosity, "in sides squared a second")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  command.options.add_option("--frames", frames, "frames written")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  command.options.add_option("--steps", steps, "steps of 5 ms a frame")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
+  command.option("--grid", n, "cells along a side", 8, 8192);
+  command.option("--viscosity", viscosity, "in sides squared a second", 0.0, 1.0);
+  command.option("--frames", frames, "frames written", 1, 100000);
+  command.option("--steps", steps, "steps of 5 ms a frame", 1, 100000);
   return command.run(argc, argv, [&](const quern::Device& device) {
     examples::Fluids::Setup setup;
     setup.viscosity = viscosity;

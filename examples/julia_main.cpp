@@ -10,14 +10,10 @@ int main(int argc, char** argv) {
   examples::Command command("julia", "The Julia set of z² + c");
   int n = 512, limit = 100;
   float re = -0.8f, im = 0.156f;
-  command.options.add_option("--width", n, "pixels to a side")
-      ->capture_default_str()
-      ->check(CLI::Range(16, 16384));
-  command.options.add_option("--limit", limit, "most rounds")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
-  command.options.add_option("--re", re, "real part of c")->capture_default_str();
-  command.options.add_option("--im", im, "imaginary part of c")->capture_default_str();
+  command.option("--width", n, "pixels to a side", 16, 16384);
+  command.option("--limit", limit, "most rounds", 1, 10000);
+  command.option("--re", re, "real part of c");
+  command.option("--im", im, "imaginary part of c");
   return command.run(argc, argv, [&](const quern::Device& device) {
     quern::Field<int, 2> rounds{device, {n, n}};
     rounds.copy_from(examples::julia({device, {n, n}}, re, im, limit));

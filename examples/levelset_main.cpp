@@ -83,15 +83,9 @@ double since(std::chrono::steady_clock::time_point begin) {
 int main(int argc, char** argv) {
   examples::Command command("levelset", "Level sets in a narrow band on a tree");
   int n = 100, frames = 24, width = 480;
-  command.options.add_option("-n", n, "elements along a side")
-      ->capture_default_str()
-      ->check(CLI::Range(32, 1024));
-  command.options.add_option("--frames", frames, "frames of the turn")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
-  command.options.add_option("--width", width, "pixels of a frame's side")
-      ->capture_default_str()
-      ->check(CLI::Range(16, 8192));
+  command.option("-n", n, "elements along a side", 32, 1024);
+  command.option("--frames", frames, "frames of the turn", 1, 1000);
+  command.option("--width", width, "pixels of a frame's side", 16, 8192);
   return command.run(argc, argv, [&](const quern::Device& device) {
     const float size = float(n), pi = 3.14159265f;
     // A radian a second around the middle, counterclockwise seen along -z.

@@ -31,20 +31,11 @@ int main(int argc, char** argv) {
   double tolerance = 1e-12;
   std::string shape = "ball";
   examples::Mgpcg::Setup setup;
-  command.options.add_option("-n", n, "elements to a side (256; on the interpreter 32)")
-      ->check(CLI::Range(4, 1024));
-  command.options.add_option("--shape", shape, "of the region")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"ball", "ring", "box"}));
-  command.options.add_option("--levels", setup.levels, "resolutions")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10));
-  command.options.add_option("--smoothing", setup.smoothing, "sweeps before and after a level")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 20));
-  command.options.add_option("--tolerance", tolerance, "residual relative to the first")
-      ->capture_default_str()
-      ->check(CLI::Range(1e-14, 0.1));
+  command.option("-n", n, "elements to a side (256; on the interpreter 32)", 4, 1024);
+  command.option("--shape", shape, "of the region", {"ball", "ring", "box"});
+  command.option("--levels", setup.levels, "resolutions", 1, 10);
+  command.option("--smoothing", setup.smoothing, "sweeps before and after a level", 1, 20);
+  command.option("--tolerance", tolerance, "residual relative to the first", 1e-14, 0.1);
   return command.run(argc, argv, [&](const quern::Device& device) {
     const bool fast = device.name() != std::string("interpreter");
     if (n == 0) n = fast ? 256 : 32;

@@ -15,18 +15,11 @@ int main(int argc, char** argv) {
   std::string picture = QUERN_EXAMPLE_DATA "/materials.png";
   int frames = 90, steps = 30, width = 512;
   bool sparse = false;
-  command.options.add_option("--image", picture, "PNG or JPEG of the initial shapes")
-      ->capture_default_str();
-  command.options.add_option("--frames", frames, "frames written")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  command.options.add_option("--steps", steps, "steps of 0.1 ms a frame")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  command.options.add_option("--width", width, "pixels of a frame's side")
-      ->capture_default_str()
-      ->check(CLI::Range(16, 8192));
-  command.options.add_flag("--sparse", sparse, "the grid on a tree: memory where particles are");
+  command.option("--image", picture, "PNG or JPEG of the initial shapes");
+  command.option("--frames", frames, "frames written", 1, 100000);
+  command.option("--steps", steps, "steps of 0.1 ms a frame", 1, 100000);
+  command.option("--width", width, "pixels of a frame's side", 16, 8192);
+  command.flag("--sparse", sparse, "the grid on a tree: memory where particles are");
   return command.run(argc, argv, [&](const quern::Device& device) {
     const examples::Grid<2> dense(device, {128, 128}),
         on_tree(device, {128, 128}, {quern::pointer(16), quern::dense(8)});

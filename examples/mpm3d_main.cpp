@@ -22,23 +22,13 @@ int main(int argc, char** argv) {
   examples::Command command("mpm3d", "3D MLS-MPM: a block of fluid falls into a box");
   int grid = 64, frames = 60, steps = 125, width = 384, room = 1;
   bool sparse = false;
-  command.options.add_option("--grid", grid, "cells to a length of 1; a quarter as many particles")
-      ->capture_default_str()
-      ->check(CLI::Range(16, 512));
-  command.options.add_option("--room", room, "lengths of the box's side")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 64));
-  command.options.add_flag("--sparse", sparse,
-                           "the grid on a tree: memory where the fluid is, made anew each substep");
-  command.options.add_option("--frames", frames, "frames written")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  command.options.add_option("--steps", steps, "substeps of 80 us a frame")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  command.options.add_option("--width", width, "pixels of a frame's side")
-      ->capture_default_str()
-      ->check(CLI::Range(16, 8192));
+  command.option("--grid", grid, "cells to a length of 1; a quarter as many particles", 16, 512);
+  command.option("--room", room, "lengths of the box's side", 1, 64);
+  command.flag("--sparse", sparse,
+               "the grid on a tree: memory where the fluid is, made anew each substep");
+  command.option("--frames", frames, "frames written", 1, 100000);
+  command.option("--steps", steps, "substeps of 80 us a frame", 1, 100000);
+  command.option("--width", width, "pixels of a frame's side", 16, 8192);
   return command.run(argc, argv, [&](const quern::Device& device) {
     const float centre = float(room) / 2 - 0.5f;
     const examples::Grid<3> nodes = make_grid(device, int64_t(grid) * room, sparse);

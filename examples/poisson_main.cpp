@@ -14,12 +14,8 @@ int main(int argc, char** argv) {
   examples::Command command("poisson", "Poisson's equation by conjugate gradients, in one kernel");
   int n = 513;
   double tolerance = 1e-10;
-  command.options.add_option("-n", n, "nodes to a side")
-      ->capture_default_str()
-      ->check(CLI::Range(3, 16385));
-  command.options.add_option("--tolerance", tolerance, "residual relative to the first")
-      ->capture_default_str()
-      ->check(CLI::Range(1e-15, 0.1));
+  command.option("-n", n, "nodes to a side", 3, 16385);
+  command.option("--tolerance", tolerance, "residual relative to the first", 1e-15, 0.1);
   return command.run(argc, argv, [&](const quern::Device& device) {
     examples::Poisson poisson({device, {n, n}});
     const double pi = 3.14159265358979324, h = 1.0 / (n - 1);

@@ -8,12 +8,8 @@
 int main(int argc, char** argv) {
   examples::Command command("raymarch", "Sphere tracing: two balls and a ring on a plane");
   int height = 480, width = 720;
-  command.options.add_option("--height", height, "pixels")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 16384));
-  command.options.add_option("--width", width, "pixels")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 16384));
+  command.option("--height", height, "pixels", 1, 16384);
+  command.option("--width", width, "pixels", 1, 16384);
   return command.run(argc, argv, [&](const quern::Device& device) {
     examples::Raymarch raymarch(device, height, width, {});
     raymarch.trace();

@@ -52,12 +52,8 @@ int main(int argc, char** argv) {
   examples::Command command("sparse_convolution",
                             "Sparse convolutions of the voxels of a ring of triangles");
   int side = 128, width = 512;
-  command.options.add_option("--side", side, "voxels along a side")
-      ->capture_default_str()
-      ->check(CLI::Range(8, 1024));
-  command.options.add_option("--width", width, "pixels of the picture's side")
-      ->capture_default_str()
-      ->check(CLI::Range(16, 8192));
+  command.option("--side", side, "voxels along a side", 8, 1024);
+  command.option("--width", width, "pixels of the picture's side", 16, 8192);
   return command.run(argc, argv, [&](const qn::Device& device) {
     const Ring ring;
     qn::Field<vec3> vertices{device, {ring.vertices.size()}};

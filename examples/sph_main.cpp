@@ -11,20 +11,12 @@ int main(int argc, char** argv) {
   examples::Command command("sph", "Smoothed particle hydrodynamics: a dam breaks in a tank");
   float spacing = 0.04f, seconds = 2;
   int frames = 50, width = 640;
-  command.options.add_option("--spacing", spacing, "metres between particles at rest")
-      ->capture_default_str()
-      ->check(CLI::Range(0.005, 0.2));
-  command.options.add_option("--seconds", seconds, "simulated time")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 60.0));
-  command.options.add_option("--frames", frames, "frames written")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  command.options.add_option("--width", width, "pixels of a frame")
-      ->capture_default_str()
-      ->check(CLI::Range(16, 8192));
+  command.option("--spacing", spacing, "metres between particles at rest", 0.005, 0.2);
+  command.option("--seconds", seconds, "simulated time", 0.01, 60.0);
+  command.option("--frames", frames, "frames written", 1, 100000);
+  command.option("--width", width, "pixels of a frame", 16, 8192);
   bool lists = false;
-  command.options.add_flag("--lists", lists, "find neighbours by lists that grow, on a tree");
+  command.flag("--lists", lists, "find neighbours by lists that grow, on a tree");
   return command.run(argc, argv, [&](const quern::Device& device) {
     using Search = examples::Sph::Search;
     examples::Sph sph(device, examples::Sph::dam_break(spacing),

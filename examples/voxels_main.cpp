@@ -12,18 +12,10 @@ int main(int argc, char** argv) {
   examples::Command command("voxels",
                             "Path tracing of voxels on a tree: a knot of triangles on a floor");
   int height = 480, width = 720, size = 256, paths = 64;
-  command.options.add_option("--height", height, "pixels")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 16384));
-  command.options.add_option("--width", width, "pixels")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 16384));
-  command.options.add_option("--size", size, "voxels along each side of the floor")
-      ->capture_default_str()
-      ->check(CLI::Range(16, 8192));
-  command.options.add_option("--paths", paths, "paths through each pixel")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 65536));
+  command.option("--height", height, "pixels", 1, 16384);
+  command.option("--width", width, "pixels", 1, 16384);
+  command.option("--size", size, "voxels along each side of the floor", 16, 8192);
+  command.option("--paths", paths, "paths through each pixel", 1, 65536);
   return command.run(argc, argv, [&](const quern::Device& device) {
     const examples::Albedo albedo = examples::knot_on_floor(device, size);
     examples::VoxelTracer::Setup setup;

@@ -7,14 +7,9 @@ int main(int argc, char** argv) {
   examples::Optimisation run("bundle_adjustment", "Cameras and points from pictures of them", 8);
   int cameras = 16, points = 400;
   double noise = 1e-3;
-  run.command.options.add_option("--cameras", cameras, "how many there are")
-      ->capture_default_str()
-      ->check(CLI::Range(2, 1000));
-  run.command.options.add_option("--points", points, "that each of them sees")
-      ->capture_default_str()
-      ->check(CLI::Range(8, 1000000));
-  run.command.options.add_option("--noise", noise, "standard deviation of a sight")
-      ->capture_default_str();
+  run.command.option("--cameras", cameras, "how many there are", 2, 1000);
+  run.command.option("--points", points, "that each of them sees", 8, 1000000);
+  run.command.option("--noise", noise, "standard deviation of a sight");
   return run.command.run(argc, argv, [&](const quern::Device& device) {
     const auto truth = examples::Scene::arc(cameras, points, noise, 1);
     examples::BundleAdjustment<double> program(device, truth.displaced(0.05, 2), {});

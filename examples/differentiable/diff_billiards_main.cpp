@@ -6,11 +6,8 @@
 int main(int argc, char** argv) {
   examples::Optimisation run("diff_billiards", "The stroke that sends a ball to its goal", 200);
   examples::DiffBilliards<double>::Setup setup;
-  run.command.options.add_option("--steps", setup.steps, "of 3 ms")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  run.command.options.add_option("--rate", setup.rate, "of gradient descent")
-      ->capture_default_str();
+  run.command.option("--steps", setup.steps, "of 3 ms", 1, 100000);
+  run.command.option("--rate", setup.rate, "of gradient descent");
   return run.command.run(argc, argv, [&](const quern::Device& device) {
     examples::DiffBilliards<double> program(device, setup);
     run.descend(device, program);

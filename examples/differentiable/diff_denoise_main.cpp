@@ -10,11 +10,9 @@ int main(int argc, char** argv) {
   examples::DiffDenoise<float>::Setup setup;
   std::string file = QUERN_EXAMPLE_DATA "/camera.png";
   float noise = 0.1f;
-  run.command.options.add_option("--image", file, "PNG or JPEG")->capture_default_str();
-  run.command.options.add_option("--noise", noise, "standard deviation of what is added")
-      ->capture_default_str();
-  run.command.options.add_option("--weight", setup.weight, "of total variation")
-      ->capture_default_str();
+  run.command.option("--image", file, "PNG or JPEG");
+  run.command.option("--noise", noise, "standard deviation of what is added");
+  run.command.option("--weight", setup.weight, "of total variation");
   return run.command.run(argc, argv, [&](const quern::Device& device) {
     auto seen = quern::read_image<float>(device, file);
     quern::Kernel spoil = [&] {

@@ -7,12 +7,8 @@ int main(int argc, char** argv) {
   examples::Optimisation run("diff_mpm", "The velocity that throws an elastic square to a target",
                              30);
   examples::DiffMpm<float>::Setup setup;
-  run.command.options.add_option("--side", setup.side, "particles along the square's side")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100));
-  run.command.options.add_option("--steps", setup.steps, "of 0.3 ms")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
+  run.command.option("--side", setup.side, "particles along the square's side", 1, 100);
+  run.command.option("--steps", setup.steps, "of 0.3 ms", 1, 100000);
   return run.command.run(argc, argv, [&](const quern::Device& device) {
     examples::DiffMpm<float> program(device, setup);
     run.descend(device, program);

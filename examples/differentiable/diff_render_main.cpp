@@ -6,15 +6,9 @@
 int main(int argc, char** argv) {
   examples::Optimisation run("diff_render", "A cloud from pictures of it", 60);
   examples::DiffRender<float>::Setup setup;
-  run.command.options.add_option("--side", setup.side, "cells along a side of the cloud")
-      ->capture_default_str()
-      ->check(CLI::Range(2, 1024));
-  run.command.options.add_option("--width", setup.width, "pixels of a picture's side")
-      ->capture_default_str()
-      ->check(CLI::Range(2, 8192));
-  run.command.options.add_option("--views", setup.views, "pictures in half a turn")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+  run.command.option("--side", setup.side, "cells along a side of the cloud", 2, 1024);
+  run.command.option("--width", setup.width, "pixels of a picture's side", 2, 8192);
+  run.command.option("--views", setup.views, "pictures in half a turn", 1, 1000);
   return run.command.run(argc, argv, [&](const quern::Device& device) {
     examples::DiffRender<float> program(device, setup);
     run.descend(device, program);

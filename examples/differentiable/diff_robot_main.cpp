@@ -6,13 +6,9 @@
 int main(int argc, char** argv) {
   examples::Optimisation run("diff_robot", "A robot of masses and springs learns to walk", 100);
   examples::DiffRobot<float>::Setup setup;
-  run.command.options.add_option("--steps", setup.steps, "of 4 ms")
-      ->capture_default_str()
-      ->check(CLI::Range(2, 100000));
-  run.command.options.add_option("--rate", setup.rate, "how far a step of the descent goes")
-      ->capture_default_str();
-  run.command.options.add_option("--seed", setup.seed, "of the first weights")
-      ->capture_default_str();
+  run.command.option("--steps", setup.steps, "of 4 ms", 2, 100000);
+  run.command.option("--rate", setup.rate, "how far a step of the descent goes");
+  run.command.option("--seed", setup.seed, "of the first weights");
   return run.command.run(argc, argv, [&](const quern::Device& device) {
     examples::DiffRobot<float> program(device, setup);
     run.descend(device, program);

@@ -6,14 +6,9 @@
 int main(int argc, char** argv) {
   examples::Optimisation run("diff_smoke", "The wind that blows smoke into a picture", 150);
   examples::DiffSmoke<float>::Setup setup;
-  run.command.options.add_option("--side", setup.side, "cells along the square's side")
-      ->capture_default_str()
-      ->check(CLI::Range(8, 8192));
-  run.command.options.add_option("--steps", setup.steps, "until then")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  run.command.options.add_option("--rate", setup.rate, "of gradient descent")
-      ->capture_default_str();
+  run.command.option("--side", setup.side, "cells along the square's side", 8, 8192);
+  run.command.option("--steps", setup.steps, "until then", 1, 100000);
+  run.command.option("--rate", setup.rate, "of gradient descent");
   return run.command.run(argc, argv, [&](const quern::Device& device) {
     examples::DiffSmoke<float> program(device, setup);
     run.descend(device, program);

@@ -6,10 +6,8 @@
 int main(int argc, char** argv) {
   examples::Optimisation run("diff_walker", "Rigid bodies on springs learn to crawl", 60);
   examples::DiffWalker<float>::Setup setup;
-  run.command.options.add_option("--steps", setup.steps, "of 1 ms")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  run.command.options.add_option("--rate", setup.rate, "of Adam")->capture_default_str();
+  run.command.option("--steps", setup.steps, "of 1 ms", 1, 100000);
+  run.command.option("--rate", setup.rate, "of Adam");
   return run.command.run(argc, argv, [&](const quern::Device& device) {
     examples::DiffWalker<float> program(device, setup);
     run.descend(device, program);

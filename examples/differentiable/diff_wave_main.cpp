@@ -6,12 +6,8 @@
 int main(int argc, char** argv) {
   examples::Optimisation run("diff_wave", "The waves that come together to a picture", 100);
   examples::DiffWave<float>::Setup setup;
-  run.command.options.add_option("--side", setup.side, "cells along the square's side")
-      ->capture_default_str()
-      ->check(CLI::Range(8, 8192));
-  run.command.options.add_option("--steps", setup.steps, "until then")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
+  run.command.option("--side", setup.side, "cells along the square's side", 8, 8192);
+  run.command.option("--steps", setup.steps, "until then", 1, 100000);
   return run.command.run(argc, argv, [&](const quern::Device& device) {
     examples::DiffWave<float> program(device, setup);
     run.descend(device, program);

@@ -16,9 +16,7 @@ class Optimisation {
  public:
   Optimisation(const std::string& name, const std::string& description, int iterations)
       : command(name, description), iterations_(iterations) {
-    command.options.add_option("--iterations", iterations_, "of the optimiser")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 1000000));
+    command.option("--iterations", iterations_, "of the optimiser", 1, 1000000);
   }
 
   Command command;

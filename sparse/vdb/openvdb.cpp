@@ -146,7 +146,9 @@ typename GridT::Ptr make(const Grid& grid) {
     std::memcpy(&v, bytes, sizeof v);
     return v;
   };
-  auto made = GridT::create(value_at(grid.background.data()));
+  // The library makes the grid: a constructor here would compile the whole of its trees again.
+  auto made = openvdb::gridPtrCast<GridT>(openvdb::GridBase::createGrid(GridT::gridType()));
+  made->tree().root().setBackground(value_at(grid.background.data()), /*updateChildNodes=*/false);
   const std::byte* next = grid.values.data();
   for (size_t k = 0; k < grid.origins.size(); k++) {
     const Index& o = grid.origins[k];

@@ -74,8 +74,7 @@ TEST_CASE("what the suite launches is compiled for GPUs") {
   CHECK(x.at(7) == 12345.0f);
   Made after = made();
   CHECK(after.kernels - before.kernels == 1);
-  CHECK(after.ptx - before.ptx == of_a_kernel().ptx);
-  CHECK(after.objects - before.objects == of_a_kernel().objects);
+  CHECK(after.ptx - before.ptx + after.objects - before.objects == gpus_of_a_kernel());
 }
 
 namespace {
@@ -99,19 +98,16 @@ class Kept {
 };
 }  // namespace
 
-TEST_CASE("a sample has one GPU of each vendor; consecutive samples meet every GPU") {
+TEST_CASE("a sample has one GPU; consecutive samples meet every GPU") {
   const Kept sample("QUERN_SAMPLE"), targets("QUERN_TARGETS");
   unsetenv("QUERN_TARGETS");
   const auto kernel = ir::parse("quern 1\nkernel @k level=structured\nbody {\nyield\n}\n");
   std::set<std::string> met;
-  for (int number = 0; number < 6; number++) {
+  for (size_t number = 0; number < gpus::all().size(); number++) {
     setenv("QUERN_SAMPLE", std::to_string(number).c_str(), 1);
-    std::multiset<std::string> vendors;
-    for (const gpus::Gpu* gpu : gpus_for(*kernel)) {
-      vendors.insert(gpu->target.backend);
-      met.insert(gpu->name);
-    }
-    CHECK(vendors == std::multiset<std::string>{"cuda", "rocm"});
+    const auto chosen = gpus_for(*kernel);
+    REQUIRE(chosen.size() == 1);
+    met.insert(chosen[0]->name);
   }
   CHECK(met.size() == gpus::all().size());
   setenv("QUERN_SAMPLE", "some", 1);

@@ -74,24 +74,15 @@ uint64_t sample_number() {
   return n;
 }
 
-std::map<std::string, std::vector<const gpus::Gpu*>> by_vendor() {
-  std::map<std::string, std::vector<const gpus::Gpu*>> vendors;
-  for (const gpus::Gpu& gpu : gpus::all()) vendors[gpu.target.backend].push_back(&gpu);
-  return vendors;
-}
-
 }  // namespace
 
 std::vector<const gpus::Gpu*> gpus_for(const ir::Kernel& kernel) {
+  const std::vector<gpus::Gpu>& all = gpus::all();
   std::vector<const gpus::Gpu*> chosen;
-  const bool all = all_gpus();
-  const uint64_t number = all ? 0 : hash(ir::print(kernel)) + sample_number();
-  for (const auto& [vendor, gpus] : by_vendor()) {
-    if (all)
-      chosen.insert(chosen.end(), gpus.begin(), gpus.end());
-    else
-      chosen.push_back(gpus[number % gpus.size()]);
-  }
+  if (all_gpus())
+    for (const gpus::Gpu& gpu : all) chosen.push_back(&gpu);
+  else
+    chosen.push_back(&all[(hash(ir::print(kernel)) + sample_number()) % all.size()]);
   return chosen;
 }
 
@@ -123,16 +114,13 @@ std::string compile_for_gpus(runtime::Recording& source, const ir::Signature& si
 
 Made made() { return {kernels, ptx, assembled, objects}; }
 
-Made of_a_kernel() {
-  const auto vendors = by_vendor();
-  const bool all = all_gpus();
-  return {1, all ? vendors.at("cuda").size() : 1, 0, all ? vendors.at("rocm").size() : 1};
-}
+size_t gpus_of_a_kernel() { return all_gpus() ? gpus::all().size() : 1; }
 
 std::string sampled() {
-  std::string text = all_gpus() ? "each kernel for every GPU (QUERN_TARGETS=all):"
-                                : "each kernel for one GPU of each vendor (QUERN_SAMPLE=" +
-                                      std::to_string(sample_number()) + "):";
+  std::string text =
+      all_gpus()
+          ? "each kernel for every GPU (QUERN_TARGETS=all):"
+          : "each kernel for one GPU (QUERN_SAMPLE=" + std::to_string(sample_number()) + "):";
   std::lock_guard lock(images_mutex);
   for (const gpus::Gpu& gpu : gpus::all())
     text += " " + gpu.name + " " + std::to_string(images[gpu.name]);

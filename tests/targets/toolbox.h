@@ -10,9 +10,9 @@
 namespace quern::test {
 
 /// The GPUs that a kernel is compiled for. Where QUERN_TARGETS is `all`, every one. Else a sample:
-/// one of each vendor, that at (h + QUERN_SAMPLE) modulo their number, where h is a hash of the
-/// kernel's text and QUERN_SAMPLE a number, 0 where it is not set. So the kernels of a run spread
-/// over all GPUs, and each meets the next one when the number goes up by one.
+/// that at (h + QUERN_SAMPLE) modulo their number, where h is a hash of the kernel's text and
+/// QUERN_SAMPLE a number, 0 where it is not set. So the kernels of a run spread over all GPUs, and
+/// each meets the next one when the number goes up by one.
 std::vector<const gpus::Gpu*> gpus_for(const ir::Kernel& kernel);
 /// What is said of that in the output of a test program: which rule, and how many images each GPU
 /// got.
@@ -28,7 +28,7 @@ struct Made {
   size_t kernels = 0, ptx = 0, assembled = 0, objects = 0;
 };
 Made made();
-/// What one kernel adds to it, less `assembled`.
-Made of_a_kernel();
+/// Of how many GPUs one kernel gets an image.
+size_t gpus_of_a_kernel();
 
 }  // namespace quern::test

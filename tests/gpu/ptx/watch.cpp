@@ -19,10 +19,15 @@ std::string name(const Watch::Visitor& v) {
 
 }  // namespace
 
-Watch::Cell& Watch::cell(uint64_t address) {
-  auto& at = pages_[address / page];
-  if (!at) at = std::make_unique<std::array<Cell, page>>();
-  return (*at)[address % page];
+Watch::Page& Watch::page_of(uint64_t address) {
+  const uint64_t number = address / page;
+  Recent& recent = recent_[number % recent_.size()];
+  if (!recent.cells || recent.number != number) {
+    auto& at = pages_[number];
+    if (!at) at = std::make_unique<Page>();
+    recent = {number, at.get()};
+  }
+  return *recent.cells;
 }
 
 std::string Watch::read(Cell& c, const Visitor& by) {
@@ -64,7 +69,7 @@ std::string Watch::access(uint64_t address, unsigned bytes, Kind kind, Visitor b
   by.updates = kind == updates;
   if (by.bytes == 0) by.bytes = bytes;
   for (uint64_t at = address; at < address + bytes; at++) {
-    Cell& c = cell(at);
+    Cell& c = page_of(at)[at % page];
     if (kind == reads_constant) {
       if (c.written)
         return "reads by ld.global.nc what " + name(c.writer) + " of the same launch writes";

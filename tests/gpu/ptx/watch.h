@@ -40,11 +40,18 @@ class Watch {
     unsigned constant_line = 0;
   };
   static constexpr uint64_t page = 64;
-  Cell& cell(uint64_t address);
+  using Page = std::array<Cell, page>;
+  Page& page_of(uint64_t address);
   static std::string read(Cell& c, const Visitor& by);
   static std::string write(Cell& c, const Visitor& by);
 
-  std::unordered_map<uint64_t, std::unique_ptr<std::array<Cell, page>>> pages_;
+  std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
+  /// Pages looked up last, by the end of their numbers: neighbours come to the same ones.
+  struct Recent {
+    uint64_t number = 0;
+    Page* cells = nullptr;
+  };
+  std::array<Recent, 64> recent_;
 };
 
 }  // namespace quern::ptx
