@@ -156,78 +156,81 @@ TEST_CASE("rows are counted where iterations have different numbers of them") {
 TEST_CASE("gradients of local arrays in rounds of any form are those of forward differentiation") {
   on_every_device([](const qn::Device& device) {
     auto x = numbers(device, {0.1, 0.7, 0.3, -0.2, 0.5, 0.4, 0.9, -0.6, 0.2, 0.8, 0.35});
-    for (int n : {0, 1, 2, 8}) {
-      INFO(n << " rounds");
-      qn::Kernel fewer{triangle(x)};
-      expect_forward(fewer, x, n);
-      qn::Kernel deeper = [&](I32 m) -> F64 {
-        Var<double> sum = 0.0;
-        for (auto i : x) {
-          Var<Array<double, 3>> v;
-          v[0] = x[i];
-          v[1] = 1.0;
-          for (auto a : range(m))
-            for (auto b : range(a, m))
-              for (auto c : range(b)) v[(a + c) % 3] = sin(v[(b + c) % 3] + 0.1 * v[a % 3]);
-          sum += v[0] * v[1] + v[2] + x[i];
-        }
-        return sum;
-      };
-      expect_forward(deeper, x, n);
-      qn::Kernel asked = [&](I32 m) -> F64 {  // some loops are only run where all run them
-        Var<double> sum = 0.0;
-        for (auto i : x) {
-          Var<Array<double, 3>> v;
-          v[0] = x[i];
-          for (auto a : range(m)) {
-            If((a % 2) == 0) {
-              for (auto b : range(a + 1)) v[b % 3] = cos(v[(b + 1) % 3] * x[i]);
-            }
-            Else {
-              for (auto b : range(-2, 5 - m, 3)) v[(b + 2) % 3] = v[(b + 3) % 3] * x[i] + v[0];
-            }
+    const auto expect = [&](const auto& kernel) {
+      for (int n : {0, 1, 2, 8}) {
+        INFO(n << " rounds");
+        expect_forward(kernel, x, n);
+      }
+    };
+    qn::Kernel fewer{triangle(x)};
+    expect(fewer);
+    qn::Kernel deeper = [&](I32 m) -> F64 {
+      Var<double> sum = 0.0;
+      for (auto i : x) {
+        Var<Array<double, 3>> v;
+        v[0] = x[i];
+        v[1] = 1.0;
+        for (auto a : range(m))
+          for (auto b : range(a, m))
+            for (auto c : range(b)) v[(a + c) % 3] = sin(v[(b + c) % 3] + 0.1 * v[a % 3]);
+        sum += v[0] * v[1] + v[2] + x[i];
+      }
+      return sum;
+    };
+    expect(deeper);
+    qn::Kernel asked = [&](I32 m) -> F64 {  // some loops are only run where all run them
+      Var<double> sum = 0.0;
+      for (auto i : x) {
+        Var<Array<double, 3>> v;
+        v[0] = x[i];
+        for (auto a : range(m)) {
+          If((a % 2) == 0) {
+            for (auto b : range(a + 1)) v[b % 3] = cos(v[(b + 1) % 3] * x[i]);
           }
-          sum += v[0] + v[1] * v[2] + x[i];
-        }
-        return sum;
-      };
-      expect_forward(asked, x, n);
-      qn::Kernel uneven = [&](I32 m) -> F64 {  // each iteration has its own number
-        Var<double> sum = 0.0;
-        for (auto i : x) {
-          Var<Array<double, 3>> v;
-          v[0] = x[i];
-          for (auto a : range(m + i % 3)) {
-            v[(a + 1) % 3] = sin(v[a % 3] * 1.5 + x[i]);
-            Var<int> k = 0;
-            While(k < a) {
-              v[k % 3] = v[k % 3] * cos(v[a % 3]);
-              k += 1;
-            }
+          Else {
+            for (auto b : range(-2, 5 - m, 3)) v[(b + 2) % 3] = v[(b + 3) % 3] * x[i] + v[0];
           }
-          sum += v[0] + v[1] * v[2] + x[i];
         }
-        return sum;
-      };
-      expect_forward(uneven, x, n);
-      qn::Kernel alone =
-          [&](I32 m) -> F64 {  // rows are alike, but other rounds are an iteration's own
-        Var<double> sum = 0.0;
-        for (auto i : x) {
-          Var<Array<double, 4>> v;
-          for (auto j : range(4)) v[j] = x[i] * cast<double>(j + 1) + 2.0;
-          for (auto t : range(m)) {
-            for (auto j : range(3)) v[j] = 0.5 * v[j + 1] * v[j] + 1.0;
-            Var<double> root = v[0];  // Newton's steps, as many as it takes
-            While(abs(root * root - v[0]) > 1e-13 * v[0]) { root = 0.5 * (root + v[0] / root); }
-            v[0] = root;
+        sum += v[0] + v[1] * v[2] + x[i];
+      }
+      return sum;
+    };
+    expect(asked);
+    qn::Kernel uneven = [&](I32 m) -> F64 {  // each iteration has its own number
+      Var<double> sum = 0.0;
+      for (auto i : x) {
+        Var<Array<double, 3>> v;
+        v[0] = x[i];
+        for (auto a : range(m + i % 3)) {
+          v[(a + 1) % 3] = sin(v[a % 3] * 1.5 + x[i]);
+          Var<int> k = 0;
+          While(k < a) {
+            v[k % 3] = v[k % 3] * cos(v[a % 3]);
+            k += 1;
           }
-          sum += v[0] + v[1];
         }
-        return sum;
-      };
-      expect_forward(alone, x, n);
-    }
+        sum += v[0] + v[1] * v[2] + x[i];
+      }
+      return sum;
+    };
+    expect(uneven);
+    qn::Kernel alone =
+        [&](I32 m) -> F64 {  // rows are alike, but other rounds are an iteration's own
+      Var<double> sum = 0.0;
+      for (auto i : x) {
+        Var<Array<double, 4>> v;
+        for (auto j : range(4)) v[j] = x[i] * cast<double>(j + 1) + 2.0;
+        for (auto t : range(m)) {
+          for (auto j : range(3)) v[j] = 0.5 * v[j + 1] * v[j] + 1.0;
+          Var<double> root = v[0];  // Newton's steps, as many as it takes
+          While(abs(root * root - v[0]) > 1e-13 * v[0]) { root = 0.5 * (root + v[0] / root); }
+          v[0] = root;
+        }
+        sum += v[0] + v[1];
+      }
+      return sum;
+    };
+    expect(alone);
   });
 }
 

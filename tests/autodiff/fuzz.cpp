@@ -496,16 +496,16 @@ int compare_slopes(int programs) {
 
 }  // namespace
 
-TEST_CASE("random programs: what goes forward and what goes back agree") {
+TEST_CASE("random programs: what goes forward and what goes back agree", "[host]") {
   CHECK(compare(1'000, &Run::products) > 100);
 }
-TEST_CASE("random programs: one whose rows no kernel was left to count") {
+TEST_CASE("random programs: one whose rows no kernel was left to count", "[host]") {
   CHECK_NOTHROW(compare(89'375, &Run::products, 89'375));  // it ended the process
 }
-TEST_CASE("random programs: what goes forward agrees with differences") {
+TEST_CASE("random programs: what goes forward agrees with differences", "[host]") {
   CHECK(compare_slopes(1'000) > 100);
 }
-TEST_CASE("random programs: Hessians are symmetric") {
+TEST_CASE("random programs: Hessians are symmetric", "[host]") {
   CHECK(compare(3'000, &Run::curvatures) > 8);
 }
 TEST_CASE("random programs: what goes forward and what goes back agree: 100,000 of them",

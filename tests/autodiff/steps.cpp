@@ -173,7 +173,7 @@ TEST_CASE("a harmonic oscillator has the gradient of its matrix") {
 
 TEST_CASE("steps keep as many states as they may") {
   on_every_device([](const qn::Device& device) {
-    constexpr int64_t size = 1 << 15;
+    constexpr int64_t size = 1 << 13;
     constexpr int n = 30;
     qn::Field<double> x{device, {size}};
     x.fill(0.5);

@@ -87,7 +87,7 @@ void expect_refusals(const std::string& compiler) {
 
 }  // namespace
 
-TEST_CASE("programs that must not compile") { expect_refusals(QUERN_CXX); }
+TEST_CASE("programs that must not compile", "[host]") { expect_refusals(QUERN_CXX); }
 
 TEST_CASE("programs that must not compile with clang either", "[.long][clang]") {
   const quern::test::Output found = quern::test::run("command -v clang++-19");

@@ -28,7 +28,7 @@ void expect_agreement(uint64_t first, uint64_t count, const fuzz::Checks& checks
 
 }  // namespace
 
-TEST_CASE("a thousand programs after every pass") { expect_agreement(1, 1000, {}); }
+TEST_CASE("a thousand programs after every pass", "[host]") { expect_agreement(1, 1000, {}); }
 
 namespace {
 /// `most` programs, on slow devices fewer.
