@@ -57,11 +57,12 @@ Value* Emitter::halved(ir::AtomicOp op, ir::Type type, Value* v) {
 
 /// Do all threads of a block come to the update, which nobody has the old value of, and change one
 /// location? Then all of them would wait there, one for the other. Where threads part on the way
-/// few warps are there as a whole. NaNs make minima depend on the order.
+/// few warps are there as a whole. NaNs make minima depend on the order. Who reads the location behind
+/// its own update must find that, and the first thread may be later than others with theirs.
 bool Emitter::is_met(const ir::Inst& inst) {
   using ir::AtomicOp;
   if (!machine_.all_here || !task_ || task_->walk != ir::Task::element || inst.used() ||
-      inst.imm >= ir::abi::frame_class || met_ == most_met)
+      inst.imm >= ir::abi::frame_class || met_ == most_met || memory_.is_seen(inst))
     return false;
   const AtomicOp op = inst.atomic();
   const bool sum = op == AtomicOp::add && !(kernel_.modes.strict && ir::is_float(inst.elem));

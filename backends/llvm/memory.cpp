@@ -58,8 +58,11 @@ void Memory::begin_task(const ir::Region* body) {
   bool calls = false;
   int loops = 0, shared = 0;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
-    if (ir::accesses_memory(inst->op))
-      classes_[inst->imm].written |= ir::has(inst->op, ir::flag::writes);
+    if (ir::accesses_memory(inst->op)) {
+      Scopes& scopes = classes_[inst->imm];
+      scopes.written |= ir::has(inst->op, ir::flag::writes);
+      scopes.read |= inst->used();
+    }
     calls |= inst->is(ir::Op::call) && is_atomic(kernel_, *inst);
     loops += inst->is(ir::Op::rmw) && becomes_loop(*inst);
     shared += inst->is(ir::Op::rmw) && !is_alone(*inst);
@@ -75,12 +78,19 @@ void Memory::begin_task(const ir::Region* body) {
       if (!may_overlap(id, other)) others.push_back(theirs.scope);
     if (!others.empty()) scopes.noalias = llvm::MDNode::get(context_, others);
   }
-  std::map<uint64_t, bool> written;
+  std::map<uint64_t, bool> written, read;
   for (auto& [id, scopes] : classes_)
-    for (auto& [other, theirs] : classes_)
+    for (auto& [other, theirs] : classes_) {
       written[id] |= calls || (theirs.written && may_overlap(id, other));
-  for (auto& [id, scopes] : classes_) scopes.written = written[id];
+      read[id] |= calls || (theirs.read && may_overlap(id, other));
+    }
+  for (auto& [id, scopes] : classes_) {
+    scopes.written = written[id];
+    scopes.read = read[id];
+  }
 }
+
+bool Memory::is_seen(const ir::Inst& update) const { return classes_.at(update.imm).read; }
 
 void Memory::annotate(llvm::Instruction* access, uint64_t alias_class) {
   const Scopes& scopes = classes_[alias_class];

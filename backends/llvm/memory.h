@@ -23,6 +23,8 @@ class Memory {
   /// Are there updates, and all of them plain?
   bool updates_plainly(const ir::Region* body) const;
   llvm::MDNode* group() const { return group_; }
+  /// Does the task that has begun look at what the update may change, by reads or by old values?
+  bool is_seen(const ir::Inst& update) const;
 
   llvm::Value* read(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address);
   void write(llvm::IRBuilderBase& b, const ir::Inst& inst, llvm::Value* address, llvm::Value* v);
@@ -36,6 +38,7 @@ class Memory {
   struct Scopes {
     llvm::MDNode *scope = nullptr, *noalias = nullptr;
     bool written = false;  ///< by the task, itself or something that may overlap it
+    bool read = false;     ///< likewise
   };
   void annotate(llvm::Instruction* access, uint64_t alias_class);
   llvm::Type* stored(ir::Type type);

@@ -155,6 +155,12 @@ TEST_CASE("a location that a warp's threads share is updated once for all of the
   const size_t second = both.find(".entry task_1");
   CHECK(count(both.substr(0, second), "match.") > 0);
   CHECK(count(both.substr(second), "match.") == 0);
+  // Who looks at the location finds its own update there, so each makes it itself.
+  std::string seen = in_loop("add", "i32", "j");
+  const std::string end = "yield\n}\nyield";
+  seen.replace(seen.find(end), end.size(),
+               "%sum = atomic.load<0.0> %k : i32\nstore<1.0> %i, %sum\n" + end);
+  CHECK(count(assembly("sm_80", seen), "match.") == 0);
   // Where threads part on the way each updates it.
   std::string some = in_loop("add", "i32", "j");
   const std::string update = "%old = atomic.add<0.0> %k, %v : i32";
