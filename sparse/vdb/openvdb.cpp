@@ -148,7 +148,9 @@ typename GridT::Ptr make(const Grid& grid) {
   };
   // The library makes the grid: a constructor here would compile the whole of its trees again.
   auto made = openvdb::gridPtrCast<GridT>(openvdb::GridBase::createGrid(GridT::gridType()));
-  made->tree().root().setBackground(value_at(grid.background.data()), /*updateChildNodes=*/false);
+  // From 0 to what equals it nothing is set: -0 takes the way by 1.
+  for (const V& value : {V(1), value_at(grid.background.data())})
+    made->tree().root().setBackground(value, /*updateChildNodes=*/false);
   const std::byte* next = grid.values.data();
   for (size_t k = 0; k < grid.origins.size(); k++) {
     const Index& o = grid.origins[k];
