@@ -412,17 +412,17 @@ bool is_rare(const Mistake& mistake) { return mistake.within >= 2000; }
 }  // namespace
 
 TEST_CASE("a mistake in each pass is found", "[host]") {
-  for (const Mistake& mistake : mistakes)
-    if (!is_rare(mistake)) DYNAMIC_SECTION(mistake.pass << " " << mistake.what) {
-        expect_found(mistake);
-      }
+  for (const Mistake& mistake : mistakes) {
+    if (is_rare(mistake)) continue;
+    DYNAMIC_SECTION(mistake.pass << " " << mistake.what) { expect_found(mistake); }
+  }
 }
 
 TEST_CASE("mistakes that show in few programs are found", "[.long][planted]") {
-  for (const Mistake& mistake : mistakes)
-    if (is_rare(mistake)) DYNAMIC_SECTION(mistake.pass << " " << mistake.what) {
-        expect_found(mistake);
-      }
+  for (const Mistake& mistake : mistakes) {
+    if (!is_rare(mistake)) continue;
+    DYNAMIC_SECTION(mistake.pass << " " << mistake.what) { expect_found(mistake); }
+  }
 }
 
 TEST_CASE("a program that shows a mistake becomes small", "[host]") {
