@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/analysis/facts.h"
 #include "ir/passes/atomics/atomic_rules.h"
@@ -22,11 +23,11 @@ constexpr int64_t least_strip = 8, bytes_of_cache = 49152, bytes_of_least = 2621
 /// A body of at most so many instructions is there three times: for whole strips, where vectors need no
 /// test for the end, for what these leave over, and as it was, for few iterations. Eight take less time in
 /// vectors whatever they do, and three where that is more than a little, as what calls the math library.
-constexpr size_t short_body = 300, little = 40;
+constexpr size_t short_body = 400, little = 40;
 constexpr int64_t few = 3;
 /// Rounds that each iteration takes together, where one has at most so many instructions.
 constexpr int64_t several = 4;
-constexpr size_t short_round = 40;
+constexpr size_t short_round = 64;
 
 class Interleaver : NestCode {
  public:
@@ -124,6 +125,7 @@ class Interleaver : NestCode {
   /// All that the iterations of a strip do; next_ is then what the walk carries on.
   void strip(const std::vector<Value*>& carried) {
     for (auto& [value, made] : common_) made = nullptr;
+    for (auto& [term, made] : sums_) made = nullptr;
     carried_ = carried;
     for (size_t k = 0; k < packs_.size(); k++) fill(nest_.packs()[k], packs_[k]);
     block(nest_.body(), nullptr);
@@ -137,22 +139,123 @@ class Interleaver : NestCode {
     for (Value& v : strips->results) next_.push_back(&v);
   }
 
+  // ---- what iterations give to locations that they share
+
+  /// The atomics of one update that take the same value share it. Of a sum it is a term, without factors
+  /// that all iterations of the strip share: these multiply the strip's sum.
+  struct Contribution {
+    const Inst *update, *rmw;
+    Value* term;
+    std::vector<Value*> factors = {};
+    std::vector<const Inst*> products = {};  ///< from the value down to the term
+    bool is_negated = false;
+    bool is_summed = false;  ///< by the piece that makes the term
+
+    bool same(const Inst* other) const {
+      return other->kind == rmw->kind && other->elem == rmw->elem &&
+             other->operand(1) == rmw->operand(1);
+    }
+  };
+  using Contributions = std::vector<Contribution>;
+
+  /// Those of a piece; what it sums itself stands first.
+  Contributions contributions_of(const Nest::Piece& piece) const {
+    Contributions all;
+    for (const Inst* inst : piece.code) {
+      if (!nest_.is_update(inst)) continue;
+      auto add = [&](const Inst* rmw) {
+        const auto same = [&](const Contribution& c) { return c.update == inst && c.same(rmw); };
+        if (!rmw->is(Op::rmw) || std::ranges::any_of(all, same)) return;
+        all.push_back(contribution(inst, rmw));
+        all.back().is_summed = !pieces_by_any_.contains(piece.number) &&
+                               sums_.contains(all.back().term) &&
+                               nest_.piece_of(all.back().term->inst) != piece.number;
+      };
+      add(inst);
+      for (Region* region : inst->regions) ir::walk(region, add);
+    }
+    std::ranges::stable_partition(all, [](const Contribution& c) { return !c.is_summed; });
+    return all;
+  }
+  static size_t own(const Contributions& all) {
+    return size_t(std::ranges::count(all, false, &Contribution::is_summed));
+  }
+
+  Contribution contribution(const Inst* update, const Inst* rmw) const {
+    Contribution made{update, rmw, rmw->operand(1)};
+    if (!is_sum(rmw)) return made;
+    const auto shared = [&](const Value* v) { return is_shared(v) || common_.contains(v); };
+    for (const Inst* inst = made.term->inst; inst; inst = made.term->inst) {
+      if (inst->is(Op::neg)) {
+        made.is_negated = !made.is_negated;
+        made.term = inst->operand(0);
+      } else if (inst->is(Op::mul) && shared(inst->operand(0)) != shared(inst->operand(1))) {
+        const size_t factor = shared(inst->operand(0)) ? 0 : 1;
+        made.factors.push_back(inst->operand(factor));
+        made.term = inst->operand(1 - factor);
+      } else {
+        break;
+      }
+      made.products.push_back(inst);
+    }
+    return made;
+  }
+  static bool is_sum(const Inst* rmw) {
+    return rmw->atomic() == AtomicOp::add && rmw->elem != Type::f16;
+  }
+
+  /// Terms that an earlier piece makes are summed there: rounds would sum them over and over.
+  void find_sums(const Nest::Piece& piece) {
+    for (const Contribution& c : contributions_of(piece)) {
+      for (const Inst* product : c.products) {
+        if (!is_for_updates(product, piece)) break;
+        left_out_.insert(product);
+      }
+      const Inst* made = c.term->inst;
+      if (!is_sum(c.rmw) || !made || !made->regions.empty() || common_.contains(c.term)) continue;
+      const std::optional<size_t> earlier = nest_.piece_of(made);
+      if (pieces_by_any_.contains(piece.number) || !earlier || *earlier == piece.number ||
+          pieces_by_any_.contains(*earlier))
+        continue;
+      if (sums_.try_emplace(c.term, nullptr).second) sums_in_[*earlier].push_back(c.term);
+    }
+  }
+
+  /// Do only updates of the piece use what the instruction of it makes?
+  bool is_for_updates(const Inst* inst, const Nest::Piece& piece) const {
+    if (nest_.piece_of(inst) != piece.number) return false;
+    for (const Use* use = inst->result()->uses; use; use = use->next) {
+      if (left_out_.contains(use->user)) continue;
+      const Inst* update = use->user->is(Op::rmw) ? use->user : nullptr;
+      if (update && !nest_.is_update(update)) update = update->parent->parent;
+      if (!update || !nest_.is_update(update) || nest_.piece_of(update) != piece.number)
+        return false;
+    }
+    return true;
+  }
+
   // ---- what crosses from one piece to the next
 
-  void find_crossing(const Nest::Block& block, bool in_rounds) {
+  /// `by_any`: in a branch that is taken where any iteration takes it.
+  void find_crossing(const Nest::Block& block, bool in_rounds, bool by_any = false) {
     for (const Nest::Piece& piece : block.pieces) {
       for (const Inst* inst : piece.common)
         if (!inst->is(Op::slot))
           for (const Value& v : inst->results) common_[&v] = nullptr;
+      if (by_any) pieces_by_any_.insert(piece.number);
+      find_sums(piece);
       for (const Inst* inst : piece.code)
-        outer_operands(inst, [&](Value* v) { keep_earlier(v, piece, in_rounds); });
+        if (!left_out_.contains(inst) && !nest_.is_update(inst))
+          outer_operands(inst, [&](Value* v) { keep_earlier(v, piece, in_rounds); });
+      for (const Contribution& c : contributions_of(piece))
+        if (!c.is_summed) keep_earlier(c.term, piece, in_rounds);
       if (!piece.inner) continue;
       const bool is_loop = piece.inner->is(Op::loop);
       for (const Use& use : piece.inner->operands) keep_earlier(use.value, piece, in_rounds);
-      const std::optional<size_t> by_any = nest_.taken_by_any(piece.inner);
-      if (by_any) {
+      const std::optional<size_t> taken = nest_.taken_by_any(piece.inner);
+      if (taken) {
         crosses(piece.inner->operand(0), [&](Value* kept) { add_kept(kept); });
-        for (const Use& use : piece.inner->region(1 - *by_any)->last->operands)
+        for (const Use& use : piece.inner->region(1 - *taken)->last->operands)
           keep_earlier(use.value, piece, in_rounds);
       }
       for (size_t k = 0; k < piece.inner->results.size(); k++) {
@@ -166,7 +269,8 @@ class Interleaver : NestCode {
       }
       if (is_loop) common_[piece.inner->region(0)->arg(0)] = nullptr;
       for (size_t k = 0; k < piece.blocks.size(); k++)
-        if (!by_any || k == *by_any) find_crossing(piece.blocks[k], in_rounds || is_loop);
+        if (!taken || k == *taken)
+          find_crossing(piece.blocks[k], in_rounds || is_loop, by_any || taken);
     }
     for (const Use& use : block.region->last->operands)
       keep_earlier(use.value, block.pieces.back(), in_rounds);
@@ -197,9 +301,8 @@ class Interleaver : NestCode {
   // ---- room
 
   bool fit_strip() {
-    is_short_ = instructions() <= short_body;
-    return fits(bytes_for(is_short_ ? 2 : 1)) ||
-           (is_short_ && !(is_short_ = false) && fits(bytes_for(1)));
+    is_short_ = instructions() <= short_body && fits(bytes_for(2));
+    return is_short_ || fits(bytes_for(1));
   }
 
   /// For an iteration, where its local variables are there so many times.
@@ -252,17 +355,6 @@ class Interleaver : NestCode {
   }
 
   // ---- the strips
-
-  /// What each iteration of a strip gives to a location: the atomics of one update that take the same
-  /// value share it.
-  struct Contribution {
-    const Inst *update, *rmw;
-    bool same(const Inst* other) const {
-      return other->kind == rmw->kind && other->elem == rmw->elem &&
-             other->operand(1) == rmw->operand(1);
-    }
-  };
-  using Contributions = std::vector<Contribution>;
 
   void block(const Nest::Block& from, const Inst* owner) {
     for (const Nest::Piece& piece : from.pieces) {
@@ -367,29 +459,29 @@ class Interleaver : NestCode {
     auto enter = [&](size_t k) {
       for (const auto& [value, made] : common[k]) common_[value] = made;
     };
-    const Contributions contributions = contributions_of(nest_, from);
-    const std::vector<size_t> own = carried_alone(piece.inner);
+    const Contributions contributions = contributions_of(from);
+    const std::vector<size_t> alone = carried_alone(piece.inner);
     std::vector<Value*> init;
     for (int64_t k = 0; k < several; k++) start(contributions, init);
     const std::vector<Value*> last = each(walks_, init, [&](std::span<Value> sums) {
       Value* iteration = map_.at(body_->arg(0));
       std::vector<Value*> carried, next;
-      for (size_t c : own) carried.push_back(need(round->arg(c + 1)));
+      for (size_t c : alone) carried.push_back(need(round->arg(c + 1)));
       for (size_t k = 0; k < common.size(); k++) {
         map_.clear();
         map_[body_->arg(0)] = iteration;
-        for (size_t c = 0; c < own.size(); c++) map_[round->arg(own[c] + 1)] = carried[c];
+        for (size_t c = 0; c < alone.size(); c++) map_[round->arg(alone[c] + 1)] = carried[c];
         enter(k);
-        run(from, contributions, sums.subspan(k * contributions.size()), next);
-        for (size_t c = 0; c < own.size(); c++) carried[c] = need(round->last->operand(own[c]));
+        run(from, contributions, sums.subspan(k * own(contributions)), next);
+        for (size_t c = 0; c < alone.size(); c++) carried[c] = need(round->last->operand(alone[c]));
       }
-      for (size_t c = 0; c < own.size(); c++)
-        b_.put(slots_.at(round->arg(own[c] + 1)), within_, carried[c]);
+      for (size_t c = 0; c < alone.size(); c++)
+        b_.put(slots_.at(round->arg(alone[c] + 1)), within_, carried[c]);
       return next;
     });
     for (size_t k = 0; k < common.size(); k++) {
       enter(k);
-      update(from, contributions, std::span(last).subspan(k * contributions.size()));
+      update(from, contributions, std::span(last).subspan(k * own(contributions)));
     }
   }
 
@@ -436,9 +528,13 @@ class Interleaver : NestCode {
   /// ends here, whose values go to the results of `owner`, or on to the next strip.
   void each_in_strip(const Nest::Piece& piece, const Region* ends, const Inst* owner) {
     const bool goes_on = ends == body_;
-    const Contributions contributions = contributions_of(nest_, piece);
+    const Contributions contributions = contributions_of(piece);
+    const std::vector<Value*>& terms = sums_in_[piece.number];
     std::vector<Value*> init;
     start(contributions, init);
+    for (const Value* term : terms)
+      init.push_back(b_.constant(term->type, identity(AtomicOp::add, term->type)));
+    const size_t sums = init.size();
     const std::optional<size_t> by_any = nest_.taken_by_any(piece.inner);
     if (by_any) init.push_back(b_.boolean(false));
     if (goes_on) init.insert(init.end(), carried_.begin(), carried_.end());
@@ -448,10 +544,12 @@ class Interleaver : NestCode {
         ends && (goes_on ? !ends->last->operands.empty() : !carried_alone(owner).empty());
     if (piece.code.empty() && init.empty() && !begins && !gives) return;
     std::vector<Value*> last = each(walks_, init, [&](std::span<Value> carried) {
-      for (size_t k = contributions.size(); goes_on && k < carried.size(); k++)
-        map_[body_->arg(k - contributions.size() + 1)] = &carried[k];
+      for (size_t k = sums; goes_on && k < carried.size(); k++)
+        map_[body_->arg(k - sums + 1)] = &carried[k];
       std::vector<Value*> next;
       run(piece, contributions, carried, next);
+      for (Value* term : terms)
+        next.push_back(combined(AtomicOp::add, &carried[next.size()], need(term)));
       for (Value* v : kept_in_[piece.number]) b_.put(slots_.at(v), within_, need(v));
       if (begins) put(piece.inner, piece.inner, 3);
       if (by_any) {
@@ -465,50 +563,44 @@ class Interleaver : NestCode {
         for (const Use& use : ends->last->operands) next.push_back(need(use.value));
       return next;
     });
+    for (size_t k = 0; k < terms.size(); k++) sums_[terms[k]] = last[sums - terms.size() + k];
     update(piece, contributions, last);
     if (by_any) any_ = last.back();
-    if (goes_on) next_.assign(last.begin() + ptrdiff_t(contributions.size()), last.end());
+    if (goes_on) next_.assign(last.begin() + ptrdiff_t(sums), last.end());
   }
 
   /// The code of the piece; what the strip's contributions are behind it goes to `next`.
   void run(const Nest::Piece& piece, const Contributions& contributions, std::span<Value> sums,
            std::vector<Value*>& next) {
     std::vector<Value*> all;
-    for (Value& v : sums.first(contributions.size())) all.push_back(&v);
+    for (Value& v : sums.first(own(contributions))) all.push_back(&v);
     Value* taken = takes();
     for (const Inst* inst : piece.code) {
+      if (left_out_.contains(inst)) continue;
       if (!nest_.is_update(inst))
         taken && !is_pure(inst->op) ? copy_where(taken, inst) : copy(inst);
-      for (size_t k = 0; k < contributions.size(); k++) {
+      for (size_t k = 0; k < all.size(); k++) {
         const Inst* rmw = contributions[k].rmw;
         if (contributions[k].update != inst) continue;
-        Value* v = need(rmw->operand(1));
+        Value* v = need(contributions[k].term);
         if (taken)
           v = b_.select(taken, v, b_.constant(rmw->elem, identity(rmw->atomic(), rmw->elem)));
-        all[k] = b_.binary(operation(rmw->atomic(), rmw->elem), all[k], v);
-        if (quern::ir::rounds(rmw->atomic(), rmw->elem)) all[k]->inst->kind |= reassociate;
+        all[k] = combined(rmw->atomic(), all[k], v);
       }
     }
     next.insert(next.end(), all.begin(), all.end());
   }
 
-  static Contributions contributions_of(const Nest& nest, const Nest::Piece& piece) {
-    Contributions all;
-    for (const Inst* inst : piece.code) {
-      if (!nest.is_update(inst)) continue;
-      auto add = [&](const Inst* rmw) {
-        const auto same = [&](const Contribution& c) { return c.update == inst && c.same(rmw); };
-        if (rmw->is(Op::rmw) && std::ranges::none_of(all, same)) all.push_back({inst, rmw});
-      };
-      add(inst);
-      for (Region* region : inst->regions) ir::walk(region, add);
-    }
-    return all;
+  /// In any order.
+  Value* combined(AtomicOp op, Value* all, Value* v) {
+    Value* made = b_.binary(operation(op, v->type), all, v);
+    if (quern::ir::rounds(op, v->type)) made->inst->kind |= reassociate;
+    return made;
   }
 
   /// What the contributions begin with.
   void start(const Contributions& contributions, std::vector<Value*>& init) {
-    for (const Contribution& c : contributions)
+    for (const Contribution& c : std::span(contributions).first(own(contributions)))
       init.push_back(b_.constant(c.rmw->elem, identity(c.rmw->atomic(), c.rmw->elem)));
   }
 
@@ -516,10 +608,17 @@ class Interleaver : NestCode {
   void update(const Nest::Piece& piece, const Contributions& contributions,
               std::span<Value* const> sums) {
     const Loc around = b_.loc();
+    std::vector<Value*> values;
+    for (const Contribution& c : contributions) {
+      b_.at(c.rmw->loc);
+      values.push_back(c.is_summed ? sums_.at(c.term) : sums[values.size()]);
+      for (Value* factor : c.factors) values.back() = b_.mul(values.back(), outer(factor));
+      if (c.is_negated) values.back() = b_.unary(Op::neg, values.back());
+    }
     auto one = [&](const Inst* update, const Inst* rmw) {
       size_t k = 0;
       while (contributions[k].update != update || !contributions[k].same(rmw)) k++;
-      b_.at(rmw->loc).rmw(rmw->atomic(), outer(rmw->operand(0)), rmw->elem, sums.subspan(k, 1),
+      b_.at(rmw->loc).rmw(rmw->atomic(), outer(rmw->operand(0)), rmw->elem, {&values[k], 1},
                           rmw->imm);
     };
     for (const Inst* inst : piece.code) {
@@ -560,6 +659,10 @@ class Interleaver : NestCode {
   bool is_short_ = false;
   int64_t bytes_ = 0;  ///< of what a strip keeps for an iteration
   std::unordered_map<size_t, std::vector<Value*>> kept_in_;  ///< by piece, of kept_
+  std::unordered_map<size_t, std::vector<Value*>> sums_in_;  ///< by piece: terms that it sums
+  std::unordered_map<const Value*, Value*> sums_;            ///< by term, null before they are made
+  std::unordered_set<const Inst*> left_out_;  ///< products that only sums are made of
+  std::unordered_set<size_t> pieces_by_any_;  ///< in a branch that is taken where any takes it
   Value* any_ = nullptr;  ///< whether any iteration takes the branch behind the last piece
   std::vector<Value*> carried_, next_;  ///< what the walk carries into a strip, and out of it
 };

@@ -12,7 +12,9 @@
 // alone, computed again; what iterations share, also of what loops carry, is computed once. Rounds of
 // little code are taken four at a time. A branch that iterations read or update alike in is run where any
 // of the strip's takes it; what others would have done there is left out or chosen away. Local variables have an element for each iteration. Contributions
-// of the strip to a location that it shares are combined, in any order, and given in one atomic. Each
+// of the strip to a location that it shares are combined, in any order, and given in one atomic. Of sums,
+// factors that the strip shares multiply what is given, and terms that stand before a loop are summed there,
+// not in each of its rounds: so a gradient by what all iterations are multiplied with costs them nothing. Each
 // iteration does what it did, in its order; only the order between iterations changes, which has no
 // meaning.
 // Short bodies are there three times: for whole strips, for what these leave over, and as they were for

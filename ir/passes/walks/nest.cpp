@@ -127,8 +127,9 @@ bool Nest::take(Inst* inst, Block& block, bool in_rounds) {
     piece.common.push_back(inst);
     return true;
   }
-  bool is_shared = is_pure(inst->op) && !inst->results.empty() && uniform_(inst->result());
-  is_shared |= taken_by_any(inst->parent->parent) && is_shared_read(inst);
+  if (is_shared_read(inst)) uniform_.assume(inst->result());
+  const bool is_shared = (is_pure(inst->op) || is_shared_read(inst)) && !inst->results.empty() &&
+                         uniform_(inst->result());
   (is_shared ? piece.common : piece.code).push_back(inst);
   if (inst->is(Op::rmw) && combines(inst)) updates_.insert(inst);
   return is_simple(inst);
