@@ -3,7 +3,7 @@
 
 namespace quern {
 
-/// Fields to take derivatives by: `wrt(x, y)`.
+/// Fields to take derivatives by: `wrt(x, y)`. A view stands for all of the field that it is of.
 template <int N>
 struct Wrt {
   detail::Ref<detail::FieldObject> fields[size_t(N)];
