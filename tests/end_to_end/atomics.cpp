@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 #include "tests/end_to_end/devices.h"
 
@@ -356,5 +357,52 @@ TEST_CASE("a hundred atomics of floats in a body, among values that stay in use"
     CHECK(qn::to_vector(product) == signs);
     CHECK(qn::to_vector(kept) == values);
     CHECK(qn::to_vector(olds)[0] == 0);
+  });
+}
+
+TEST_CASE("sums and maxima of the same values, of elements that all iterations share") {
+  on_every_device([](qn::Device& device) {
+    constexpr int n = 1000, rounds = 9;
+    qn::Field<double> x{device, {n}}, w{device, {rounds}};
+    std::vector<qn::Field<double>> sums, most;
+    for (int k = 0; k < 3; k++) {
+      sums.push_back(qn::Field<double>{device, {rounds}});
+      most.push_back(qn::Field<double>{device, {rounds}});
+      sums.back().fill(1), most.back().fill(-1e9);
+    }
+    std::vector<double> at(n), by(rounds);
+    for (int i = 0; i < n; i++) at[size_t(i)] = (i * 37 % 101) - 50;
+    for (int j = 0; j < rounds; j++) by[size_t(j)] = j - 4;
+    x.copy_from(at), w.copy_from(by);
+    qn::Kernel all = [&] {
+      for (auto i : x) {
+        F64 v = x[i];
+        F64 square = v * v;
+        x[i] = 0.0;
+        for (auto j : range(rounds)) {
+          F64 scaled = w[j] * v, turned = -(square * w[j]);
+          atomic_add(sums[0][j], scaled);
+          atomic_max(most[0][j], scaled);
+          atomic_add(sums[1][j], v);
+          atomic_max(most[1][j], v);
+          atomic_add(sums[2][j], turned);
+          atomic_max(most[2][j], turned);
+        }
+      }
+    };
+    all();
+    for (size_t k = 0; k < 3; k++)
+      for (int j = 0; j < rounds; j++) {
+        double sum = 1, largest = -1e9;
+        for (double v : at) {
+          const double f = by[size_t(j)], values[] = {f * v, v, -(v * v * f)};
+          sum += values[k];
+          largest = std::max(largest, values[k]);
+        }
+        INFO("value " << k << ", element " << j);
+        CHECK(sums[k].at(j) == sum);
+        CHECK(most[k].at(j) == largest);
+      }
+    CHECK(x.at(n - 1) == 0);
   });
 }

@@ -167,7 +167,7 @@ class Interleaver : NestCode {
         const auto same = [&](const Contribution& c) { return c.update == inst && c.same(rmw); };
         if (!rmw->is(Op::rmw) || std::ranges::any_of(all, same)) return;
         all.push_back(contribution(inst, rmw));
-        all.back().is_summed = !pieces_by_any_.contains(piece.number) &&
+        all.back().is_summed = is_sum(rmw) && !pieces_by_any_.contains(piece.number) &&
                                sums_.contains(all.back().term) &&
                                nest_.piece_of(all.back().term->inst) != piece.number;
       };
@@ -208,25 +208,23 @@ class Interleaver : NestCode {
   void find_sums(const Nest::Piece& piece) {
     for (const Contribution& c : contributions_of(piece)) {
       for (const Inst* product : c.products) {
-        if (!is_for_updates(product, piece)) break;
+        if (!is_for_sums(product, piece)) break;
         left_out_.insert(product);
       }
       const Inst* made = c.term->inst;
       if (!is_sum(c.rmw) || !made || !made->regions.empty() || common_.contains(c.term)) continue;
       const std::optional<size_t> earlier = nest_.piece_of(made);
-      if (pieces_by_any_.contains(piece.number) || !earlier || *earlier == piece.number ||
-          pieces_by_any_.contains(*earlier))
-        continue;
+      if (pieces_by_any_.contains(piece.number) || !earlier || *earlier == piece.number) continue;
       if (sums_.try_emplace(c.term, nullptr).second) sums_in_[*earlier].push_back(c.term);
     }
   }
 
-  /// Do only updates of the piece use what the instruction of it makes?
-  bool is_for_updates(const Inst* inst, const Nest::Piece& piece) const {
+  /// Do only sums of the piece use what the instruction of it makes?
+  bool is_for_sums(const Inst* inst, const Nest::Piece& piece) const {
     if (nest_.piece_of(inst) != piece.number) return false;
     for (const Use* use = inst->result()->uses; use; use = use->next) {
       if (left_out_.contains(use->user)) continue;
-      const Inst* update = use->user->is(Op::rmw) ? use->user : nullptr;
+      const Inst* update = use->user->is(Op::rmw) && is_sum(use->user) ? use->user : nullptr;
       if (update && !nest_.is_update(update)) update = update->parent->parent;
       if (!update || !nest_.is_update(update) || nest_.piece_of(update) != piece.number)
         return false;
