@@ -31,6 +31,7 @@ constexpr double to_keep = 8, to_keep_in_rows = 16;
 constexpr double without_others = std::numeric_limits<double>::infinity();
 /// Of a loop whose bounds are no constants.
 constexpr double usual_rounds = 16;
+constexpr double library_call = 20;
 /// From where on a branch pays that leaves a loop out which has no adjoints.
 constexpr double to_ask = 16;
 
@@ -87,8 +88,10 @@ bool are_plans_dumped() {
   return dump && std::strcmp(dump, "derivatives") == 0;
 }
 
-LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const LoggedReads& logged)
-    : kernel_(kernel), active_(active), logged_(logged) {
+LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const Slopes& slopes,
+                     const LoggedReads& logged)
+    : kernel_(kernel), active_(active), slopes_(slopes), logged_(logged) {
+  for (const auto& [inst, slope] : slopes) are_slopes_.insert(slope);
   std::vector<const Inst*> structured;
   walk(kernel.body, [&](const Inst* inst) {
     if (inst->is(Op::loop) || inst->is(Op::while_) || inst->is(Op::if_)) structured.push_back(inst);
@@ -100,7 +103,7 @@ LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const LoggedR
     }
     if (!has_part(inst, active_)) continue;
     for (const Region* r : inst->regions) {
-      const Wanted wanted({r}, active_, logged_,
+      const Wanted wanted({r}, active_, slopes_, logged_,
                           [&](const Inst* i) { return may_keep(i->result(), to_keep); });
       branches_[r] = wanted.kept();
     }
@@ -160,7 +163,7 @@ void LoopPlans::keep_wanted(LoopPlan& plan, const Inst* loop, double to_keep_it)
   std::vector<const Inst*> passed_over;
   for (const Replacement& r : plan.replacements) passed_over.push_back(r.update);
   const Wanted wanted(
-      {loop->regions.begin(), loop->regions.end()}, active_, logged_,
+      {loop->regions.begin(), loop->regions.end()}, active_, slopes_, logged_,
       [=, this](const Inst* i) { return may_keep(i->result(), to_keep_it); }, passed_over);
   plan.values = wanted.kept();
   plan.types.clear();
@@ -256,7 +259,7 @@ bool LoopPlans::is_any_order(const Inst* loop) const {
 // ---- costs, in additions
 
 double LoopPlans::cost(const Inst* inst) const {
-  if (info(inst->op).library) return 20;
+  if (info(inst->op).library) return library_call;
   switch (inst->op) {
     case Op::constant:
     case Op::param: return 0;
@@ -303,7 +306,7 @@ bool LoopPlans::may_keep(const Value* v, double to_keep_it) const {
          [&](const Inst* i) { again |= i->is(Op::parallel) || is_run_again(i); });
     if (again) return false;
   }
-  return cost(inst) > to_keep_it;
+  return (are_slopes_.contains(v) ? library_call : cost(inst)) > to_keep_it;
 }
 
 /// Of a round that is gone back through as its loop has chosen what it made: that is known by then.

@@ -28,6 +28,7 @@
 #include "autodiff/activity.h"
 #include "autodiff/logged_reads.h"
 #include "autodiff/replacements.h"
+#include "autodiff/slopes.h"
 
 namespace quern::autodiff {
 
@@ -57,7 +58,8 @@ bool are_plans_dumped();
 class LoopPlans {
  public:
   /// Of a kernel at level structured. `logged` are found again, not computed.
-  LoopPlans(const ir::Kernel& kernel, const Activity& active, const LoggedReads& logged);
+  LoopPlans(const ir::Kernel& kernel, const Activity& active, const Slopes& slopes,
+            const LoggedReads& logged);
 
   const LoopPlan& of(const ir::Inst* loop) const { return plans_.at(loop); }
   /// What a region of a branch passes on.
@@ -85,7 +87,9 @@ class LoopPlans {
 
   const ir::Kernel& kernel_;
   const Activity& active_;
+  const Slopes& slopes_;
   const LoggedReads& logged_;
+  std::unordered_set<const ir::Value*> are_slopes_;
   std::unordered_map<const ir::Inst*, LoopPlan> plans_;
   std::unordered_map<const ir::Region*, std::vector<const ir::Value*>> branches_;
   bool rows_vary_ = false;

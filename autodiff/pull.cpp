@@ -10,7 +10,6 @@
 #include "autodiff/rules.h"
 #include "autodiff/wanted.h"
 #include "quern/ir/builder.h"
-#include "quern/ir/partials.h"
 
 namespace quern::autodiff {
 
@@ -26,9 +25,11 @@ class Puller {
         kernel_(*out.kernel),
         b_(kernel_),
         active_(primal.active),
+        slopes_(primal.slopes),
         logged_(primal.logged),
         plans_(primal.plans),
         trees_(primal.trees),
+        further_(primal.further),
         declared_(declare(primal, out)),
         values_(primal_, logged_, plans_, b_, primal.sites, declared_.sites) {}
 
@@ -74,7 +75,8 @@ class Puller {
       if (!inst->is(Op::parallel) && (!inst->regions.empty() || (loop && inst->is(Op::put))))
         return false;
     }
-    const Wanted wanted({primal_.body}, active_, logged_, [](const Inst*) { return false; });
+    const Wanted wanted({primal_.body}, active_, slopes_, logged_,
+                        [](const Inst*) { return false; });
     for (const Inst* inst : *primal_.body)
       if (inst->is(Op::get) && wanted(inst->result())) return false;
     return loop != nullptr;
@@ -262,6 +264,8 @@ class Puller {
       const Value* from = inst->operand(0);
       return accumulate(from, b_.convert(adjoint, derivative_type(from->type)));
     }
+    if (const auto slope = slopes_.find(inst); slope != slopes_.end())
+      return accumulate(inst->operand(0), b_.mul(adjoint, values_.now(slope->second)));
     const auto widened = [&](const Value* v) {
       return is_float(v->type) ? b_.convert(values_.now(v), type) : values_.now(v);
     };
@@ -272,7 +276,7 @@ class Puller {
     std::vector<std::pair<const Value*, Value*>> terms;
     for (size_t k = 0; k < operands.size(); k++) {
       if (!active_(inst->operand(k))) continue;
-      Value* term = chain(b_, inst->op, operands, result, k, adjoint);
+      Value* term = chain(b_, inst->op, operands, result, k, adjoint, further_);
       if (!term) continue;
       const auto known =
           std::ranges::find(terms, inst->operand(k), [](auto& t) { return t.first; });
@@ -655,9 +659,11 @@ class Puller {
   Kernel& kernel_;
   Builder b_;
   const Activity& active_;
+  const Slopes& slopes_;
   const LoggedReads& logged_;
   const LoopPlans& plans_;
   const TreeRules& trees_;
+  const Further further_;
   const Declared declared_;
   Replay values_;
   std::unordered_map<uint32_t, Value*> scalar_;  ///< slots of adjoints, by binding

@@ -7,6 +7,7 @@
 #include "autodiff/replay.h"
 #include "autodiff/reverse.h"
 #include "autodiff/tree_rules.h"
+#include "quern/ir/partials.h"
 
 namespace quern::autodiff {
 
@@ -17,9 +18,11 @@ struct Primal {
   const LoggedReads& logged;
   const std::vector<bool>& inputs;
   const Activity& active;
+  const Slopes& slopes;
   const LoopPlans& plans;
   const std::vector<RoundsSite>& sites;
   const TreeRules& trees;
+  ir::Further further;  ///< of the reverse kernel
 };
 
 /// Fills `out.kernel`, which has the primal's bindings, and says in `out` what stands behind those.

@@ -175,7 +175,8 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   inputs.resize(source->bindings.size(), false);
   Activity active(*source, inputs);
   active.keep_what_has_a_part(*source);
-  const LoopPlans plans(*source, active, logged);
+  const Slopes slopes = add_slopes(*source, active);
+  const LoopPlans plans(*source, active, slopes, logged);
   // Where nothing has a part, nothing is computed again.
   std::vector<RoundsSite> sites;
   if (has_part(*source, active)) sites = rounds_sites(*source, plans, on_trees.any());
@@ -192,7 +193,9 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   for (auto& [read, at] : logged)
     at.is_private = at.is_private && !plans.rows_vary() && !accessed[at.binding];
   out.kernel = like(primal, *source, "vjp of ");
-  pull({*source, uint32_t(count), logged, inputs, active, plans, sites, on_trees}, out);
+  const Further further = twice ? Further::yes : Further::no;
+  pull({*source, uint32_t(count), logged, inputs, active, slopes, plans, sites, on_trees, further},
+       out);
   if (!sites.empty() && sites.back().is_augmented)
     out.augmented = autodiff::augmented(*source, plans, sites, like(primal, *source, "rounds of "),
                                         like(primal, *source, ""));

@@ -71,10 +71,14 @@ bool has_part(const Kernel& kernel, const Activity& active) {
   return found;
 }
 
-Wanted::Wanted(std::vector<const Region*> regions, const Activity& active,
+Wanted::Wanted(std::vector<const Region*> regions, const Activity& active, const Slopes& slopes,
                const LoggedReads& logged, std::function<bool(const Inst*)> is_kept,
                std::span<const Inst* const> passed_over)
-    : regions_(std::move(regions)), active_(active), logged_(logged), is_kept_(std::move(is_kept)) {
+    : regions_(std::move(regions)),
+      active_(active),
+      slopes_(slopes),
+      logged_(logged),
+      is_kept_(std::move(is_kept)) {
   for (const Region* r : regions_)
     walk(const_cast<Region*>(r), [&](const Inst* inst) {
       if (inst->is(Op::put) || inst->is(Op::reduce)) puts_.push_back(inst);
@@ -138,6 +142,7 @@ void Wanted::seed(const Inst* inst) {
 
 void Wanted::seed_operation(const Inst* inst) {
   if (inst->is(Op::convert)) return;
+  if (const auto slope = slopes_.find(inst); slope != slopes_.end()) return want(slope->second);
   for (size_t k = 0; k < inst->operand_count(); k++) {
     if (!active_(inst->operand(k))) continue;
     const std::vector<bool>& reads = known_reads(inst, k);

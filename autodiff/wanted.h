@@ -6,6 +6,7 @@
 
 #include "autodiff/activity.h"
 #include "autodiff/logged_reads.h"
+#include "autodiff/slopes.h"
 
 namespace quern::autodiff {
 
@@ -15,8 +16,8 @@ class Wanted {
   /// `is_kept`: of an instruction directly in the last region, whether its results are kept where
   /// they are wanted. What those are computed from is not wanted for them. `passed_over`: nobody goes
   /// back through these.
-  Wanted(std::vector<const ir::Region*> regions, const Activity& active, const LoggedReads& logged,
-         std::function<bool(const ir::Inst*)> is_kept,
+  Wanted(std::vector<const ir::Region*> regions, const Activity& active, const Slopes& slopes,
+         const LoggedReads& logged, std::function<bool(const ir::Inst*)> is_kept,
          std::span<const ir::Inst* const> passed_over = {});
 
   bool operator()(const ir::Value* v) const { return wanted_.contains(v); }
@@ -35,6 +36,7 @@ class Wanted {
 
   const std::vector<const ir::Region*> regions_;
   const Activity& active_;
+  const Slopes& slopes_;
   const LoggedReads& logged_;
   const std::function<bool(const ir::Inst*)> is_kept_;
   std::unordered_set<const ir::Value*> wanted_;

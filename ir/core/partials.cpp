@@ -8,8 +8,9 @@ namespace quern::ir {
 
 namespace {
 /// What a rule sees: operands, result, the factor t, and short names for building. A rule builds t
-/// times the derivative, and is as differentiable as that: what it selects by does not cut off how
-/// the product varies with t or with an operand, so that rules may be applied to what rules build.
+/// times the derivative, and with Further::yes is as differentiable as that: what it selects by does
+/// not cut off how the product varies with t or with an operand, so that rules may be applied to what
+/// rules build.
 struct Case {
   Builder& b;
   Op op;
@@ -17,6 +18,7 @@ struct Case {
   Value* result;
   size_t k;
   Value* t;
+  Further further;
 
   Value* operator[](size_t n) const { return operands[n]; }
   Value* number(double v) const { return b.real(result->type, v); }
@@ -29,7 +31,8 @@ struct Case {
   Value* scaled(double factor, Value* v) const { return b.mul(number(factor), v); }
 
   /// x · y, and 0 where x is 0 whatever y is. Where that matters the product is NaN, and only there
-  /// the select chooses 0: elsewhere the derivative of the product in x stays y where x is 0.
+  /// the select of Further::yes chooses 0: elsewhere the derivative of the product in x stays y where
+  /// x is 0.
   Value* times(Value* x, Value* y) const {
     Value* product = b.mul(x, y);
     return never_zero(x) ? product : zero_with(x, product);
@@ -40,8 +43,10 @@ struct Case {
     return never_zero(x) || never_zero(y) ? quotient : zero_with(x, quotient);
   }
   Value* is_zero(Value* v) const { return b.binary(Op::eq, v, number(0)); }
-  /// `v`, and 0 where it is NaN and `none` holds.
+  /// `v`, and 0 where it is NaN and `none` holds, as a factor of it is 0. Otherwise it is 0 there, which
+  /// only its own derivative tells from a constant.
   Value* zero_where(Value* none, Value* v) const {
+    if (further == Further::no) return b.select(none, number(0), v);
     Value* lost = b.binary(Op::ne, v, v);
     lost = b.binary(Op::bit_and, none, lost);
     return b.select(lost, number(0), v);
@@ -112,8 +117,7 @@ Value* chain_select(const Case& s) {
 
 Value* chain_convert(const Case& s) { return is_float(s[0]->type) ? s.t : nullptr; }
 
-Value* chain_sin(const Case& s) { return s.b.mul(s.t, s.b.unary(Op::cos, s[0])); }
-Value* chain_cos(const Case& s) { return s.neg(s.b.mul(s.t, s.b.unary(Op::sin, s[0]))); }
+Value* chain_slope(const Case& s) { return s.b.mul(s.t, library_slope(s.b, s.op, s[0])); }
 Value* chain_tan(const Case& s) { return s.b.mul(s.t, s.plus(1, s.square(s.result))); }
 
 /// 1 - x² without cancellation near 1.
@@ -128,12 +132,6 @@ Value* chain_atan(const Case& s) { return s.b.div(s.t, s.plus(1, s.square(s[0]))
 
 Value* chain_sinh(const Case& s) { return s.times(s.t, s.b.unary(Op::cosh, s[0])); }
 Value* chain_cosh(const Case& s) { return s.times(s.t, s.b.unary(Op::sinh, s[0])); }
-/// 1 / cosh² = 4e / (1 + e)² with e = e^(-2|x|), where 1 - tanh² would cancel and cosh overflow.
-Value* chain_tanh(const Case& s) {
-  Value* power = s.b.unary(Op::exp, s.scaled(-2, s.b.unary(Op::abs, s[0])));
-  Value* square = s.square(s.plus(1, power));
-  return s.b.mul(s.t, s.b.div(s.scaled(4, power), square));
-}
 Value* chain_asinh(const Case& s) { return s.b.div(s.t, s.b.binary(Op::hypot, s.one(), s[0])); }
 /// 1 / √(x² - 1), by factors: x² may overflow.
 Value* chain_acosh(const Case& s) {
@@ -161,13 +159,6 @@ Value* chain_hypot(const Case& s) {
   Value* share = s.zero_with(s.result, s.b.div(s[s.k], s.result));
   return s.b.mul(s.t, share);
 }
-
-/// 2/√π · e^(-x²)
-Value* chain_erf(const Case& s) {
-  Value* power = s.b.unary(Op::exp, s.neg(s.square(s[0])));
-  return s.b.mul(s.t, s.scaled(2 * std::numbers::inv_sqrtpi, power));
-}
-Value* chain_erfc(const Case& s) { return s.neg(chain_erf(s)); }
 
 /// The digamma function ψ of x, in plain operations so that it has derivatives itself: reflected
 /// below ½, moved to y + 10 by ψ(y) = ψ(y + 1) - 1/y, and there the asymptotic series
@@ -243,21 +234,46 @@ bool is_composite(Op op) { return info(op).library || op == Op::div || op == Op:
 
 /// In f32 and rounded once, as the operations on f16 are.
 Value* chain_of_halves(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k,
-                       Value* t) {
+                       Value* t, Further further) {
   std::vector<Value*> wide;
   for (Value* v : operands) wide.push_back(b.convert(v, Type::f32));
   Value* wide_result = b.convert(result, Type::f32);
   Value* wide_t = b.convert(t, Type::f32);
-  return b.convert(chain(b, op, wide, wide_result, k, wide_t), Type::f16);
+  return b.convert(chain(b, op, wide, wide_result, k, wide_t, further), Type::f16);
 }
 }  // namespace
 
-Value* chain(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k,
-             Value* t) {
+bool has_library_slope(Op op, Type type) {
+  return rules[size_t(op)] == chain_slope && type != Type::f16;
+}
+
+Value* library_slope(Builder& b, Op op, Value* x) {
+  const auto number = [&](double v) { return b.real(x->type, v); };
+  const auto exp = [&](Value* v) { return b.unary(Op::exp, v); };
+  switch (op) {
+    case Op::sin: return b.unary(Op::cos, x);
+    case Op::cos: return b.unary(Op::neg, b.unary(Op::sin, x));
+    case Op::tanh: {
+      // 1 / cosh² = 4e / (1 + e)² with e = e^(-2|x|), where 1 - tanh² would cancel and cosh overflow
+      Value* power = exp(b.mul(number(-2), b.unary(Op::abs, x)));
+      Value* sum = b.add(number(1), power);
+      return b.div(b.mul(number(4), power), b.mul(sum, sum));
+    }
+    case Op::erf:
+    case Op::erfc: {
+      const double factor = 2 * std::numbers::inv_sqrtpi;
+      return b.mul(number(op == Op::erf ? factor : -factor), exp(b.unary(Op::neg, b.mul(x, x))));
+    }
+    default: return nullptr;
+  }
+}
+
+Value* chain(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k, Value* t,
+             Further further) {
   if (!is_float(result->type)) return nullptr;
   if (result->type == Type::f16 && is_composite(op))
-    return chain_of_halves(b, op, operands, result, k, t);
-  return rules[size_t(op)](Case{b, op, operands, result, k, t});
+    return chain_of_halves(b, op, operands, result, k, t, further);
+  return rules[size_t(op)](Case{b, op, operands, result, k, t, further});
 }
 
 Value* partial(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k) {

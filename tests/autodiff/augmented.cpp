@@ -94,8 +94,8 @@ size_t count_of(const qn::ir::Kernel& kernel, Op op) {
   return n;
 }
 
-/// Bytes that a tape keeps of each round of an iteration: v, and what is dear.
-constexpr uint64_t row = 3 * 8, end_of_loop = 8;
+/// Bytes that a tape keeps of each round of an iteration: v, sin v and its slope, exp(-v²).
+constexpr uint64_t row = 4 * 8, end_of_loop = 8;
 
 }  // namespace
 
@@ -126,9 +126,9 @@ TEST_CASE("what the primal's launch has kept is not computed again") {
   CHECK_FALSE(kept.count);
   REQUIRE(kept.augmented.sites.size() == 1);
   using Types = std::vector<qn::ir::Type>;
-  CHECK(kept.augmented.sites[0].rows == Types(3, qn::ir::Type::f64));
+  CHECK(kept.augmented.sites[0].rows == Types(4, qn::ir::Type::f64));
   CHECK(kept.augmented.sites[0].ends == Types(1, qn::ir::Type::f64));
-  CHECK(count_of(*kept.augmented.kernel, Op::store) == 1 + 3 + 1);
+  CHECK(count_of(*kept.augmented.kernel, Op::store) == 1 + 4 + 1);
 }
 
 TEST_CASE("a loop of little work is computed again, unless nothing else will do") {

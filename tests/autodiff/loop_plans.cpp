@@ -187,6 +187,54 @@ TEST_CASE("a branch passes on what is dear of its inside") {
   });
 }
 
+TEST_CASE("going back through a loop does not call the math library for slopes") {
+  constexpr int rounds = 500;
+  const auto bend = [](const auto& v, const auto& w) { return 1.2 * sin(v) + 0.3 * w + cos(w); };
+  const Reverse reverse = reverse_of([&](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<double> v = x[i];
+      for ([[maybe_unused]] auto j : range(rounds)) v = bend(v, tanh(v)) + erf(0.5 * v);
+      y[i] = v;
+    }
+  });
+  const qn::ir::Inst* last = nullptr;
+  qn::ir::walk(reverse.kernel->body, [&](const qn::ir::Inst* inst) {
+    if (inst->is(Op::loop)) last = inst;
+  });
+  REQUIRE(last);
+  int calls = 0;
+  qn::ir::walk(last->region(0),
+               [&](const qn::ir::Inst* inst) { calls += qn::ir::info(inst->op).library; });
+  CHECK(calls == 0);
+  CHECK(count(reverse, Op::cos) == 2);  // one of them is the primal's
+  CHECK(count(reverse, Op::erf) == 1);
+  on_every_device([&](const qn::Device& device) {
+    const std::vector<double> at = {0.5, -0.25, 2};
+    auto x = numbers(device, at);
+    qn::Field<double> y{device, {3}};
+    qn::Kernel f = [&] {
+      for (auto i : y) {
+        Var<double> v = x[i];
+        for ([[maybe_unused]] auto j : range(rounds)) v = bend(v, tanh(v)) + erf(0.5 * v);
+        y[i] = v;
+      }
+    };
+    std::vector<double> expected;
+    for (double v : at) {
+      double slope = 1;
+      for (int j = 0; j < rounds; j++) {
+        const double w = std::tanh(v), w_slope = 1 / (std::cosh(v) * std::cosh(v));
+        slope *= 1.2 * std::cos(v) + (0.3 - std::sin(w)) * w_slope +
+                 std::exp(-0.25 * v * v) / std::sqrt(3.14159265358979323846);
+        v = 1.2 * std::sin(v) + 0.3 * w + std::cos(w) + std::erf(0.5 * v);
+      }
+      expected.push_back(slope);
+    }
+    for (double slope : expected) CHECK(std::isfinite(slope));
+    expect_adjoints(f, x, y, expected);
+  });
+}
+
 TEST_CASE("rows that all iterations have alike need no cursor; others do") {
   const auto alike = [](qn::Field<double> x, qn::Field<double> y) {
     for (auto i : x) {

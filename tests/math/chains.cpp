@@ -167,7 +167,7 @@ struct Row {
   std::vector<Type> types;
   Kernel kernel;
   bool zero = false;
-  std::unique_ptr<Evaluator> value, product, contracted;
+  std::unique_ptr<Evaluator> value, product, contracted, last;
 
   Row(Op op_, size_t k_, Type type_) : op(op_), k(k_), type(type_) {
     types.assign(size_t(info(op).operands), type);
@@ -179,9 +179,10 @@ struct Row {
     b.yield();
     std::vector<Type> with_t = types;
     with_t.push_back(type);
-    for (bool differentiated : {false, true}) {
+    for (const char* what : {"value", "product", "last product"}) {
+      const bool differentiated = !kernel.callees.empty();
       Function f;
-      f.name = differentiated ? "product" : "value";
+      f.name = what;
       f.body = b.make_region(std::span<const Type>(with_t));
       f.results = {type};
       b.at_end(f.body);
@@ -191,7 +192,7 @@ struct Row {
       args.pop_back();
       Value* r = b.make(op, std::span<const Type>(&type, 1), args)->result();
       if (differentiated) {
-        r = chain(b, op, args, r, k, t);
+        r = chain(b, op, args, r, k, t, kernel.callees.size() == 1 ? Further::yes : Further::no);
         zero = r == nullptr;
         if (zero) r = b.real(type, 0);
       }
@@ -201,6 +202,7 @@ struct Row {
     value = std::make_unique<Evaluator>(kernel.callees[0]);
     product = std::make_unique<Evaluator>(kernel.callees[1]);
     contracted = std::make_unique<Evaluator>(kernel.callees[1], true);
+    last = std::make_unique<Evaluator>(kernel.callees[2]);
   }
 
   double run(Evaluator& f, const std::vector<double>& x, double t) const {
@@ -513,6 +515,23 @@ TEST_CASE(
           INFO(info(op).name << " operand " << k << " at " << x << " " << y);
           CHECK(all(at_zero(op, k, {x, y}), is_zero));
         }
+}
+
+TEST_CASE("products that are not differentiated again are the same, but for the signs of zeros") {
+  const std::vector<double> factors = {0, -0.0, 1, -2.5, inf, -inf, not_a_number};
+  each_row([&](const Row& row) {
+    std::vector<double> values = edges(row.type, true);
+    values.insert(values.end(), {inf, -inf, not_a_number});
+    bool same = true;
+    for (const std::vector<double>& x : points(row.op, values))
+      for (double t : factors) {
+        const double again = row.at(x, t), last = row.run(*row.last, x, t);
+        if (again == last || (std::isnan(again) && std::isnan(last))) continue;
+        UNSCOPED_INFO(row.place(x, t) << ": " << again << " and " << last);
+        same = false;
+      }
+    CHECK(same);
+  });
 }
 
 TEST_CASE("a conversion between floats passes the factor on, another one has no derivative") {
