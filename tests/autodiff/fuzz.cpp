@@ -409,6 +409,10 @@ class Run {
   Vector push(const Vector& x, const Vector& v) const {
     autodiff::Forward forward =
         autodiff::forward(kernel_, kernel_.modes, autodiff::all_directions(kernel_));
+    const auto& inputs = program_.inputs;
+    for (const auto& [a, b] : forward.distinct)  // as jvp does
+      if (std::max(a, b) < inputs.size() && inputs[a].memory == inputs[b].memory)
+        throw Error(kernel_.loc, "fields overlap whose elements are combined");
     Arguments arguments = arguments_at(x);
     write(arguments, {autodiff::tangents}, v);
     for (uint64_t bits : all_bits(v.scalars)) arguments.push_back({bits, nullptr});
