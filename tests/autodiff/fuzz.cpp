@@ -199,7 +199,7 @@ class Run {
     return p;
   }
   /// What either changes by where its direction is multiplied by a number, divided by that: nothing, but
-  /// for rounding. Of (c a + a) - c a with c = 2³¹ nine digits of a are left, whatever is near.
+  /// for rounding. Of (c a + a) - c a with c = 2³¹ six digits of a are left, whatever is near.
   void note_rounding(Products& p, const Vector& x, const Vector& v, const Vector& w) const {
     const auto scaled = [](Vector a, double factor) {
       each([=](double& number) { number *= factor; }, a);

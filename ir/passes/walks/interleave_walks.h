@@ -14,7 +14,7 @@
 // of the strip's takes it; what others would have done there is left out or chosen away. Local variables have an element for each iteration. Contributions
 // of the strip to a location that it shares are combined, in any order, and given in one atomic. Of sums,
 // factors that the strip shares multiply what is given, and terms that stand before a loop are summed there,
-// not in each of its rounds: so a gradient by what all iterations are multiplied with costs them nothing. Each
+// not in each of its rounds: adjoints of what all are compared with take a multiplication a round. Each
 // iteration does what it did, in its order; only the order between iterations changes, which has no
 // meaning.
 // Short bodies are there three times: for whole strips, for what these leave over, and as they were for
