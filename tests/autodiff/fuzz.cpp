@@ -81,11 +81,35 @@ bool decides(const Inst* inst) {
          inst->is(Op::fmod) || inst->is(Op::remainder);
 }
 
+enum class Rounding { own, another };
+
+/// Multiplies what is computed or read of floats by 1 and some 2⁻⁵² each: what this changes much hangs on
+/// how it is rounded (Parker, Monte Carlo Arithmetic, 1997).
+void round_otherwise(Kernel& kernel) {
+  std::vector<Inst*> all;
+  walk(kernel.body, [&](Inst* inst) {
+    if (inst->results.size() != 1 || inst->type() != Type::f64) return;
+    const bool computes = is_pure(inst->op) && !inst->operands.empty() &&
+                          is_float(inst->operand(inst->operands.size() - 1)->type);
+    if (computes || inst->is(Op::load) || inst->is(Op::get)) all.push_back(inst);
+  });
+  Builder b(kernel);
+  uint64_t n = 0;
+  for (Inst* inst : all) {
+    b.after(inst);
+    Value* factor = b.constant(Type::f64, bits_of(1 + double(1 + n++ % 3) * 0x1p-52));
+    Value* rounded = b.mul(inst->result(), factor);
+    inst->result()->replace_with(rounded);
+    rounded->inst->set_operand(0, inst->result());
+  }
+}
+
 /// The same program, which adds a number for each such decision to one more field of one u64.
-std::unique_ptr<Kernel> with_decisions(const Kernel& kernel) {
+std::unique_ptr<Kernel> with_decisions(const Kernel& kernel, Rounding rounding) {
   std::unique_ptr<Kernel> made = clone(kernel);
   inline_calls(*made);
   inline_applied(*made);
+  if (rounding == Rounding::another) round_otherwise(*made);
   Binding sum;
   sum.kind = Binding::field;
   sum.rank = 1;
@@ -175,11 +199,14 @@ class Run {
     }
     return p;
   }
-  /// Going back, 1e74 is lost between terms of 1e92 that cancel, however near inputs are: what differs for
-  /// that alone agrees for inputs without such powers.
+  /// Going back, 1e74 is lost between terms of 1e92 that cancel, however near inputs are, and 1 between the
+  /// two of atan2(x, x) at 1e-30: what differs for that alone agrees for inputs without such powers.
   static Vector moderate(Vector x) {
+    const auto is_moderate = [](double a) {
+      return a == 0 || std::abs(std::log2(std::abs(a))) <= 4;
+    };
     int exponent;
-    each([&](double& a) { a = std::abs(a) > 16 ? 2 * std::frexp(a, &exponent) : a; }, x);
+    each([&](double& a) { a = is_moderate(a) ? a : 2 * std::frexp(a, &exponent); }, x);
     return x;
   }
   Products products_at(const Vector& x) {
@@ -220,6 +247,9 @@ class Run {
     static constexpr double steps[4] = {0x1p-20, 0.71 * 0x1p-20, -0.83 * 0x1p-20, -0.57 * 0x1p-20};
     double tangent = 0, value = 0;
     double differences[4] = {};
+    /// Known where some element disagrees: tangents where the differences end, and the value with
+    /// other roundings, NaN where the program decides otherwise for them.
+    double tangents[4] = {}, rounded = 0;
 
     bool is_finite() const { return std::isfinite(tangent) && std::isfinite(value); }
     bool is_flat() const {
@@ -229,14 +259,30 @@ class Run {
     bool tells() const {
       const auto [least, most] = std::ranges::minmax(differences);
       const double size = std::max(std::abs(least), std::abs(most));
-      const double noise = std::abs(value) * 0x1p-52 / std::abs(steps[3]);
+      const double digit = std::max(std::abs(value), 0x1p-1022) * 0x1p-52;
+      const double noise = digit / std::abs(steps[3]);
       return std::isfinite(size) && most - least <= 1e-4 * size + noise &&
              noise <= 1e-5 * std::max(size, std::abs(tangent));
     }
-    bool agrees() const {
-      const double mean = (differences[0] + differences[1] + differences[2] + differences[3]) / 4;
-      return std::abs(mean - tangent) <= 1e-3 * std::max(std::abs(tangent), std::abs(mean));
+    static bool are_near(double a, double b) {
+      return std::abs(a - b) <= 1e-3 * std::max(std::abs(a), std::abs(b));
     }
+    double mean() const {
+      return (differences[0] + differences[1] + differences[2] + differences[3]) / 4;
+    }
+    bool agrees() const { return are_near(mean(), tangent); }
+    /// No: the inputs are at a kink on whose sides differences are the same by chance, as of
+    /// max(min(0, x), x); or it bends many times within a step, as lgamma does between far poles.
+    bool is_smooth() const {
+      return std::ranges::all_of(tangents, [&](double t) { return are_near(t, tangent); });
+    }
+    /// No: what the inputs change is lost in sums with what is larger, or of what is near 1.
+    bool has_digits() const {
+      const double size = std::max(std::abs(mean()), std::abs(tangent));
+      return std::abs(rounded - value) <= 1e-4 * size * std::abs(steps[3]);
+    }
+    bool disagrees() const { return tells() && !agrees(); }
+    bool is_wrong() const { return disagrees() && is_smooth() && has_digits(); }
   };
   /// None where a probe decides otherwise.
   std::optional<std::vector<Slope>> slopes() {
@@ -256,7 +302,22 @@ class Run {
       each([&](double a, double at) { slopes[n++].differences[k] = (a - at) / Slope::steps[k]; },
            there, here);
     }
+    if (std::ranges::any_of(slopes, &Slope::disagrees)) note_doubts(slopes, x, v);
     return slopes;
+  }
+  void note_doubts(std::vector<Slope>& slopes, const Vector& x, const Vector& v) {
+    for (size_t k = 0; k < 4; k++) {
+      Vector moved = x;
+      each([&](double& a, double along) { a += Slope::steps[k] * along; }, moved, v);
+      size_t n = 0;
+      each([&](double t) { slopes[n++].tangents[k] = t; }, push(moved, v));
+    }
+    outputs(x);
+    const uint64_t decisions = decisions_;
+    const Vector rounded = outputs(x, Rounding::another);
+    size_t n = 0;
+    each([&](double a) { slopes[n++].rounded = decisions_ == decisions ? a : std::nan(""); },
+         rounded);
   }
 
   /// ⟨H u, v⟩ and ⟨H v, u⟩, H being the Hessian of the sum of results and written elements, times any
@@ -393,12 +454,12 @@ class Run {
         made, found(of_primal.get(), 0, own, {}));
   }
   /// Leaves the sum of the program's decisions.
-  Vector outputs(const Vector& x) {
+  Vector outputs(const Vector& x, Rounding rounding = Rounding::own) {
     Arguments arguments = arguments_at(x);
     const auto sum = std::make_shared<runtime::Storage>(
         device_, std::vector<Storage>{{Type::u64, Type::u64}}, std::vector<int64_t>{1}, Loc{});
     arguments.push_back({0, sum});
-    runtime::Program program(with_decisions(kernel_));
+    runtime::Program program(with_decisions(kernel_, rounding));
     device_->seed(1);
     const auto outcome = program.launch(arguments, kernel_.modes, {});
     Vector out = found(outcome.get(), 0, arguments, {});
@@ -491,12 +552,12 @@ int compare(int last, Run::Products (Run::*products)(), int first = 1) {
 
 /// The same for differences, element by element; comes back: in how many programs some were compared.
 /// Others decide otherwise closer than the step; of some elements the inputs are at a kink, or rounding
-/// hides the slope. Of few programs neither shows: slopes on both sides of a kink are the same by
-/// chance, or terms of a sum that are 10²⁰ times larger cancel. They are printed.
-int compare_slopes(int programs) {
-  int refused = 0, flat = 0, compared = 0, otherwise = 0, wrong = 0;
+/// hides the slope, which shows by the differences themselves or, of few programs, by what is asked only
+/// where they disagree with the tangent.
+int compare_slopes(int last, int first = 1) {
+  int refused = 0, flat = 0, compared = 0, otherwise = 0, bent = 0, rounded = 0;
   size_t elements = 0, others = 0;
-  for (int seed = 1; seed <= programs; seed++) {
+  for (int seed = first; seed <= last; seed++) {
     const auto program = smooth_program(seed);
     if (!program) continue;
     INFO("seed " << seed);
@@ -505,16 +566,18 @@ int compare_slopes(int programs) {
       otherwise += !slopes;
       if (!slopes) continue;
       size_t told = 0;
-      bool is_wrong = false;
+      bool is_bent = false, is_rounded = false;
       for (const Run::Slope& s : *slopes) {
         if (s.is_flat() || !s.is_finite()) continue;
+        is_bent |= s.disagrees() && !s.is_smooth();
+        is_rounded |= s.disagrees() && s.is_smooth() && !s.has_digits();
+        if (s.is_wrong())
+          FAIL_CHECK("tangent " << s.tangent << " of " << s.value << ", differences "
+                                << s.differences[0] << " and " << s.differences[2]);
         (s.tells() ? told : others)++;
-        if (!s.tells() || s.agrees() || is_wrong) continue;
-        is_wrong = true;
-        std::printf("seed %d: tangent %g of %g, differences %g and %g\n", seed, s.tangent, s.value,
-                    s.differences[0], s.differences[2]);
       }
-      wrong += is_wrong;
+      bent += is_bent;
+      rounded += is_rounded;
       elements += told;
       (told > 0 ? compared : flat)++;
     } catch (const Error&) {
@@ -523,9 +586,10 @@ int compare_slopes(int programs) {
   }
   std::printf(
       "%d programs with elements that agree, %d decide otherwise, %d refused, %d flat; %zu "
-      "elements and %zu others\n",
-      compared, otherwise, refused, flat, elements, others);
-  CHECK(wrong <= compared / 5'000);
+      "elements and %zu others; only where they disagree it shows of %d that they bend and of %d "
+      "that roundings hide the slope\n",
+      compared, otherwise, refused, flat, elements, others, bent, rounded);
+  CHECK(bent + rounded <= std::max(1, compared / 1'000));
   CHECK(others <= elements);
   CHECK(otherwise <= compared);
   return compared;
@@ -539,11 +603,28 @@ TEST_CASE("random programs: what goes forward and what goes back agree", "[host]
 TEST_CASE("random programs: one whose rows no kernel was left to count", "[host]") {
   CHECK_NOTHROW(compare(89'375, &Run::products, 89'375));  // it ended the process
 }
-TEST_CASE("random programs: two that lose digits between terms that cancel", "[host]") {
-  for (int seed : {121'811, 206'383}) CHECK(compare(seed, &Run::products, seed) == 1);
+TEST_CASE("random programs: three that lose digits between terms that cancel", "[host]") {
+  for (int seed : {121'811, 206'383, 262'196}) CHECK(compare(seed, &Run::products, seed) == 1);
 }
 TEST_CASE("random programs: what goes forward agrees with differences", "[host]") {
   CHECK(compare_slopes(1'000) > 100);
+}
+TEST_CASE("random programs: some whose differences tell nothing, by chance", "[host]") {
+  const bool bends[] = {true, true, true, false, false, false, false};
+  const int seeds[] = {8'833, 12'544, 81'904, 67'326, 90'694, 105'413, 120'602};
+  for (size_t k = 0; k < 7; k++) {
+    const auto program = smooth_program(seeds[k]);
+    const auto slopes = Run(*program, unsigned(seeds[k] - 1)).slopes();
+    INFO("seed " << seeds[k]);
+    int disagreed = 0;
+    for (const Run::Slope& s : *slopes) {
+      if (!s.disagrees()) continue;
+      disagreed++;
+      CHECK_FALSE(s.is_wrong());
+      CHECK(s.is_smooth() != bends[k]);
+    }
+    CHECK(disagreed > 0);
+  }
 }
 TEST_CASE("random programs: Hessians are symmetric", "[host]") {
   CHECK(compare(3'000, &Run::curvatures) > 8);
@@ -554,5 +635,5 @@ TEST_CASE("random programs: what goes forward and what goes back agree: 100,000 
 }
 TEST_CASE("random programs: what goes forward agrees with differences: 50,000 of them",
           "[.long][autodiff]") {
-  CHECK(compare_slopes(330'000) >= 50'000);
+  CHECK(compare_slopes(160'000) >= 50'000);
 }
