@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "autodiff/costs.h"
 #include "autodiff/declared.h"
 #include "quern/ir/lower.h"
 
@@ -13,9 +14,6 @@ namespace quern::autodiff {
 using namespace ir;
 
 namespace {
-
-/// Additions that take as long as storing a byte and loading it again, far from the caches.
-constexpr double to_keep_byte = 1.5;
 
 /// Does the loop run once at most in an iteration?
 bool is_once(const RoundsSite& site) {

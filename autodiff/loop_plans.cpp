@@ -8,6 +8,7 @@
 #include <ranges>
 #include <utility>
 
+#include "autodiff/costs.h"
 #include "autodiff/inverses.h"
 #include "autodiff/row_counts.h"
 #include "autodiff/sums.h"
@@ -29,23 +30,8 @@ constexpr uint64_t most_bytes_beside = 16384;
 /// more to find by an inverse is kept too, but where nothing else is.
 constexpr double to_keep = 8, to_keep_in_rows = 16;
 constexpr double without_others = std::numeric_limits<double>::infinity();
-/// Of a loop whose bounds are no constants.
-constexpr double usual_rounds = 16;
-constexpr double library_call = 20;
 /// From where on a branch pays that leaves a loop out which has no adjoints.
 constexpr double to_ask = 16;
-
-/// Of a loop between constants; else -1.
-int64_t constant_rounds(const Inst* loop) {
-  int64_t v[3];
-  for (size_t k = 0; k < 3; k++) {
-    const Inst* made = loop->operand(k)->inst;
-    if (!made || !made->is(Op::constant)) return -1;
-    v[k] = to_signed(made->imm, made->type());
-  }
-  if (v[2] <= 0) return -1;
-  return v[0] < v[1] ? (v[1] - v[0] - 1) / v[2] + 1 : 0;
-}
 
 bool writes_floats(const Region* region) {
   bool writes = false;
@@ -254,34 +240,6 @@ bool LoopPlans::is_any_order(const Inst* loop) const {
                   ((write.adds && other.adds) || are_of_one_round(loop, write, other, effects));
   }
   return any_order;
-}
-
-// ---- costs, in additions
-
-double LoopPlans::cost(const Inst* inst) const {
-  if (info(inst->op).library) return library_call;
-  switch (inst->op) {
-    case Op::constant:
-    case Op::param: return 0;
-    case Op::apply: return 100;
-    case Op::div:
-    case Op::rem:
-    case Op::sqrt: return 5;
-    case Op::load: return 2;
-    case Op::if_: return 1 + cost(inst->region(0)) + cost(inst->region(1));
-    case Op::while_: return usual_rounds * (cost(inst->region(0)) + cost(inst->region(1)));
-    case Op::loop: {
-      const int64_t rounds = constant_rounds(inst);
-      return (rounds < 0 ? usual_rounds : double(rounds)) * (1 + cost(inst->region(0)));
-    }
-    default: return 1;
-  }
-}
-
-double LoopPlans::cost(const Region* region) const {
-  double sum = 0;
-  for (const Inst* inst : *region) sum += cost(inst);
-  return sum;
 }
 
 /// Is it a loop that is run again for what going back through it wants, rounds of a While among

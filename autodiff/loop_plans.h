@@ -5,8 +5,8 @@
 // indices of elements, conditions, and what these are computed from ("to be recorded", Hascoët,
 // Naumann and Pascual, Future Generation Computer Systems 21(8), 2005). Of a loop that is gone back
 // through from its last round on, each round keeps what it began with, as far as that is wanted,
-// and results that take more to compute again than to keep, by the costs below. All else is
-// computed again. A branch passes on what is worth keeping of its inside, likewise.
+// and results that take more to compute again than to keep (costs.h). All else is computed again. A
+// branch passes on what is worth keeping of its inside, likewise.
 //
 // What a round began with is not kept where it follows from what the next one began with, exactly
 // (inverses.h): integers that count, are added to, are multiplied by odd constants, and so on, but
@@ -81,8 +81,6 @@ class LoopPlans {
   bool is_run_again(const ir::Inst* inst) const;
   bool is_chosen_there(const ir::Use* use) const;
   bool may_keep(const ir::Value* v, double cost) const;
-  double cost(const ir::Inst* inst) const;
-  double cost(const ir::Region* region) const;
   std::string text(const ir::Inst* inst) const;
 
   const ir::Kernel& kernel_;

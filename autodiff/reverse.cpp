@@ -7,6 +7,7 @@
 #include "autodiff/assigned.h"
 #include "autodiff/combined.h"
 #include "autodiff/gather.h"
+#include "autodiff/kept_in_adjoints.h"
 #include "autodiff/known_bounds.h"
 #include "autodiff/pull.h"
 #include "autodiff/random_calls.h"
@@ -202,8 +203,12 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   optimise(*out.kernel);
   drop_unread(*out.kernel, logged);
   if (!on_trees.any() && gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
-  if (are_cleared && !on_trees.any())
-    out.assigned = assign_adjoints(*out.kernel, adjoints_of(out), shapes_of(out));
+  if (are_cleared && !on_trees.any()) {
+    const std::vector<uint32_t> companions = adjoints_of(out), shapes = shapes_of(out);
+    out.assigned = assign_adjoints(*out.kernel, companions, shapes);
+    if (keep_in_adjoints(*out.kernel, companions, out.assigned, count, shapes))
+      optimise(*out.kernel);
+  }
 
   add_accessed(*out.kernel, accessed);
   const std::vector<bool> wanted(accessed.begin() + ptrdiff_t(count), accessed.end());
