@@ -76,11 +76,12 @@ void declare_augmented(Kernel& kernel, const std::vector<RoundsSite>& sites, Sit
     fields.rows[k] = add_field(kernel, sites[k].types);
     if (!sites[k].ends.empty()) fields.ends[k] = add_field(kernel, sites[k].ends);
   }
+  for (KeptResult& kept : fields.kept) kept.binding = add_field(kernel, {&kept.type, 1});
 }
 
 Augmented augmented(const Kernel& primal, const LoopPlans& plans,
-                    const std::vector<RoundsSite>& sites, std::unique_ptr<Kernel> count,
-                    std::unique_ptr<Kernel> kernel) {
+                    const std::vector<RoundsSite>& sites, const std::vector<KeptResult>& results,
+                    std::unique_ptr<Kernel> count, std::unique_ptr<Kernel> kernel) {
   const LoggedReads none;
   Augmented made;
   {
@@ -89,18 +90,19 @@ Augmented augmented(const Kernel& primal, const LoopPlans& plans,
     b.at_end(count->body).at(count->loc);
     Replay values(primal, none, plans, b, sites, {});
     values.region(primal.body, Replay::plain);
-    std::vector<Value*> results;
-    for (const RoundsSite& site : sites) {
-      if (!site.is_augmented) continue;
-      made.sites.push_back({site.types, site.ends});
-      const Replay::Alike counts = values.count_alike(site);
-      results.insert(results.end(), {counts.rows, counts.iterations});
-    }
-    count->results.assign(results.size(), Type::i64);
-    b.yield(results);
+    std::vector<Value*> counted;
+    const auto add = [&](std::vector<Type> rows, std::vector<Type> ends, Replay::Alike counts) {
+      made.sites.push_back({std::move(rows), std::move(ends)});
+      counted.insert(counted.end(), {counts.rows, counts.iterations});
+    };
+    for (const RoundsSite& site : sites)
+      if (site.is_augmented) add(site.types, site.ends, values.count_alike(site));
+    for (const KeptResult& kept : results) add({kept.type}, {}, values.count_alike(kept));
+    count->results.assign(counted.size(), Type::i64);
+    b.yield(counted);
     optimise(*count);
   }
-  SiteFields fields;
+  SiteFields fields{.kept = results};
   declare_augmented(*kernel, sites, fields);
   Builder b(*kernel);
   kernel->body = b.make_region();
@@ -109,8 +111,8 @@ Augmented augmented(const Kernel& primal, const LoopPlans& plans,
   values.region(primal.body, Replay::augmenting);
   kernel->results = primal.results;
   kernel->sites = primal.sites;
-  const std::vector<Value*> results = values.operands_now(primal.body->terminator());
-  b.yield(results);
+  const std::vector<Value*> yielded = values.operands_now(primal.body->terminator());
+  b.yield(yielded);
   optimise(*kernel);
   made.count = std::move(count);
   made.kernel = std::move(kernel);

@@ -14,10 +14,10 @@
 
 namespace quern::autodiff {
 
-/// By sites that are augmented, in order.
+/// By sites that are augmented, in order, and then by results that are kept (kept_results.h).
 struct Augmented {
   struct Site {
-    std::vector<ir::Type> rows, ends;  ///< components; of its end there may be none
+    std::vector<ir::Type> rows, ends;  ///< components; of its end, and of results, there may be none
   };
   std::vector<Site> sites;
   /// With the primal's bindings; results: of each site how many rows it has, then how many iterations.
@@ -32,18 +32,18 @@ struct Augmented {
 /// more is found again then.
 inline constexpr uint64_t most_kept_by_augmented = uint64_t(256) << 20;
 
-enum class Augment : uint8_t { never, where_it_pays, wherever_possible };
 /// Marks the sites that are, and puts them behind the others.
 void choose_augmented(std::vector<RoundsSite>& sites, const LoopPlans& plans, Augment where);
 
 /// Adds the fields of these sites to a kernel, behind its bindings: of each its rows, and its ends if there
-/// are some.
+/// are some; then those of `fields.kept`.
 void declare_augmented(ir::Kernel& kernel, const std::vector<RoundsSite>& sites,
                        SiteFields& fields);
 
-/// `count` and `kernel` are empty kernels with the primal's bindings; nothing is logged.
+/// `results` are kept too. `count` and `kernel` are empty kernels with the primal's bindings; nothing is
+/// logged.
 Augmented augmented(const ir::Kernel& primal, const LoopPlans& plans,
-                    const std::vector<RoundsSite>& sites, std::unique_ptr<ir::Kernel> count,
-                    std::unique_ptr<ir::Kernel> kernel);
+                    const std::vector<RoundsSite>& sites, const std::vector<KeptResult>& results,
+                    std::unique_ptr<ir::Kernel> count, std::unique_ptr<ir::Kernel> kernel);
 
 }  // namespace quern::autodiff

@@ -71,6 +71,7 @@ Declared declare(const Primal& primal, Reverse& out) {
   const Type cursor = Type::i64;
   if (!out.rows.empty())
     made.sites.cursors = add(kernel, field_of("rows that are taken", {&cursor, 1}, loc));
+  made.sites.kept = primal.results;
   declare_augmented(kernel, primal.sites, made.sites);
   made.companions.assign(primal.count, no_binding);
   for (uint32_t k = 0; k < primal.count; k++)

@@ -21,6 +21,7 @@ struct Primal {
   const Slopes& slopes;
   const LoopPlans& plans;
   const std::vector<RoundsSite>& sites;
+  const std::vector<KeptResult>& results;  ///< that the augmented primal keeps
   const TreeRules& trees;
   ir::Further further;  ///< of the reverse kernel
 };

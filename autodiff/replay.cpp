@@ -219,18 +219,28 @@ void Replay::count_all(const Region* body, std::span<Value* const> totals) {
 }
 
 Replay::Alike Replay::count_alike(const RoundsSite& site) {
-  count_iterations(site.alike, operands_now(site.alike));
+  place_iterations(site.alike, operands_now(site.alike));
   Value* iterations = places_.at(site.alike);
   return {iterations, b_.mul(rounds_alike(site.loop), iterations)};
 }
 
+Replay::Alike Replay::count_alike(const KeptResult& kept) {
+  place_iterations(kept.parallel, operands_now(kept.parallel));
+  Value* iterations = places_.at(kept.parallel);
+  return {iterations, b_.mul(b_.integer(Type::i64, int64_t(kept.elements)), iterations)};
+}
+
 bool Replay::has_rows_alike(const Inst* parallel) const {
-  return std::ranges::any_of(sites_, [&](const RoundsSite& s) { return s.alike == parallel; });
+  return std::ranges::any_of(sites_, [&](const RoundsSite& s) { return s.alike == parallel; }) ||
+         std::ranges::find(fields_.kept, parallel, &KeptResult::parallel) != fields_.kept.end();
+}
+
+void Replay::place_iterations(const Inst* parallel, std::span<Value* const> operands) {
+  places_[parallel] = places_of(b_, iterations_of(b_, parallel, operands));
 }
 
 void Replay::count_iterations(const Inst* inst, std::span<Value* const> operands) {
-  if (!has_rows_alike(inst)) return;
-  places_[inst] = places_of(b_, iterations_of(b_, inst, operands));
+  if (has_rows_alike(inst)) place_iterations(inst, operands);
 }
 
 void Replay::number_iteration(const Inst* inst) {
@@ -251,6 +261,7 @@ Value* Replay::rounds_alike(const Inst* loop) {
 
 void Replay::replay(const Inst* inst) {
   b_.at(inst->loc);
+  if (replay_kept(inst)) return;
   const bool is_effect = has(inst->op, flag::writes) && !has(inst->op, flag::slots);
   if (mode_ == augmenting && (is_effect || inst->is(Op::atomic))) {
     clone_inst(b_, inst, values_);
@@ -470,6 +481,75 @@ void Replay::keep_or_restore(const Open& open, const Inst* inst) {
     else
       keep(open.owner, carried + k, open.at, now(v));
   }
+}
+
+// ---- results that the augmented primal keeps
+
+const KeptResult* Replay::kept_result(const Value* v) const {
+  const auto at = std::ranges::find(fields_.kept, v, &KeptResult::value);
+  return at == fields_.kept.end() ? nullptr : &*at;
+}
+
+/// Element by element, then by iteration, as rounds lie.
+Value* Replay::place_of(const KeptResult& kept, Value* element) {
+  Value* iteration = iteration_.at(kept.parallel);
+  if (kept.elements == 1) return iteration;
+  return b_.add(b_.mul(b_.convert(element, Type::i64), places_.at(kept.parallel)), iteration);
+}
+
+void Replay::keep_result(const KeptResult& kept, Value* element, Value* v) {
+  Value* at = place_of(kept, element);
+  b_.store(kept.binding, 0, {&at, 1}, v);
+}
+
+/// Comes back: is it, or what it makes, among them, and so done?
+bool Replay::replay_kept(const Inst* inst) {
+  if (fields_.kept.empty()) return false;
+  const auto load = [&](const KeptResult& kept, Value* element) {
+    Value* at = place_of(kept, element);
+    return b_.load(kept.binding, 0, kept.type, {&at, 1});
+  };
+  if (inst->is(Op::slot) || inst->is(Op::get) || inst->is(Op::put)) {
+    const bool is_slot = inst->is(Op::slot);
+    const KeptResult* kept = kept_result(is_slot ? inst->result() : inst->operand(0));
+    if (!kept) return false;
+    if (mode_ == augmenting) {
+      clone_inst(b_, inst, values_);
+      if (inst->is(Op::put)) keep_result(*kept, now(inst->operand(1)), now(inst->operand(2)));
+    } else if (inst->is(Op::get)) {
+      values_[inst->result()] = load(*kept, now(inst->operand(1)));
+    }
+    return true;
+  }
+  if (!inst->is(Op::loop)) return false;
+  bool any = false, all = true;
+  for (const Value& v : inst->results) {
+    const bool is_kept = kept_result(&v) != nullptr;
+    any |= is_kept;
+    all = all && (is_kept || !v.uses);
+  }
+  if (!any) return false;
+  if (mode_ == augmenting) {
+    loop(inst);
+    for (const Value& v : inst->results)
+      if (const KeptResult* kept = kept_result(&v)) keep_result(*kept, nullptr, now(&v));
+    return true;
+  }
+  if (!all || changes_others(inst)) return false;
+  for (const Value& v : inst->results)
+    values_[&v] = v.uses ? load(*kept_result(&v), nullptr) : b_.constant(v.type, 0);
+  return true;
+}
+
+/// Does it leave something in variables, but for arrays that are kept?
+bool Replay::changes_others(const Inst* loop) const {
+  bool changes = false;
+  walk(loop->region(0), [&](const Inst* inst) {
+    const bool is_outside =
+        inst->is(Op::put) && !encloses(loop->region(0), inst->operand(0)->inst->parent);
+    changes |= inst->is(Op::reduce) || (is_outside && !kept_result(inst->operand(0)));
+  });
+  return changes;
 }
 
 // ---- loops

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "autodiff/kept_results.h"
 #include "autodiff/logged_reads.h"
 #include "autodiff/loop_plans.h"
 #include "quern/ir/builder.h"
@@ -44,8 +45,9 @@ ir::Type round_type(const LoopPlan& plan);
 /// Where they lie: bindings, by site. `ends` of those that have some; none where rounds are only
 /// counted.
 struct SiteFields {
-  std::vector<uint32_t> rows, ends;
+  std::vector<uint32_t> rows = {}, ends = {};
   uint32_t cursors = ir::no_binding;
+  std::vector<KeptResult> kept = {};  ///< by the augmented primal
 };
 
 [[noreturn]] void refuse(const ir::Inst* inst, const std::string& what, const std::string& advice);
@@ -97,6 +99,7 @@ class Replay {
     ir::Value *iterations, *rows;
   };
   Alike count_alike(const RoundsSite& site);
+  Alike count_alike(const KeptResult& kept);
   /// Counts the rows that the kernel takes in all, parallel loops too: adds them to slots, by site.
   void count_all(const ir::Region* body, std::span<ir::Value* const> totals);
 
@@ -174,11 +177,17 @@ class Replay {
   void count_iterations(const ir::Inst* inst, std::span<ir::Value* const> operands);
   void number_iteration(const ir::Inst* inst);
   bool has_rows_alike(const ir::Inst* parallel) const;
+  void place_iterations(const ir::Inst* parallel, std::span<ir::Value* const> operands);
   ir::Value* rounds_alike(const ir::Inst* loop);
   void copy_parallel(const ir::Inst* inst, std::span<ir::Value* const> operands, ir::Region* body);
   ir::Value* round_now(const ir::Inst* loop, std::span<ir::Value* const> bounds);
   void note_replacing(const ir::Inst* loop, ir::Value* round, ir::Value* last);
   bool keeps(const ir::Inst* loop) const;
+  const KeptResult* kept_result(const ir::Value* v) const;
+  ir::Value* place_of(const KeptResult& kept, ir::Value* element);
+  bool replay_kept(const ir::Inst* inst);
+  bool changes_others(const ir::Inst* loop) const;
+  void keep_result(const KeptResult& kept, ir::Value* element, ir::Value* v);
   void keep_ends(const ir::Inst* loop, ir::Value* last);
   void restore_ends(const ir::Inst* loop);
   /// The number of the loop among the sites, or -1.

@@ -184,9 +184,12 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   // What reads behind its own writes, and second derivatives, run the primal again as it is.
   const bool is_as_launched =
       !twice && logged.empty() && out.scratch.empty() && !premises.modes.checked;
-  if (augment != Augment::never && is_as_launched && !plans.rows_vary())
-    choose_augmented(sites, plans, augment);
   out.yields_values = with_values && sites.empty() && logged.empty();
+  std::vector<KeptResult> results;
+  const bool may_augment = augment != Augment::never && is_as_launched && !plans.rows_vary();
+  if (may_augment) choose_augmented(sites, plans, augment);
+  if (may_augment && !out.yields_values && !on_trees.any())
+    results = choose_kept_results(*source, active, slopes, plans, augment);
   out.count = counting(primal, *source, logged, plans, sites);
   std::vector<bool> accessed(source->bindings.size(), false);
   if (out.count) add_accessed(*out.count, accessed);
@@ -195,11 +198,13 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
     at.is_private = at.is_private && !plans.rows_vary() && !accessed[at.binding];
   out.kernel = like(primal, *source, "vjp of ");
   const Further further = twice ? Further::yes : Further::no;
-  pull({*source, uint32_t(count), logged, inputs, active, slopes, plans, sites, on_trees, further},
+  pull({*source, uint32_t(count), logged, inputs, active, slopes, plans, sites, results, on_trees,
+        further},
        out);
-  if (!sites.empty() && sites.back().is_augmented)
-    out.augmented = autodiff::augmented(*source, plans, sites, like(primal, *source, "rounds of "),
-                                        like(primal, *source, ""));
+  if (!results.empty() || (!sites.empty() && sites.back().is_augmented))
+    out.augmented =
+        autodiff::augmented(*source, plans, sites, results, like(primal, *source, "rounds of "),
+                            like(primal, *source, ""));
   optimise(*out.kernel);
   drop_unread(*out.kernel, logged);
   if (!on_trees.any() && gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
