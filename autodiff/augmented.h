@@ -17,7 +17,8 @@ namespace quern::autodiff {
 /// By sites that are augmented, in order, and then by results that are kept (kept_results.h).
 struct Augmented {
   struct Site {
-    std::vector<ir::Type> rows, ends;  ///< components; of its end, and of results, there may be none
+    std::vector<ir::Type> rows,
+        ends;  ///< components; of its end, and of results, there may be none
   };
   std::vector<Site> sites;
   /// With the primal's bindings; results: of each site how many rows it has, then how many iterations.

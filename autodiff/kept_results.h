@@ -16,11 +16,11 @@ namespace quern::autodiff {
 enum class Augment : uint8_t { never, where_it_pays, wherever_possible };
 
 struct KeptResult {
-  const ir::Value* value = nullptr;      ///< a local array's slot, or a result of a loop
-  const ir::Inst* parallel = nullptr;    ///< in whose iterations it is, directly
-  uint64_t elements = 1;                 ///< of an array
-  ir::Type type = ir::Type::none;        ///< of an element
-  uint32_t binding = ir::no_binding;     ///< the field that has it, once that is declared
+  const ir::Value* value = nullptr;    ///< a local array's slot, or a result of a loop
+  const ir::Inst* parallel = nullptr;  ///< in whose iterations it is, directly
+  uint64_t elements = 1;               ///< of an array
+  ir::Type type = ir::Type::none;      ///< of an element
+  uint32_t binding = ir::no_binding;   ///< the field that has it, once that is declared
 };
 
 /// Of a kernel at level structured those that who goes back wants: where they pay (costs.h), and with them

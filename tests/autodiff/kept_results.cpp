@@ -1,0 +1,300 @@
+// Arrays and loops' results that the primal's launch keeps: which, and that derivatives are right.
+#include "autodiff/kept_results.h"
+
+#include <quern/autodiff.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "autodiff/reverse.h"
+#include "quern/ir/lower.h"
+#include "tests/autodiff/numbers.h"
+#include "tests/dsl/record.h"
+#include "tests/end_to_end/devices.h"
+#include "tests/end_to_end/output.h"
+
+#include <quern/else.h>
+
+using namespace qn::lang;
+using qn::autodiff::Augment;
+using qn::autodiff::Reverse;
+using qn::ir::Op;
+
+namespace {
+
+constexpr qn::Options unchecked = {.checked = false};
+constexpr int parts = 8, waves = 30;
+
+/// Σ_j sin((c + j) x): the cost of a term.
+F64 term_of(F64 x, I32 c) {
+  Var<double> sum = 0;
+  for (auto j : range(waves)) sum += sin(cast<double>(c + j) * x);
+  return sum;
+}
+/// With its derivative.
+struct Term {
+  double value = 0, slope = 0;
+  Term(double x, int c) {
+    for (int j = 0; j < waves; j++) {
+      value += std::sin((c + j) * x);
+      slope += (c + j) * std::cos((c + j) * x);
+    }
+  }
+};
+
+/// log Σ exp of them, which array elements hold.
+template <class Terms>
+F64 log_of_sum(const Terms& term) {
+  Var<double> most = term[0];
+  for (auto c : serial(range(parts))) most = max(most, F64(term[c]));
+  Var<double> sum = 0;
+  for (auto c : serial(range(parts))) sum += exp(term[c] - most);
+  return most + log(sum);
+}
+
+template <class F>
+Reverse reverse_of(Augment augment, F&& body) {
+  auto kernel = qn::test::record(std::forward<F>(body));
+  qn::ir::finish_recording(*kernel);
+  kernel->modes.checked = false;
+  return qn::autodiff::reverse(*kernel, {kernel->modes, {1, 2}}, {true, true}, {}, false, false,
+                               augment);
+}
+
+int count(const qn::ir::Kernel& kernel, Op op) {
+  int n = 0;
+  qn::ir::walk(kernel.body, [&](const qn::ir::Inst* inst) { n += inst->is(op); });
+  return n;
+}
+
+const std::vector<double> points = {0.5, -0.25, 1.75, 0.03125, -2, 0.625, 1};
+
+/// y[i] of x[i], by a tape, in each of the ways.
+void expect_slopes(
+    const std::function<void(const qn::Field<double>&, const qn::Field<double>&)>& run,
+    const std::function<double(double)>& slope) {
+  on_every_device([&](const qn::Device& device) {
+    auto x = numbers(device, points);
+    qn::Field<double> y{device, {points.size()}};
+    for (int again = 0; again < 2; again++) {
+      x.grad().fill(0);
+      qn::Tape tape;
+      run(x, y);
+      y.grad().fill(1);
+      tape.backward();
+      for (size_t i = 0; i < points.size(); i++)
+        CHECK(x.grad().at(int64_t(i)) == Approx(slope(points[i])).epsilon(1e-10));
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("terms that the primal's launch has kept are not computed again") {
+  const auto body = [](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<Array<double, parts>> term;
+      for (auto c : range(parts)) term[c] = term_of(x[i], c);
+      y[i] = log_of_sum(term);
+    }
+  };
+  const Reverse plain = reverse_of(Augment::never, body),
+                kept = reverse_of(Augment::where_it_pays, body);
+  CHECK_FALSE(plain.augmented);
+  CHECK(count(*plain.kernel, Op::sin) == 1);
+  CHECK(count(*plain.kernel, Op::slot) == 2);  // the terms, and their adjoints
+  REQUIRE(kept.augmented);
+  CHECK(count(*kept.kernel, Op::sin) == 0);
+  CHECK(count(*kept.kernel, Op::slot) == 1);
+  CHECK(count(*kept.kernel, Op::exp) == 1);
+  REQUIRE(kept.augmented.sites.size() == 2);  // the terms, and the sum of their exponentials
+  CHECK(count(*kept.augmented.kernel, Op::store) == 1 + 2);
+}
+
+TEST_CASE("what spares little is computed again, unless nothing else will do") {
+  const auto body = [](qn::Field<double> x, qn::Field<double> y) {
+    for (auto i : y) {
+      Var<Array<double, parts>> term;
+      for (auto c : range(parts)) term[c] = sin(cast<double>(c) * x[i]);
+      y[i] = log_of_sum(term);
+    }
+  };
+  CHECK_FALSE(reverse_of(Augment::where_it_pays, body).augmented);
+  CHECK(reverse_of(Augment::wherever_possible, body).augmented);
+}
+
+TEST_CASE("arrays are kept that are full before they are read, and change no more") {
+  const auto sites = [](auto fill, auto use) {
+    const auto body = [&](qn::Field<double> x, qn::Field<double> y) {
+      for (auto i : y) {
+        Var<Array<double, parts>> term;
+        fill(term, F64(x[i]));
+        y[i] = use(term);
+      }
+    };
+    return reverse_of(Augment::wherever_possible, body).augmented.sites.size();
+  };
+  const auto all = [](auto& term, F64 x) {
+    for (auto c : range(parts)) term[c] = term_of(x, c);
+  };
+  const auto product = [](auto& term) -> F64 { return term[1] * term[2]; };
+  CHECK(sites(all, product) == 1);
+  // Not all are written.
+  CHECK(sites(
+            [](auto& term, F64 x) {
+              for (auto c : range(parts - 1)) term[c] = term_of(x, c);
+            },
+            product) == 0);
+  CHECK(sites(
+            [](auto& term, F64 x) {
+              for (auto c : range(1, parts)) term[c] = term_of(x, c);
+            },
+            product) == 0);
+  CHECK(sites(
+            [](auto& term, F64 x) {
+              for (auto c : range(parts)) term[c / 2] = term_of(x, c);
+            },
+            product) == 0);
+  // One is written where it is read.
+  CHECK(sites(all, [](auto& term) -> F64 {
+          Var<double> sum = 0;
+          for (auto c : range(parts)) {
+            sum += term[c] * term[c];
+            term[c] = sum;
+          }
+          return sum;
+        }) == 0);
+  // Whether all are depends on the point.
+  CHECK(sites(
+            [](auto& term, F64 x) {
+              If(x > 0) {
+                for (auto c : range(parts)) term[c] = term_of(x, c);
+              }
+            },
+            product) == 0);
+}
+
+TEST_CASE("gradients through arrays that the primal's launch keeps") {
+  expect_slopes(
+      [](const qn::Field<double>& x, const qn::Field<double>& y) {
+        qn::Kernel f{[&] {
+                       for (auto i : y) {
+                         Var<Array<double, parts>> term;
+                         for (auto c : range(parts)) term[c] = term_of(x[i], c);
+                         y[i] = log_of_sum(term);
+                       }
+                     },
+                     unchecked};
+        f();
+      },
+      [](double x) {
+        double sum = 0, slope = 0;
+        for (int c = 0; c < parts; c++) {
+          const Term term(x, c);
+          sum += std::exp(term.value);
+          slope += std::exp(term.value) * term.slope;
+        }
+        return slope / sum;
+      });
+}
+
+TEST_CASE("gradients through an array that two loops fill, of which the second overwrites a half") {
+  expect_slopes(
+      [](const qn::Field<double>& x, const qn::Field<double>& y) {
+        qn::Kernel f{[&] {
+                       for (auto i : y) {
+                         Var<Array<double, parts>> term;
+                         for (auto c : range(parts)) term[c] = term_of(x[i], c);
+                         for (auto c : range(parts / 2)) term[2 * c] = term_of(x[i], c + parts);
+                         Var<double> sum = 0;
+                         for (auto c : range(parts)) sum += term[c] * term[c];
+                         y[i] = sum * sum;
+                       }
+                     },
+                     unchecked};
+        f();
+      },
+      [](double x) {
+        double sum = 0, slope = 0;
+        for (int c = 0; c < parts; c++) {
+          const Term term(x, c % 2 ? c : c / 2 + parts);
+          sum += term.value * term.value;
+          slope += 2 * term.value * term.slope;
+        }
+        return 2 * sum * slope;
+      });
+}
+
+TEST_CASE("gradients through a loop's result that is used, and summed over all iterations too") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, points);
+    qn::Field<double> y{device, {points.size()}}, total{device, {1}};
+    qn::Kernel f{[&] {
+                   Var<double> all = 0;
+                   for (auto i : y) {
+                     Var<Array<double, parts>> term;
+                     for (auto c : range(parts)) term[c] = term_of(x[i], c);
+                     Var<double> sum = 0;
+                     for (auto c : range(parts)) sum += term[c] * term_of(x[i], c + 1);
+                     all += sum;
+                     y[i] = sum * term[3];
+                   }
+                   total[0] = all * all;
+                 },
+                 unchecked};
+    qn::Tape tape;
+    f();
+    y.grad().fill(1);
+    total.grad().fill(0.5);
+    tape.backward();
+    double all = 0;
+    std::vector<double> sums, slopes;
+    for (double v : points) {
+      double sum = 0, slope = 0;
+      for (int c = 0; c < parts; c++) {
+        const Term a(v, c), b(v, c + 1);
+        sum += a.value * b.value;
+        slope += a.slope * b.value + a.value * b.slope;
+      }
+      sums.push_back(sum);
+      slopes.push_back(slope);
+      all += sum;
+    }
+    CHECK(total.at(0) == Approx(all * all).epsilon(1e-11));
+    for (size_t i = 0; i < points.size(); i++) {
+      const Term third(points[i], 3);
+      const double expected = slopes[i] * third.value + sums[i] * third.slope + all * slopes[i];
+      CHECK(x.grad().at(int64_t(i)) == Approx(expected).epsilon(1e-10));
+    }
+  });
+}
+
+TEST_CASE("a tape counts the terms that it keeps") {
+  qn::Device device("interpreter");
+  auto x = numbers(device, {0.5});
+  qn::Field<double> y{device, {1}};
+  qn::Kernel f{[&] {
+                 for (auto i : y) {
+                   Var<Array<double, parts>> term;
+                   for (auto c : range(parts)) term[c] = term_of(x[i], c);
+                   y[i] = log_of_sum(term);
+                 }
+               },
+               unchecked};
+  qn::Tape tape;
+  const uint64_t before = tape.memory();
+  f();
+  // One iteration takes whole places; the terms, and the sum.
+  CHECK(tape.memory() - before >= (parts + 1) * sizeof(double));
+  y.grad().fill(1);
+  tape.backward();
+  double sum = 0, slope = 0;
+  for (int c = 0; c < parts; c++) {
+    const Term term(0.5, c);
+    sum += std::exp(term.value);
+    slope += std::exp(term.value) * term.slope;
+  }
+  CHECK(x.grad().at(0) == Approx(slope / sum).epsilon(1e-11));
+}
