@@ -81,7 +81,11 @@ class Chooser {
     const Inst* loop = put->parent->parent;
     if (!loop->is(Op::loop) || loop->parent != iteration_ || put->operand_count() < 3) return false;
     const Value* index = put->operand(1);
-    while (index->inst && index->inst->is(Op::convert)) index = index->inst->operand(0);
+    while (index->inst && index->inst->is(Op::convert)) {
+      if (bit_width(index->type) < 63 && elements > uint64_t(1) << (bit_width(index->type) - 1))
+        return false;  // it may wrap
+      index = index->inst->operand(0);
+    }
     const auto is = [&](size_t k, uint64_t v) {
       const Inst* made = loop->operand(k)->inst;
       return made && made->is(Op::constant) && made->imm == v;

@@ -1,6 +1,7 @@
 // A tape of launches.
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory_resource>
 #include <numeric>
@@ -63,7 +64,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     }
   };
   std::pmr::monotonic_buffer_resource side_by_side;  ///< what entries keep
-  std::vector<Entry> entries;
+  std::pmr::deque<Entry> entries{&side_by_side};
   autodiff::Memories memories;
   autodiff::Memories::Fields begun;  ///< in a part that is recorded as a whole
   autodiff::SeenFields seen{autodiff::SeenFields::by_tape};

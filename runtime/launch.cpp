@@ -348,7 +348,7 @@ std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
   for (const Argument& a : arguments)
     if (a.storage && a.storage->may_move()) snapshots.push_back(a.storage.get());
   const auto held = hold_all(std::move(snapshots));  // until all is submitted
-  Loaded::Taken block = Loaded::take_memory(kernel, stream.queue());
+  Loaded::Taken block = Loaded::take_memory(kernel, stream.queue(), same);
   fill_arguments(*kernel, arguments, same, *block);
   TreeArguments trees(*kernel->image, arguments, loc);
   const Touched touched(*kernel->image, arguments, trees);

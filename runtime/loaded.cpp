@@ -7,6 +7,8 @@ namespace quern::runtime {
 namespace {
 /// Launches of one kernel with blocks that the host writes: more wait for the first of them.
 constexpr size_t most_running = 1024;
+/// Blocks that stay filled in for arguments of their own, as fields that take turns are two or three.
+constexpr size_t most_filled = 4;
 
 uint32_t aligned(uint32_t n) { return (n + 63) / 64 * 64; }
 
@@ -81,22 +83,36 @@ Loaded::~Loaded() {
   }
 }
 
-Loaded::Taken Loaded::take_memory(const std::shared_ptr<Loaded>& self, uint32_t queue) {
-  std::unique_ptr<LaunchMemory> block = self->take_free(queue);
+Loaded::Taken Loaded::take_memory(const std::shared_ptr<Loaded>& self, uint32_t queue,
+                                  SameArguments same) {
+  std::unique_ptr<LaunchMemory> block = self->take_free(queue, same);
   if (!block) block = self->make_memory(queue);
   return Taken(block.release(), GiveBack{self});
+}
+
+/// None where a few more may be filled in; kernels with buffers have as few as can be.
+Loaded::Free::iterator Loaded::best_of_free(uint32_t queue, SameArguments same) {
+  const auto first = std::ranges::find(free_, queue, [](const auto& b) { return b->queue; });
+  const bool may_have_own = same != other_arguments && image->buffers.empty();
+  if (first == free_.end() || (*first)->arguments == same || !may_have_own) return first;
+  const auto last = free_.begin() + ptrdiff_t(std::min(free_.size(), most_filled));
+  const auto known = std::find_if(free_.begin(), last, [&](const auto& b) {
+    return b->queue == queue && b->arguments == same;
+  });
+  if (known != last) return known;
+  return (*first)->arguments != other_arguments && free_.size() < most_filled ? free_.end() : first;
 }
 
 /// Null where a new one is to be made. What the host does not write itself follows the launch
 /// before, as all commands of a queue do; where it does, the block that came back first is done
 /// first.
-std::unique_ptr<LaunchMemory> Loaded::take_free(uint32_t queue) {
+std::unique_ptr<LaunchMemory> Loaded::take_free(uint32_t queue, SameArguments same) {
   Driver& driver = device->driver();
   std::unique_ptr<LaunchMemory> block;
   bool is_done = true;
   {
     std::lock_guard lock(mutex_);
-    auto first = std::ranges::find(free_, queue, [](const auto& b) { return b->queue; });
+    const auto first = best_of_free(queue, same);
     if (first == free_.end()) return nullptr;
     is_done = !(*first)->host || driver.done((*first)->last);
     if (!is_done && free_.size() < most_running) return nullptr;

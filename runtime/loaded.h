@@ -44,7 +44,8 @@ struct Loaded {
     }
   };
   using Taken = std::unique_ptr<LaunchMemory, GiveBack>;
-  static Taken take_memory(const std::shared_ptr<Loaded>& self, uint32_t queue);
+  /// One that was filled in for the same arguments, if there is one.
+  static Taken take_memory(const std::shared_ptr<Loaded>& self, uint32_t queue, SameArguments same);
   /// The code of the kernel's element tasks for 2^31 iterations and more, made and loaded at the
   /// first such launch. Throws Error where there is none.
   const Executable& wide();
@@ -68,14 +69,16 @@ struct Loaded {
   const std::unique_ptr<Executable> executable;
 
  private:
-  std::unique_ptr<LaunchMemory> take_free(uint32_t queue);
+  using Free = std::deque<std::unique_ptr<LaunchMemory>>;
+  std::unique_ptr<LaunchMemory> take_free(uint32_t queue, SameArguments same);
+  Free::iterator best_of_free(uint32_t queue, SameArguments same);
   std::unique_ptr<LaunchMemory> make_memory(uint32_t queue);
   void give_back(std::unique_ptr<LaunchMemory> block);
   WideImage make_wide_;
   std::once_flag load_wide_;
   std::unique_ptr<Executable> wide_;
   std::mutex mutex_;
-  std::deque<std::unique_ptr<LaunchMemory>> free_;  ///< as they came back
+  Free free_;  ///< as they came back
 };
 
 /// Puts them into a launch's block, which keeps those that it has.
