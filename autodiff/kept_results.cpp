@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "autodiff/costs.h"
+#include "autodiff/row_counts.h"
 #include "autodiff/wanted.h"
 
 namespace quern::autodiff {
@@ -82,8 +83,7 @@ class Chooser {
     if (!loop->is(Op::loop) || loop->parent != iteration_ || put->operand_count() < 3) return false;
     const Value* index = put->operand(1);
     while (index->inst && index->inst->is(Op::convert)) {
-      if (bit_width(index->type) < 63 && elements > uint64_t(1) << (bit_width(index->type) - 1))
-        return false;  // it may wrap
+      if (!holds(index->type, elements)) return false;
       index = index->inst->operand(0);
     }
     const auto is = [&](size_t k, uint64_t v) {
@@ -91,6 +91,11 @@ class Chooser {
       return made && made->is(Op::constant) && made->imm == v;
     };
     return index == loop->region(0)->arg(0) && is(0, 0) && is(1, elements) && is(2, 1);
+  }
+
+  /// Is each of so many numbers from 0 on another one of this type?
+  static bool holds(Type type, uint64_t numbers) {
+    return is_int(type) && (numbers - 1) >> (bit_width(type) - 1) == 0;
   }
 
   void add(const Value* v, uint64_t elements, Type type, double spares) {
@@ -130,8 +135,9 @@ std::vector<KeptResult> choose_kept_results(const Kernel& kernel, const Activity
                                             const Slopes& slopes, const LoopPlans& plans,
                                             Augment where) {
   std::vector<KeptResult> all;
+  RowCounts counts(kernel);
   for (const Inst* inst : *kernel.body) {
-    if (!inst->is(Op::parallel)) continue;
+    if (!inst->is(Op::parallel) || !counts.is_by_integers(inst)) continue;
     const std::vector<KeptResult> kept = Chooser(inst, active, slopes, plans, where).run();
     all.insert(all.end(), kept.begin(), kept.end());
   }

@@ -5,7 +5,8 @@
 //
 // Of arrays all elements are written, by a loop over them, before one is read: what the iteration leaves in
 // one is what was read of it. Loops that keep something of their rounds are run again anyway, and so are
-// not taken. Iterations of all sizes have as many elements: their places are known before the launch.
+// not taken. All iterations have as many elements, and integers alone decide how many iterations there are: places are
+// known before the launch.
 #include <span>
 #include <vector>
 

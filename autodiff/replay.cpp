@@ -528,7 +528,7 @@ bool Replay::replay_kept(const Inst* inst) {
     any |= is_kept;
     all = all && (is_kept || !v.uses);
   }
-  if (!any) return false;
+  if (!any || mode_ == counting) return false;  // rows that loops inside take are counted there
   if (mode_ == augmenting) {
     loop(inst);
     for (const Value& v : inst->results)

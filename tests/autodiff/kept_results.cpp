@@ -2,10 +2,12 @@
 #include "autodiff/kept_results.h"
 
 #include <quern/autodiff.h>
+#include <quern/host.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <type_traits>
 #include <vector>
 
 #include "autodiff/reverse.h"
@@ -174,6 +176,87 @@ TEST_CASE("arrays are kept that are full before they are read, and change no mor
               }
             },
             product) == 0);
+}
+
+TEST_CASE("places are known before the launch, and are one for each element") {
+  // How many iterations there are may be rounded otherwise by each kernel.
+  const auto by_float = [](qn::Field<double> x, qn::Field<double> y) {
+    I32 count = cast<int>(floor(x[0] * x[1] - 1.0));
+    for (auto i : range(count)) {
+      Var<Array<double, parts>> term;
+      for (auto c : range(parts)) term[c] = term_of(x[i], c);
+      y[i] = term[1] * term[2];
+    }
+  };
+  CHECK_FALSE(reverse_of(Augment::wherever_possible, by_float).augmented);
+  // Above 2048 a half has no odd numbers, and 7 bits hold 128.
+  const auto filled = [](auto elements, auto index) {
+    constexpr int count = decltype(elements)::value;
+    const auto body = [&](qn::Field<double> x, qn::Field<double> y) {
+      for (auto i : y) {
+        Var<Array<int, count>> step;
+        for (auto c : range(count)) step[cast<int>(index(I32(c)))] = c * c % 7;
+        Var<double> sum = 0;
+        for (auto c : range(count)) sum += sin(x[i + step[c]]);
+        y[i] = sum;
+      }
+    };
+    return bool(reverse_of(Augment::wherever_possible, body).augmented);
+  };
+  using std::integral_constant;
+  CHECK(filled(integral_constant<int, 128>(), [](I32 c) { return cast<int8_t>(c); }));
+  CHECK_FALSE(filled(integral_constant<int, 129>(), [](I32 c) { return cast<int8_t>(c); }));
+  CHECK_FALSE(filled(integral_constant<int, 4094>(), [](I32 c) { return cast<qn::half>(c); }));
+}
+
+TEST_CASE("loops in a loop whose result is kept take rows of their own") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 3000;
+    std::vector<double> at(n);
+    std::vector<int> rounds(n);
+    for (int i = 0; i < n; i++) {
+      at[size_t(i)] = 0.1 + std::sin(0.7 * i);
+      rounds[size_t(i)] = 1 + 7 * i % 5;
+    }
+    auto x = numbers(device, at);
+    qn::Field<double> y{device, {n}};
+    qn::Field<int> r{device, {n}};
+    r.copy_from(rounds);
+    qn::Kernel f{[&] {
+                   for (auto i : y) {
+                     Var<double> sum = 0;
+                     for (auto c : serial(range(16))) {
+                       Var<double> p = 1;
+                       for (auto k : serial(range(r[i]))) p = sin(p * x[i] + cast<double>(c + k));
+                       sum += p;
+                     }
+                     y[i] = sum * sum;
+                   }
+                 },
+                 unchecked};
+    qn::Tape tape;
+    f();
+    y.grad().fill(1);
+    tape.backward();
+    const std::vector<double> found = qn::to_vector(x.grad());
+    int wrong = 0;
+    for (int i = 0; i < n; i++) {
+      const double v = at[size_t(i)];
+      double sum = 0, slope = 0;
+      for (int c = 0; c < 16; c++) {
+        double p = 1, by_v = 0;
+        for (int k = 0; k < rounds[size_t(i)]; k++) {
+          const double angle = p * v + c + k;
+          by_v = std::cos(angle) * (by_v * v + p);
+          p = std::sin(angle);
+        }
+        sum += p;
+        slope += by_v;
+      }
+      wrong += std::abs(found[size_t(i)] - 2 * sum * slope) > 1e-10;
+    }
+    CHECK(wrong == 0);
+  });
 }
 
 TEST_CASE("gradients through arrays that the primal's launch keeps") {
