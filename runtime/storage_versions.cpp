@@ -272,8 +272,9 @@ void Storage::show(const Contents& contents) {
 }
 
 bool Storage::Versions::suit(const Storage& storage) {
-  // What SmallBlocks keep costs about as much as a copy of so many bytes.
-  constexpr uint64_t most = 2048;
+  // To allocate memory when it is overwritten, and to give that back, takes as long as to copy about so many
+  // bytes at once, which may turn out to be in vain for the last version alone.
+  constexpr uint64_t most = 16384;
   return !storage.tree_ && !storage.is_snapshot() && storage.size_ > 0 &&
          storage.memory_->declared->bytes_side_by_side() <= most;
 }

@@ -14,7 +14,7 @@ using qn::test::message_of;
 
 TEST_CASE("a tape tells the bytes of what launches have overwritten") {
   on_every_device([](const qn::Device& device) {
-    constexpr int64_t size = 1000, bytes = 8 * size;
+    constexpr int64_t size = 3000, bytes = 8 * size;
     constexpr int n = 7;
     qn::Field<double> x{device, {size}}, scale{device, {size}}, loss{device, {1}};
     x.fill(0.5);
@@ -64,7 +64,7 @@ TEST_CASE("a tape tells the bytes of what launches have overwritten") {
 
 TEST_CASE("a tape that ends gives back what it kept") {
   on_every_device([](const qn::Device& device) {
-    qn::Field<float, 2> x{device, {40, 25}};
+    qn::Field<float, 2> x{device, {80, 75}};
     x.fill(0.5f);
     qn::Kernel step = [&] {
       for (auto I : x) x[I] = x[I] * x[I];
@@ -80,11 +80,11 @@ TEST_CASE("a tape that ends gives back what it kept") {
       on->synchronize();
       step();
       on->synchronize();
-      CHECK(tape.memory() == 2 * 4 * 40 * 25);
+      CHECK(tape.memory() == 2 * 4 * 80 * 75);
       CHECK(on->allocated() - before == tape.memory());
     }
     CHECK(on->allocated() == before);
-    CHECK(qn::state(x).bytes() == 4 * 40 * 25);
+    CHECK(qn::state(x).bytes() == 4 * 80 * 75);
   });
 }
 
@@ -167,7 +167,7 @@ void expect_predicted(const char* what, F&& launches, uint64_t kept_by_one, uint
 
 TEST_CASE("what a tape will keep follows from one time") {
   on_every_device([](const qn::Device& device) {
-    constexpr int64_t size = 500;
+    constexpr int64_t size = 2500;
     constexpr uint64_t bytes = 8 * size;
     const Launches of(device, size);
     const auto &x = of.x, &y = of.y, &z = of.z;
