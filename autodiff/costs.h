@@ -1,6 +1,6 @@
 #pragma once
-// What it costs to compute something again, and to keep it, in additions: by these numbers is decided
-// between the two.
+// What it costs to compute something again, and to keep it, in additions: by these numbers is
+// decided between the two.
 #include "quern/ir/ir.h"
 
 namespace quern::autodiff {

@@ -109,9 +109,10 @@ bool Replay::is_done(const Inst* inst) const {
          !encloses(root_, inst->operand(0)->inst->parent);
 }
 
-/// Who goes back through a branch or a loop of an iteration replays it again, and who counts replays
-/// all of it: into a variable from outside of what is replayed a loop reduces once. That is when
-/// the kernel's body is replayed, or where loops are left out of that or are there to be counted.
+/// Who goes back through a branch or a loop of an iteration replays it again, and who counts
+/// replays all of it: into a variable from outside of what is replayed a loop reduces once. That is
+/// when the kernel's body is replayed, or where loops are left out of that or are there to be
+/// counted.
 bool Replay::reduces_here(const Inst* reduce) const {
   if (mode_ == counting) return false;
   if (mode_ == logging) return encloses(root_, reduce->operand(0)->inst->parent);

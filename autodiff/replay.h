@@ -27,9 +27,9 @@ struct RoundsSite {
   const ir::Inst* loop = nullptr;
   std::vector<ir::Type> types;
   const ir::Inst* alike = nullptr;  ///< the parallel loop whose iterations all have as many rounds
-  /// The primal's launch records it (augmented.h), so that it is not run again; and what is kept of its
-  /// end, in an element for each iteration: those of its results that are used, what the last round
-  /// began with of what is inverted, which round replaced what it carries.
+  /// The primal's launch records it (augmented.h), so that it is not run again; and what is kept of
+  /// its end, in an element for each iteration: those of its results that are used, what the last
+  /// round began with of what is inverted, which round replaced what it carries.
   bool is_augmented = false;
   std::vector<ir::Type> ends = {};
 };
@@ -72,7 +72,8 @@ class Replay {
     augmenting,  ///< the effects too, and what augmented sites keep
     logging      ///< and private reads of the log are logged
   };
-  /// The region's instructions but those that have effects, unless `augmenting`, and its terminator.
+  /// The region's instructions but those that have effects, unless `augmenting`, and its
+  /// terminator.
   void region(const ir::Region* region, Mode mode);
   /// Counts the region's rows into new slots; comes back: i64 by site, null where it has none
   /// there.
@@ -93,8 +94,8 @@ class Replay {
   /// Checks that the iterations together have taken no more rows than there are.
   void check_rows(ir::Kernel& kernel);
 
-  /// Of a site whose rows are alike, behind a replay of the kernel's body: how many iterations have rows,
-  /// and how many rows there are, i64.
+  /// Of a site whose rows are alike, behind a replay of the kernel's body: how many iterations have
+  /// rows, and how many rows there are, i64.
   struct Alike {
     ir::Value *iterations, *rows;
   };
@@ -148,8 +149,8 @@ class Replay {
 
   /// Of a loop that was recorded: how many rounds there were, i64.
   ir::Value* rounds(const ir::Inst* loop) const { return rounds_.at(loop); }
-  /// Of a loop whose rounds replace what it carries (replacements.h) and that was recorded: the number of
-  /// the last round that did, below 0 where none has.
+  /// Of a loop whose rounds replace what it carries (replacements.h) and that was recorded: the
+  /// number of the last round that did, below 0 where none has.
   ir::Value* last_replacing(const ir::Inst* loop) const { return last_replacing_.at(loop); }
   /// What the loop kept of round number `round`, i64: of what it carried, which becomes arguments
   /// of its first region, and of what its body made, once that is replayed.
@@ -228,8 +229,8 @@ class Replay {
   std::span<ir::Value* const> totals_;  ///< of count_all
   std::vector<ir::Value*> most_;        ///< by site, slots: rows that one execution takes at most
   std::unordered_map<int, ir::Value*> first_row_;  ///< by site, i64, of the iteration
-  /// Of parallel loops with rows alike: how many rows each round has, one for each iteration, and the
-  /// number of the iteration at hand, i64.
+  /// Of parallel loops with rows alike: how many rows each round has, one for each iteration, and
+  /// the number of the iteration at hand, i64.
   std::unordered_map<const ir::Inst*, ir::Value*> places_, iteration_;
   std::unordered_map<const ir::Inst*, std::vector<ir::Value*>> arrays_;
   /// Of carried values that are inverted, slots: what the round began with that was recorded or

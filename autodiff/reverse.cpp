@@ -114,7 +114,8 @@ bool has_no_effects(const Kernel& kernel) {
   return none;
 }
 
-/// Takes away what iterations log for themselves and nobody reads; with it goes what only that was made of.
+/// Takes away what iterations log for themselves and nobody reads; with it goes what only that was
+/// made of.
 void drop_unread(Kernel& kernel, const LoggedReads& logged) {
   std::set<uint32_t> unread;
   for (const auto& [read, at] : logged)

@@ -168,7 +168,8 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     }
   }
 
-  /// Where this thread's last launch was recorded and then thrown out of, by itself or another observer.
+  /// Where this thread's last launch was recorded and then thrown out of, by itself or another
+  /// observer.
   void give_up_unlaunched() {
     Entry* const last = last_of_this_thread();
     if (!last || !last->known || last->is_submitted) return;
@@ -325,8 +326,8 @@ uint64_t kept_bytes(TapeObject* tape, Loc loc) {
 }
 
 namespace {
-/// Of augmented launches that keep so many bytes each, n times in turns: what those keep that have room,
-/// and the most that one has that is left.
+/// Of augmented launches that keep so many bytes each, n times in turns: what those keep that have
+/// room, and the most that one has that is left.
 std::pair<uint64_t, uint64_t> with_room(std::span<const uint64_t> bytes, uint64_t n) {
   const uint64_t all = std::accumulate(bytes.begin(), bytes.end(), uint64_t(0));
   if (all == 0) return {};

@@ -7,7 +7,8 @@ namespace quern::runtime {
 namespace {
 /// Launches of one kernel with blocks that the host writes: more wait for the first of them.
 constexpr size_t most_running = 1024;
-/// Blocks that stay filled in for arguments of their own, as fields that take turns are two or three.
+/// Blocks that stay filled in for arguments of their own, as fields that take turns are two or
+/// three.
 constexpr size_t most_filled = 4;
 
 uint32_t aligned(uint32_t n) { return (n + 63) / 64 * 64; }

@@ -35,8 +35,9 @@ struct Loaded {
   Loaded(const Loaded&) = delete;
 
   /// A block for a launch in the queue that the host may fill in: no launch is being submitted with
-  /// it, no result of it is still to be read, no launch of another queue uses it, and where the host
-  /// writes to the device's memory no launch runs on it. It comes back when the last reference goes.
+  /// it, no result of it is still to be read, no launch of another queue uses it, and where the
+  /// host writes to the device's memory no launch runs on it. It comes back when the last reference
+  /// goes.
   struct GiveBack {
     std::shared_ptr<Loaded> to;
     void operator()(LaunchMemory* block) const {
@@ -151,8 +152,8 @@ std::shared_ptr<Outcome> observed(Event&& event, F&& run) {
 }
 
 /// Fills in the block's head and runs the schedule in the stream, which is the current one. Returns
-/// when everything is submitted: the buffers that the kernel keeps, in their order, null where one was
-/// not made.
+/// when everything is submitted: the buffers that the kernel keeps, in their order, null where one
+/// was not made.
 std::vector<std::shared_ptr<Storage>> execute(Loaded& kernel, LaunchMemory& block, Stream& stream,
                                               LaunchRecord& launch, TreeArguments& trees);
 

@@ -272,8 +272,8 @@ void Storage::show(const Contents& contents) {
 }
 
 bool Storage::Versions::suit(const Storage& storage) {
-  // To allocate memory when it is overwritten, and to give that back, takes as long as to copy about so many
-  // bytes at once, which may turn out to be in vain for the last version alone.
+  // To allocate memory when it is overwritten, and to give that back, takes as long as to copy
+  // about so many bytes at once, which may turn out to be in vain for the last version alone.
   constexpr uint64_t most = 16384;
   return !storage.tree_ && !storage.is_snapshot() && storage.size_ > 0 &&
          storage.memory_->declared->bytes_side_by_side() <= most;
@@ -296,7 +296,8 @@ const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) 
   return last_;
 }
 
-/// One has as many versions as all before together, up to what is small beside what else a tape has.
+/// One has as many versions as all before together, up to what is small beside what else a tape
+/// has.
 void Storage::Versions::begin_block(const Storage& storage, uint64_t bytes, Loc loc) {
   constexpr uint64_t most_bytes = 64 << 10;
   const uint64_t twice = blocks_.empty() ? bytes : 2 * blocks_.back()->all_bytes();

@@ -72,7 +72,8 @@ bool widen(fuzz::Program& program) {
   return !looks;
 }
 
-/// Does the instruction make what is not smooth of floats: a comparison, an integer, a whole number?
+/// Does the instruction make what is not smooth of floats: a comparison, an integer, a whole
+/// number?
 bool decides(const Inst* inst) {
   if (inst->results.empty() || inst->operands.empty() || !is_float(inst->operand(0)->type))
     return false;
@@ -83,8 +84,8 @@ bool decides(const Inst* inst) {
 
 enum class Rounding { own, another };
 
-/// Multiplies what is computed or read of floats by 1 and some 2⁻⁵² each: what this changes much hangs on
-/// how it is rounded (Parker, Monte Carlo Arithmetic, 1997).
+/// Multiplies what is computed or read of floats by 1 and some 2⁻⁵² each: what this changes much
+/// hangs on how it is rounded (Parker, Monte Carlo Arithmetic, 1997).
 void round_otherwise(Kernel& kernel) {
   std::vector<Inst*> all;
   walk(kernel.body, [&](Inst* inst) {
@@ -139,8 +140,8 @@ std::unique_ptr<Kernel> with_decisions(const Kernel& kernel, Rounding rounding) 
   return made;
 }
 
-/// Inputs, outputs, or a direction of either: of scalars (or results) that are floats, and of fields by
-/// binding and component.
+/// Inputs, outputs, or a direction of either: of scalars (or results) that are floats, and of
+/// fields by binding and component.
 struct Vector {
   std::vector<double> scalars;
   std::map<std::pair<size_t, size_t>, std::vector<double>> fields;
@@ -173,11 +174,13 @@ class Run {
         random_(seed),
         augment_(seed % 2 == 0 ? autodiff::Augment::wherever_possible : autodiff::Augment::never) {}
 
-  /// ⟨Jv, w⟩, ⟨v, Jᵀw⟩ and the sum of the magnitudes of their terms. Throws Error for what is refused.
+  /// ⟨Jv, w⟩, ⟨v, Jᵀw⟩ and the sum of the magnitudes of their terms. Throws Error for what is
+  /// refused.
   struct Products {
     double forward = 0, reverse = 0, size = 0;
     /// What ⟨Jv, w⟩ changes by where inputs change in half of their digits, so that what cancels is
-    /// rounded otherwise: (x + c) / x has 8 digits of its slope for c = 1e-8. Known where the two differ.
+    /// rounded otherwise: (x + c) / x has 8 digits of its slope for c = 1e-8. Known where the two
+    /// differ.
     double noise = 0;
     bool differ() const { return !(std::abs(forward - reverse) <= 1e-9 * size); }
     bool agree() const { return std::abs(forward - reverse) <= 1e-9 * size + 10 * noise; }
@@ -199,8 +202,9 @@ class Run {
     }
     return p;
   }
-  /// Going back, 1e74 is lost between terms of 1e92 that cancel, however near inputs are, and 1 between the
-  /// two of atan2(x, x) at 1e-30: what differs for that alone agrees for inputs without such powers.
+  /// Going back, 1e74 is lost between terms of 1e92 that cancel, however near inputs are, and 1
+  /// between the two of atan2(x, x) at 1e-30: what differs for that alone agrees for inputs without
+  /// such powers.
   static Vector moderate(Vector x) {
     const auto is_moderate = [](double a) {
       return a == 0 || std::abs(std::log2(std::abs(a))) <= 4;
@@ -225,8 +229,9 @@ class Run {
     }
     return p;
   }
-  /// What either changes by where its direction is multiplied by a number, divided by that: nothing, but
-  /// for rounding. Of (c a + a) - c a with c = 2³¹ six digits of a are left, whatever is near.
+  /// What either changes by where its direction is multiplied by a number, divided by that:
+  /// nothing, but for rounding. Of (c a + a) - c a with c = 2³¹ six digits of a are left, whatever
+  /// is near.
   void note_rounding(Products& p, const Vector& x, const Vector& v, const Vector& w) const {
     const auto scaled = [](Vector a, double factor) {
       each([=](double& number) { number *= factor; }, a);
@@ -241,8 +246,8 @@ class Run {
     }
   }
 
-  /// An element of J v beside differences of what it is the tangent of, on both sides of the inputs,
-  /// where the program decides the same.
+  /// An element of J v beside differences of what it is the tangent of, on both sides of the
+  /// inputs, where the program decides the same.
   struct Slope {
     static constexpr double steps[4] = {0x1p-20, 0.71 * 0x1p-20, -0.83 * 0x1p-20, -0.57 * 0x1p-20};
     double tangent = 0, value = 0;
@@ -320,8 +325,8 @@ class Run {
          rounded);
   }
 
-  /// ⟨H u, v⟩ and ⟨H v, u⟩, H being the Hessian of the sum of results and written elements, times any
-  /// numbers each.
+  /// ⟨H u, v⟩ and ⟨H v, u⟩, H being the Hessian of the sum of results and written elements, times
+  /// any numbers each.
   Products curvatures() {
     autodiff::Reversed reversed(borrowed(), autodiff::inputs_of(kernel_),
                                 autodiff::Reversed::second);
@@ -550,10 +555,10 @@ int compare(int last, Run::Products (Run::*products)(), int first = 1) {
   return agreed;
 }
 
-/// The same for differences, element by element; comes back: in how many programs some were compared.
-/// Others decide otherwise closer than the step; of some elements the inputs are at a kink, or rounding
-/// hides the slope, which shows by the differences themselves or, of few programs, by what is asked only
-/// where they disagree with the tangent.
+/// The same for differences, element by element; comes back: in how many programs some were
+/// compared. Others decide otherwise closer than the step; of some elements the inputs are at a
+/// kink, or rounding hides the slope, which shows by the differences themselves or, of few
+/// programs, by what is asked only where they disagree with the tangent.
 int compare_slopes(int last, int first = 1) {
   int refused = 0, flat = 0, compared = 0, otherwise = 0, bent = 0, rounded = 0;
   size_t elements = 0, others = 0;

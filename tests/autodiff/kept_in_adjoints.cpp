@@ -1,4 +1,5 @@
-// Values that the loop before keeps in adjoints: how often they are computed, and that derivatives are right.
+// Values that the loop before keeps in adjoints: how often they are computed, and that derivatives
+// are right.
 #include "autodiff/kept_in_adjoints.h"
 
 #include <quern/algorithms.h>

@@ -55,7 +55,8 @@ TEST_CASE("a tape tells the bytes of what launches have overwritten") {
     const uint64_t before = on->allocated();
     run([&](const qn::Tape& tape, int versions) {
       CHECK(tape.memory() == uint64_t(versions) * bytes);
-      // Where the host gets further ahead than in the first run, some more argument blocks are kept.
+      // Where the host gets further ahead than in the first run, some more argument blocks are
+      // kept.
       const auto more = int64_t(on->allocated()) - int64_t(before) - versions * bytes;
       CHECK((more >= 0 && more < bytes / 2));
     });
