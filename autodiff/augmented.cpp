@@ -1,8 +1,6 @@
 #include "autodiff/augmented.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <string>
 #include <utility>
 
 #include "autodiff/costs.h"
@@ -58,12 +56,7 @@ void choose_augmented(std::vector<RoundsSite>& sites, const LoopPlans& plans, Au
     site.is_augmented = site.alike && is_once(site) && pays && !leaves_variables(site.loop);
     if (!site.is_augmented) continue;
     site.ends = ends_of(site.loop, plan);
-    const Loc loc = site.loop->loc;
-    if (are_plans_dumped())
-      std::fputs((std::string(loc.file) + ":" + std::to_string(loc.line) +
-                  ": the primal's launch keeps what the loop's rounds begin with\n")
-                     .c_str(),
-                 stderr);
+    dump_plan(site.loop->loc, "the primal's launch keeps what the loop's rounds begin with");
   }
   std::ranges::stable_partition(sites, [](const RoundsSite& site) { return !site.is_augmented; });
 }

@@ -1,7 +1,6 @@
 #include "autodiff/kept_in_adjoints.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <tuple>
@@ -144,13 +143,8 @@ class Keeper {
     b.store(store->binding(), store->component(), own(twin->inst->parent), twin);
     b.before(v->inst);
     v->replace_with(b.load(store->binding(), store->component(), v->type, own(store->parent)));
-    if (!are_plans_dumped()) return;
-    const Loc loc = v->inst->loc;
-    std::fputs((std::string(loc.file) + ":" + std::to_string(loc.line) + ": " +
-                std::string(info(v->inst->op).name) +
-                " is kept where the adjoint of the iteration's element will be\n")
-                   .c_str(),
-               stderr);
+    dump_plan(v->inst->loc, std::string(info(v->inst->op).name) +
+                                " is kept where the adjoint of the iteration's element will be");
   }
 
   Kernel& kernel_;

@@ -1,8 +1,8 @@
 #include "autodiff/kept_results.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "autodiff/costs.h"
@@ -38,7 +38,7 @@ class Chooser {
           if (wanted_(&v)) add(&v, 1, v.type, cost(inst));
     }
     if (spares_ < to_make_a_kernel && where_ != Augment::wherever_possible) return {};
-    if (are_plans_dumped()) tell();
+    tell();
     return std::move(kept_);
   }
 
@@ -107,14 +107,9 @@ class Chooser {
 
   void tell() const {
     for (const KeptResult& kept : kept_) {
-      const Loc loc = kept.value->inst->loc;
-      const std::string what = kept.elements > 1
-                                   ? "an array of " + std::to_string(kept.elements) + " elements"
-                                   : "a loop's result";
-      std::fputs((std::string(loc.file) + ":" + std::to_string(loc.line) +
-                  ": the primal's launch keeps " + what + "\n")
-                     .c_str(),
-                 stderr);
+      const std::string array = "an array of " + std::to_string(kept.elements) + " elements";
+      dump_plan(kept.value->inst->loc,
+                "the primal's launch keeps " + (kept.elements > 1 ? array : "a loop's result"));
     }
   }
 

@@ -74,6 +74,12 @@ bool are_plans_dumped() {
   return dump && std::strcmp(dump, "derivatives") == 0;
 }
 
+void dump_plan(Loc at, const std::string& what) {
+  if (!are_plans_dumped()) return;
+  const std::string line = std::string(at.file) + ":" + std::to_string(at.line) + ": " + what;
+  std::fputs((line + "\n").c_str(), stderr);
+}
+
 LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const Slopes& slopes,
                      const LoggedReads& logged)
     : kernel_(kernel), active_(active), slopes_(slopes), logged_(logged) {

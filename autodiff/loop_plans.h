@@ -54,6 +54,8 @@ struct LoopPlan {
 
 /// Is QUERN_DUMP=derivatives asked for?
 bool are_plans_dumped();
+/// Prints that of the place, if so.
+void dump_plan(Loc at, const std::string& what);
 
 class LoopPlans {
  public:

@@ -56,6 +56,18 @@ F64 log_of_sum(const Terms& term) {
   return most + log(sum);
 }
 
+/// Of each x.
+void find_log_of_sum(const qn::Field<double>& x, const qn::Field<double>& y) {
+  qn::Kernel f{[&] {
+                 for (auto i : y) {
+                   Var<Array<double, parts>> term;
+                   for (auto c : range(parts)) term[c] = term_of(x[i], c);
+                   y[i] = log_of_sum(term);
+                 }
+               },
+               unchecked};
+  f();
+}
 double slope_of_log_of_sum(double x) {
   double sum = 0, slope = 0;
   for (int c = 0; c < parts; c++) {
@@ -270,19 +282,7 @@ TEST_CASE("loops in a loop whose result is kept take rows of their own") {
 }
 
 TEST_CASE("gradients through arrays that the primal's launch keeps") {
-  expect_slopes(
-      [](const qn::Field<double>& x, const qn::Field<double>& y) {
-        qn::Kernel f{[&] {
-                       for (auto i : y) {
-                         Var<Array<double, parts>> term;
-                         for (auto c : range(parts)) term[c] = term_of(x[i], c);
-                         y[i] = log_of_sum(term);
-                       }
-                     },
-                     unchecked};
-        f();
-      },
-      slope_of_log_of_sum);
+  expect_slopes(find_log_of_sum, slope_of_log_of_sum);
 }
 
 TEST_CASE("gradients through an array that two loops fill, of which the second overwrites a half") {
@@ -360,17 +360,9 @@ TEST_CASE("a tape counts the terms that it keeps") {
   qn::Device device("interpreter");
   auto x = numbers(device, {0.5});
   qn::Field<double> y{device, {1}};
-  qn::Kernel f{[&] {
-                 for (auto i : y) {
-                   Var<Array<double, parts>> term;
-                   for (auto c : range(parts)) term[c] = term_of(x[i], c);
-                   y[i] = log_of_sum(term);
-                 }
-               },
-               unchecked};
   qn::Tape tape;
   const uint64_t before = tape.memory();
-  f();
+  find_log_of_sum(x, y);
   // One iteration takes whole places; the terms, and the sum.
   CHECK(tape.memory() - before >= (parts + 1) * sizeof(double));
   y.grad().fill(1);
