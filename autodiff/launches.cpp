@@ -554,11 +554,14 @@ void Recorded::expect_unchanged(Loc loc) const {
                            ", which cannot be gone back through: their adjoints are gone");
 }
 
-void Recorded::prefetch() const {
+void prefetch(const void* first, size_t bytes) {
   constexpr size_t line = 64;
-  const auto* first = reinterpret_cast<const char*>(contents_.data());
-  for (size_t at = 0; at < contents_.size() * sizeof(contents_[0]); at += line)
-    __builtin_prefetch(first + at);
+  for (size_t at = 0; at < bytes; at += line)
+    __builtin_prefetch(static_cast<const char*>(first) + at);
+}
+
+void Recorded::prefetch() const {
+  autodiff::prefetch(contents_.data(), contents_.size() * sizeof(contents_[0]));
 }
 
 std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> seeds, Loc loc,

@@ -185,6 +185,9 @@ class SeenFields {
 /// The field's adjoints become 0; on a tree no element becomes active.
 void clear_adjoints_of(runtime::Storage& field, Loc loc);
 
+/// Has the cache fetch what lies there.
+void prefetch(const void* first, size_t bytes);
+
 /// One launch, as it was before it ran: fields whose values going back wants are snapshots, unless
 /// nothing writes them in between.
 class Recorded {

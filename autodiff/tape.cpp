@@ -53,7 +53,9 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       autodiff::Memories::Fields begun;  ///< that are constants before it
     };
     std::unique_ptr<Aside> aside = nullptr;
-    void prefetch() const {
+    /// Has the cache fetch it, and what it keeps besides, which was written long ago.
+    void prefetch() const { autodiff::prefetch(this, sizeof(*this)); }
+    void prefetch_launch() const {
       if (launch) launch->prefetch();
     }
     void go_back(Loc loc) const {
@@ -302,7 +304,9 @@ void go_back(TapeObject* tape, Loc loc) {
   tape->seen.end();
   tape->known_launches = {};
   for (auto& entries = tape->entries; !entries.empty(); entries.pop_back()) {
-    if (entries.size() > 1) entries[entries.size() - 2].prefetch();
+    const size_t count = entries.size();
+    if (count > 4) entries[count - 5].prefetch();
+    if (count > 2) entries[count - 3].prefetch_launch();
     if (entries.back().is_submitted) entries.back().go_back(loc);
   }
   tape->seen = autodiff::SeenFields(autodiff::SeenFields::by_tape);

@@ -234,12 +234,17 @@ void Storage::fill_allocation(uint32_t allocation, std::span<const std::byte> un
     stream.submit({&command, 1}, {&touched, 1});
     return;
   }
-  // A chunk is written and doubled by copies.
-  std::vector<std::byte> chunk;
-  do chunk.insert(chunk.end(), unit.begin(), unit.end());
-  while (chunk.size() < 4096);
-  uint64_t done = std::min<uint64_t>(chunk.size(), total);
-  stream.send(start, std::span(chunk).first(done), {&touched, 1});
+  // A chunk of whole units is made by copies that double it; copies in the device's memory go on.
+  const uint64_t whole = std::max<uint64_t>(4096 / unit.size(), 1) * unit.size();
+  std::vector<std::byte> chunk(std::min(whole, total));
+  uint64_t made = std::min<uint64_t>(unit.size(), chunk.size());
+  std::memcpy(chunk.data(), unit.data(), made);
+  for (uint64_t n; made < chunk.size(); made += n) {
+    n = std::min(made, chunk.size() - made);
+    std::memcpy(chunk.data() + made, chunk.data(), n);
+  }
+  uint64_t done = chunk.size();
+  stream.send(start, chunk, {&touched, 1});
   while (done < total) {
     uint64_t n = std::min(done, total - done);
     Command command = Copy{start + done, start, n};
