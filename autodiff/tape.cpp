@@ -53,7 +53,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
       autodiff::Memories::Fields begun;  ///< that are constants before it
     };
     std::unique_ptr<Aside> aside = nullptr;
-    /// Has the cache fetch it, and what it keeps besides, which was written long ago.
+    /// Has the cache fetch the entry, written long ago, as is what its launch keeps besides.
     void prefetch() const { autodiff::prefetch(this, sizeof(*this)); }
     void prefetch_launch() const {
       if (launch) launch->prefetch();

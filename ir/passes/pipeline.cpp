@@ -47,6 +47,7 @@
 #include "ir/passes/walks/split_walks.h"
 #include "ir/passes/walks/version_rounds.h"
 #include "ir/passes/walks/version_walks.h"
+#include "ir/passes/walks/write_out_nests.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "quern/ir/verify.h"
@@ -166,6 +167,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("hoist", hoist);
   run.may("version_walks", version_walks);
   if (kernel.modes.checked) run.may("simplify", simplify);  // what was asked is answered
+  run.may("write_out_nests", [&](Kernel& k) { write_out_nests(k, target); });
   run.may("split_walks", [&](Kernel& k) { split_walks(k, target); });
   run.may("simplify", simplify);
   run.may("separate_sums", [&](Kernel& k) { separate_sums(k, target); });

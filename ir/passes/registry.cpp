@@ -44,6 +44,7 @@
 #include "ir/passes/walks/split_walks.h"
 #include "ir/passes/walks/version_rounds.h"
 #include "ir/passes/walks/version_walks.h"
+#include "ir/passes/walks/write_out_nests.h"
 #include "quern/ir/lower.h"
 
 namespace quern::ir {
@@ -163,6 +164,7 @@ constexpr NamedPass all[] = {
     {"lower_loops.whole",
      [](Kernel& k) { lower_loops(k, plain_signature(k), whole_grid_traits()); }},
     {"version_walks", version_walks},
+    {"write_out_nests.4", [](Kernel& k) { write_out_nests(k, strips_of(4)); }},
     {"split_walks.4", [](Kernel& k) { split_walks(k, strips_of(4)); }},
     {"separate_sums.4", [](Kernel& k) { separate_sums(k, strips_of(4)); }},
     {"interleave_walks.3", [](Kernel& k) { interleave_walks(k, strips_of(3)); }},

@@ -308,6 +308,106 @@ TEST_CASE("contributions of all iterations to the locations of each round") {
   });
 }
 
+TEST_CASE("more sums in a round than stay in registers, through triangles of constant sides") {
+  on_every_device([](const qn::Device& device) {
+    qn::Kernel kernel = [](qn::Field<int, 2> points, qn::Field<int, 2> centre,
+                           qn::Field<int, 2> first, qn::Field<int, 3> second) {
+      for (auto i : range(points.dim(0)))
+        for (auto c : range(centres))
+          for (auto r : range(side)) {
+            I32 off = points(i, r) - centre(c, r);
+            for (auto j : range(r)) {
+              atomic_add(second(c, r, j), off * (points(i, j) - centre(c, j)));
+              atomic_add(second(c, j, r), off * centre(c, j));
+            }
+            If(off > 0) { atomic_add(first(c, r), off); }
+          }
+    };
+    for (int n : sizes) {
+      INFO(n << " points");
+      const std::vector<int> host = numbers(n * side, 9), middle = numbers(centres * side, 10);
+      const auto points = field_of(device, host, side), centre = field_of(device, middle, side);
+      const qn::Field<int, 2> first{device, {centres, side}};
+      const qn::Field<int, 3> second{device, {centres, side, side}};
+      first.fill(0);
+      second.fill(0);
+      kernel(points, centre, first, second);
+      std::vector<uint32_t> sums(centres * side), products(centres * side * side);
+      for (int i = 0; i < n; i++)
+        for (int c = 0; c < centres; c++)
+          for (int r = 0; r < side; r++) {
+            const auto off = [&](int k) {
+              return uint32_t(host[size_t(i * side + k)]) - uint32_t(middle[size_t(c * side + k)]);
+            };
+            if (int32_t(off(r)) > 0) sums[size_t(c * side + r)] += off(r);
+            for (int j = 0; j < r; j++) {
+              products[size_t((c * side + r) * side + j)] += off(r) * off(j);
+              products[size_t((c * side + j) * side + r)] +=
+                  off(r) * uint32_t(middle[size_t(c * side + j)]);
+            }
+          }
+      const auto same = [](const std::vector<int>& got, const std::vector<uint32_t>& want) {
+        return std::ranges::equal(got, want, {}, [](int v) { return uint32_t(v); });
+      };
+      CHECK(same(qn::to_vector(first), sums));
+      CHECK(same(qn::to_vector(second), products));
+    }
+  });
+}
+
+TEST_CASE("a round of more code than one loop over iterations may have") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int steps = 12;
+    qn::Kernel kernel = [](qn::Field<int, 2> points, qn::Field<int, 2> matrix,
+                           qn::Field<uint32_t> out, qn::Field<uint32_t> all) {
+      for (auto i : out) {
+        Var<uint32_t> sum = 1;
+        for (auto c : range(centres))
+          for (auto r : range(side)) {
+            Var<uint32_t> row = cast<uint32_t>(points(i, r));
+            for (auto j : range(r)) {
+              U32 a = cast<uint32_t>(matrix(c, j)), b = cast<uint32_t>(points(i, j));
+              Var<uint32_t> value = a * b;
+              for (int k = 0; k < steps; k++) value = (value ^ a) * 3u + b + sum;
+              row += value;
+            }
+            sum += row * row;
+            atomic_add(all[c], row);
+          }
+        out[i] = sum;
+      }
+    };
+    for (int n : sizes) {
+      INFO(n << " points");
+      const std::vector<int> host = numbers(n * side, 11), middle = numbers(centres * side, 12);
+      const auto points = field_of(device, host, side), matrix = field_of(device, middle, side);
+      const qn::Field<uint32_t> out{device, {n}}, all{device, {centres}};
+      all.fill(0);
+      kernel(points, matrix, out, all);
+      std::vector<uint32_t> want, rows(centres);
+      for (int i = 0; i < n; i++) {
+        uint32_t sum = 1;
+        for (int c = 0; c < centres; c++)
+          for (int r = 0; r < side; r++) {
+            uint32_t row = uint32_t(host[size_t(i * side + r)]);
+            for (int j = 0; j < r; j++) {
+              const uint32_t a = uint32_t(middle[size_t(c * side + j)]),
+                             b = uint32_t(host[size_t(i * side + j)]);
+              uint32_t value = a * b;
+              for (int k = 0; k < steps; k++) value = (value ^ a) * 3u + b + sum;
+              row += value;
+            }
+            sum += row * row;
+            rows[size_t(c)] += row;
+          }
+        want.push_back(sum);
+      }
+      CHECK(qn::to_vector(out) == want);
+      CHECK(qn::to_vector(all) == rows);
+    }
+  });
+}
+
 TEST_CASE("loops behind branches that all iterations take, and that some do") {
   on_every_device([](const qn::Device& device) {
     for (int n : sizes)

@@ -23,7 +23,8 @@ constexpr int64_t least_strip = 8, bytes_of_cache = 49152, bytes_of_least = 2621
 /// A body of at most so many instructions is there three times: for whole strips, where vectors need no
 /// test for the end, for what these leave over, and as it was, for few iterations. Eight take less time in
 /// vectors whatever they do, and three where that is more than a little, as what calls the math library.
-constexpr size_t short_body = 400, little = 40;
+/// Others are there for whole strips and for what these leave over, and once from `long_body` on.
+constexpr size_t short_body = 400, long_body = 4000, little = 40;
 constexpr int64_t few = 3;
 /// Rounds that each iteration takes together, where one has at most so many instructions.
 constexpr int64_t several = 4;
@@ -44,20 +45,20 @@ class Interleaver : NestCode {
     b_.before(walk_).at(walk_->loc);
     const int64_t lanes = Task::lanes_together;
     takes_together(is_short_ ? std::min(lanes, strip_) : lanes);
-    if (!is_short_) {
+    if (instructions() >= long_body) {
       make_slots();
       walks_ |= brief;
       loop_over_strips(begin_strips(next_));
       return replace_by(next_);
     }
+    if (!is_short_) {
+      make_slots();
+      whole_strips_and_rest();
+      return replace_by(next_);
+    }
     Inst* choice = in_place_of_few();
     make_slots();
-    Value *begin = walk_->operand(0), *end = walk_->operand(1);
-    Value* all = b_.sub(end, begin);
-    Value* whole = b_.sub(end, b_.binary(Op::rem, all, integer(strip_)));
-    loop_over_strips(begin_whole_strips(begin, whole, next_));
-    walks_ |= brief;
-    last_strip(whole, b_.sub(end, whole));
+    whole_strips_and_rest();
     walk_->erase();
     b_.at_end(choice->region(0)).yield(next_);
   }
@@ -109,6 +110,15 @@ class Interleaver : NestCode {
     finish(loop);
   }
 
+  void whole_strips_and_rest() {
+    Value *begin = walk_->operand(0), *end = walk_->operand(1);
+    Value* all = b_.sub(end, begin);
+    Value* whole = b_.sub(end, b_.binary(Op::rem, all, integer(strip_)));
+    loop_over_strips(begin_whole_strips(begin, whole, next_));
+    walks_ |= brief;
+    last_strip(whole, b_.sub(end, whole));
+  }
+
   /// What whole strips leave over.
   void last_strip(Value* begin, Value* count) {
     std::vector<Type> types;
@@ -149,7 +159,7 @@ class Interleaver : NestCode {
     std::vector<Value*> factors = {};
     std::vector<const Inst*> products = {};  ///< from the value down to the term
     bool is_negated = false;
-    bool is_summed = false;  ///< by the piece that makes the term
+    bool is_summed = false;  ///< by the piece that makes the term, or by one before
 
     bool same(const Inst* other) const {
       return other->kind == rmw->kind && other->elem == rmw->elem &&
@@ -166,10 +176,15 @@ class Interleaver : NestCode {
       auto add = [&](const Inst* rmw) {
         const auto same = [&](const Contribution& c) { return c.update == inst && c.same(rmw); };
         if (!rmw->is(Op::rmw) || std::ranges::any_of(all, same)) return;
-        all.push_back(contribution(inst, rmw));
-        all.back().is_summed = is_sum(rmw) && !pieces_by_any_.contains(piece.number) &&
-                               sums_.contains(all.back().term) &&
-                               nest_.piece_of(all.back().term->inst) != piece.number;
+        Contribution made = contribution(inst, rmw);
+        const auto has_term = [&](const Contribution& c) {
+          return c.term == made.term && is_sum(c.rmw);
+        };
+        made.is_summed =
+            is_sum(rmw) && (std::ranges::any_of(all, has_term) ||
+                            (!pieces_by_any_.contains(piece.number) && sums_.contains(made.term) &&
+                             nest_.piece_of(made.term->inst) != piece.number));
+        all.push_back(std::move(made));
       };
       add(inst);
       for (Region* region : inst->regions) ir::walk(region, add);
@@ -607,9 +622,14 @@ class Interleaver : NestCode {
               std::span<Value* const> sums) {
     const Loc around = b_.loc();
     std::vector<Value*> values;
+    std::unordered_map<const Value*, Value*> summed;  // by the terms that the piece sums for these
     for (const Contribution& c : contributions) {
       b_.at(c.rmw->loc);
-      values.push_back(c.is_summed ? sums_.at(c.term) : sums[values.size()]);
+      const auto here = summed.find(c.term);
+      values.push_back(!c.is_summed           ? sums[values.size()]
+                       : here != summed.end() ? here->second
+                                              : sums_.at(c.term));
+      if (!c.is_summed && is_sum(c.rmw)) summed[c.term] = values.back();
       for (Value* factor : c.factors) values.back() = b_.mul(values.back(), outer(factor));
       if (c.is_negated) values.back() = b_.unary(Op::neg, values.back());
     }

@@ -20,6 +20,9 @@ constexpr size_t worth_of_gather = 8;
 constexpr size_t worth_of_update = 3;
 /// So many rounds are expected of a loop where their number is not known, and no more than so many counted.
 constexpr int64_t unknown_rounds = 16, many_rounds = 4096;
+/// Instructions of one piece, of which the code generator makes one loop, and sums, which stay in registers.
+constexpr size_t most_code = 800;
+constexpr size_t most_updates = 8;
 /// Elements of a pack, for each iteration of a strip; and how often they are read at least.
 constexpr int64_t most_packed = 64, least_reads = 4;
 
@@ -100,6 +103,8 @@ bool Nest::plan(const Region* region, Block& block, bool in_rounds) {
       last.push_back(inst);
       continue;
     }
+    const Piece& piece = block.pieces.back();
+    if (piece.updates >= most_updates || piece.code.size() >= most_code) next_piece(block);
     piece_of_[inst] = block.pieces.back().number;
     if (!take(inst, block, in_rounds)) return false;
   }
@@ -131,8 +136,13 @@ bool Nest::take(Inst* inst, Block& block, bool in_rounds) {
   const bool is_shared = (is_pure(inst->op) || is_shared_read(inst)) && !inst->results.empty() &&
                          uniform_(inst->result());
   (is_shared ? piece.common : piece.code).push_back(inst);
-  if (inst->is(Op::rmw) && combines(inst)) updates_.insert(inst);
+  if (inst->is(Op::rmw) && combines(inst)) add_update(inst, piece);
   return is_simple(inst);
+}
+
+void Nest::add_update(const Inst* inst, Piece& piece) {
+  updates_.insert(inst);
+  piece.updates++;
 }
 
 /// A branch that only says where contributions go.
@@ -197,8 +207,8 @@ bool Nest::take_control(Inst* inst, Block& block, bool in_rounds) {
     return true;
   }
   if (is_shared(inst) && is_choice_of_updates(inst)) {
-    updates_.insert(inst);
     block.pieces.back().code.push_back(inst);
+    add_update(inst, block.pieces.back());
     return true;
   }
   const bool straight = is_straight(inst);

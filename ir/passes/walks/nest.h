@@ -46,6 +46,7 @@ class Nest {
     /// Local variables and what all iterations share: made once, before the rest.
     std::vector<Inst*> common;
     std::vector<Inst*> code;  ///< run by each iteration
+    size_t updates = 0;       ///< of those
     /// The loop or branch behind it that all take together, or where any takes it, and its regions; the
     /// last piece of a block has none.
     Inst* inner = nullptr;
@@ -98,6 +99,7 @@ class Nest {
   bool take_control(Inst* inst, Block& block, bool in_rounds);
   bool uses_carried(const Inst* inst) const;
   void next_piece(Block& block);
+  void add_update(const Inst* inst, Piece& piece);
   bool is_shared(const Inst* inst);
   bool can_share(const Inst* control);
   bool is_common(const Inst* control);

@@ -151,6 +151,59 @@ TEST_CASE("recurrences in local arrays are lanes of vectors, beside what they ke
   CHECK(count_compiled(all_x86[2], triangle(5000, ""), "vfmadd\\w+pd[^\n]*[yz]mm") == 0);
 }
 
+namespace {
+/// Σ over parts and rows of (x_r + Σ_{j<r} f(a_rj x_j))², with `operations` of f for each row and column.
+std::string triangles(int operations) {
+  std::string f = "%p0 = mul %a, %b : f64\n";
+  for (int k = 0; k < operations; k++)
+    f += "%s" + std::to_string(k) + " = mul %p" + std::to_string(k) + ", %b : f64\n%p" +
+         std::to_string(k + 1) + " = add %s" + std::to_string(k) + ", %a : f64\n";
+  return R"(quern 1
+  kernel @triangles level=structured modes=contract
+  binding field rank=2 f64 "x"
+  binding field rank=3 f64 "a"
+  binding field rank=1 f64 "y"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %side = constant<9> : i32
+    %parts = constant<25> : i32
+    %none = constant<0> : f64
+    parallel over=2 {(%i: i32)
+      %all = loop %zero, %parts, %one, %none : f64 {(%c: i32, %of_part: f64)
+        %of_rows = loop %zero, %side, %one, %of_part : f64 {(%r: i32, %of_row: f64)
+          %first = load<0.0> %i, %r : f64
+          %sum = loop %zero, %r, %one, %first : f64 {(%j: i32, %t: f64)
+            %a = load<1.0> %c, %r, %j : f64
+            %b = load<0.0> %i, %j : f64
+            )" +
+         f + "%next = add %t, %p" + std::to_string(operations) + R"( : f64
+            yield %next
+          }
+          %square = mul %sum, %sum : f64
+          %more = add %of_row, %square : f64
+          yield %more
+        }
+        yield %of_rows
+      }
+      store<2.0> %i, %all
+      yield
+    }
+    yield
+  })";
+}
+}  // namespace
+
+TEST_CASE("rounds through triangles of constant sides are written out, and lanes of vectors") {
+  constexpr int pairs = 9 * 8 / 2;
+  for (const X86& cpu : all_x86)
+    for (int operations : {0, 5, 20}) {  // the last is more than one loop may have
+      INFO(cpu.name << ", " << operations << " operations");
+      CHECK(count_compiled(cpu, triangles(operations), "vfmadd\\w+pd[^\n]*[yz]mm") >=
+            pairs * (1 + operations));
+    }
+}
+
 TEST_CASE("few elements far apart do not keep long sums from being lanes") {
   const std::string text = R"(quern 1
   kernel @layer level=structured modes=contract
