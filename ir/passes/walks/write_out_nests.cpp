@@ -17,20 +17,23 @@ constexpr size_t many_instructions = 4000;
 /// What indices of loops around are in the round that is looked at, and what follows from them.
 using Known = std::unordered_map<const Value*, int64_t>;
 
-/// Of integers that are the same with any sign and in any type that has them.
-std::optional<int64_t> known_value(const Value* v, const Known& known) {
+/// Of integers that are the same with any sign and in any type that has them. `depth`: of the operations that
+/// are looked through, each of which may name the same twice.
+std::optional<int64_t> known_value(const Value* v, const Known& known, int depth = 0) {
+  constexpr int most_depth = 8;
   if (const auto at = known.find(v); at != known.end()) return at->second;
   const Inst* inst = v->inst;
-  if (!inst || !is_int(v->type)) return std::nullopt;
+  if (!inst || !is_int(v->type) || depth == most_depth) return std::nullopt;
   int64_t made = 0;
   if (inst->is(Op::constant)) {
     made = to_signed(inst->imm, v->type);
   } else if (inst->is(Op::convert) && is_int(inst->operand(0)->type)) {
-    const auto from = known_value(inst->operand(0), known);
+    const auto from = known_value(inst->operand(0), known, depth + 1);
     if (!from) return std::nullopt;
     made = *from;
   } else if (inst->is(Op::add) || inst->is(Op::sub)) {
-    const auto a = known_value(inst->operand(0), known), b = known_value(inst->operand(1), known);
+    const auto a = known_value(inst->operand(0), known, depth + 1);
+    const auto b = known_value(inst->operand(1), known, depth + 1);
     if (!a || !b) return std::nullopt;
     if (inst->is(Op::add) ? __builtin_add_overflow(*a, *b, &made)
                           : __builtin_sub_overflow(*a, *b, &made))
