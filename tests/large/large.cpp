@@ -268,3 +268,82 @@ TEST_CASE("values that a large kernel keeps for long, and its branches and loops
     CHECK(got[size_t(i)] == sum + last[i % 8]);
   }
 }
+
+TEST_CASE("long code before a loop of each iteration is right, in proportion to an eighth of it") {
+  const qn::Device device{"cpu"};
+  constexpr int n = 200, rows = 64;
+  const qn::Field<uint32_t, 2> c{device, {rows, n}};
+  std::vector<uint32_t> given(rows * n);
+  for (size_t k = 0; k < given.size(); k++) given[k] = uint32_t(k * 2654435761u);
+  c.copy_from(given.data(), given.size());
+  const qn::Field<uint32_t> y{device, {n}};
+  // Most of it follows from the index alone, and could be made again wherever it is wanted.
+  const auto run = [&](int steps) {
+    const qn::Kernel kernel = [&] {
+      for (auto i : range(n)) {
+        U32 t = cast<uint32_t>(i);
+        Var<uint32_t> before = 1, last = t, sum = 0;
+        for (int k = 0; k < steps; k++) {
+          U32 next = 2u * t * last - before;
+          before = last;
+          last = next;
+          if (k % 4 == 0) sum = sum * last + c(k % rows, i);
+        }
+        for (auto j : range(40)) sum = sum * 5u + cast<uint32_t>(j) * last;
+        y[i] = sum;
+      }
+    };
+    kernel();
+    bool same = true;
+    const std::vector<uint32_t> got = qn::to_vector(y);
+    for (uint32_t i = 0; i < n; i++) {
+      uint32_t before = 1, last = i, sum = 0;
+      for (int k = 0; k < steps; k++) {
+        const uint32_t next = 2u * i * last - before;
+        before = last;
+        last = next;
+        if (k % 4 == 0) sum = sum * last + given[size_t(k % rows) * n + i];
+      }
+      for (uint32_t j = 0; j < 40; j++) sum = sum * 5u + j * last;
+      same = same && got[i] == sum;
+    }
+    CHECK(same);
+  };
+  expect_proportional(400, run);
+}
+
+TEST_CASE("a local array that takes most of the room there is, in code that could be there twice") {
+  constexpr int n = 9, length = 8180;
+  qn::Options options;
+  options.checked = true;
+  const qn::Field<float> x{qn::Device{"cpu"}, {n}}, y{qn::Device{"cpu"}, {n}};
+  x.fill(0.5f);
+  const qn::Kernel kernel{[&] {
+                            for (auto i : range(n)) {
+                              Var<Array<float, length>> a;
+                              Var<float> s = x[i];
+                              If(i > 0) { s += x[i - 1]; }
+                              If(i < n - 1) { s += x[i + 1]; }
+                              for (auto _ : range(3))
+                                for (auto j : range(1900)) {
+                                  a[j] = a[j + 1] * 0.5f + s;
+                                  s = s * 0.25f + a[j + 5000];
+                                  for (int k = 0; k < 10; k++) s = s * 0.5f + float(k);
+                                }
+                              y[i] = a[7] + s;
+                            }
+                          },
+                          options};
+  kernel();
+  for (int i : {0, 5}) {
+    std::vector<float> a(length);
+    float s = i == 0 ? 1.0f : 1.5f;
+    for (int t = 0; t < 3; t++)
+      for (size_t j = 0; j < 1900; j++) {
+        a[j] = a[j + 1] * 0.5f + s;
+        s = s * 0.25f + a[j + 5000];
+        for (int k = 0; k < 10; k++) s = s * 0.5f + float(k);
+      }
+    CHECK(std::fabs(y.at({i}) - (a[7] + s)) < 1e-4f);
+  }
+}

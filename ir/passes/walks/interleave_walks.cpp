@@ -26,6 +26,8 @@ constexpr int64_t least_strip = 8, bytes_of_cache = 49152, bytes_of_least = 2621
 /// Others are there for whole strips and for what these leave over, and once from `long_body` on.
 constexpr size_t short_body = 400, long_body = 4000, little = 40;
 constexpr int64_t few = 3;
+/// Instructions that are rather repeated than their value kept.
+constexpr size_t made_again = 16;
 /// Rounds that each iteration takes together, where one has at most so many instructions.
 constexpr int64_t several = 4;
 constexpr size_t short_round = 64;
@@ -45,15 +47,9 @@ class Interleaver : NestCode {
     b_.before(walk_).at(walk_->loc);
     const int64_t lanes = Task::lanes_together;
     takes_together(is_short_ ? std::min(lanes, strip_) : lanes);
-    if (instructions() >= long_body) {
-      make_slots();
-      walks_ |= brief;
-      loop_over_strips(begin_strips(next_));
-      return replace_by(next_);
-    }
     if (!is_short_) {
       make_slots();
-      whole_strips_and_rest();
+      is_there_twice_ ? whole_strips_and_rest() : any_strips();
       return replace_by(next_);
     }
     Inst* choice = in_place_of_few();
@@ -108,6 +104,11 @@ class Interleaver : NestCode {
     for (Value& v : loop->region(0)->args.subspan(1)) carried.push_back(&v);
     strip(carried);
     finish(loop);
+  }
+
+  void any_strips() {
+    walks_ |= brief;
+    loop_over_strips(begin_strips(next_));
   }
 
   void whole_strips_and_rest() {
@@ -290,13 +291,32 @@ class Interleaver : NestCode {
   }
 
   /// A value of an earlier piece crosses. What follows from the index is made again, but for
-  /// numbers that rounds would make over and over.
+  /// numbers that rounds would make over and over, and what takes more than a few instructions.
   void keep_earlier(Value* v, const Nest::Piece& piece, bool in_rounds) {
     if (!v->inst || v->type == Type::slot) return;
     const std::optional<size_t> made = nest_.piece_of(v->inst);
     if (!made || *made == piece.number || common_.contains(v)) return;
-    if (in_rounds && is_float(v->type)) return add_kept(v);
+    if (v->type == Type::address) {
+      for (const Use& use : v->inst->operands) keep_earlier(use.value, piece, in_rounds);
+      return;
+    }
+    if ((in_rounds && is_float(v->type)) || is_long(v)) return add_kept(v);
     crosses(v, [&](Value* kept) { add_kept(kept); });
+  }
+
+  /// Would it take many instructions to make it again?
+  bool is_long(const Value* v) const {
+    std::vector<const Inst*> again;
+    const auto add = [&](const Value* needed) {
+      const Inst* inst = needed->inst;
+      if (inst && !is_shared(needed) && !common_.contains(needed) && !slots_.contains(needed) &&
+          is_pure(inst->op) && std::ranges::find(again, inst) == again.end())
+        again.push_back(inst);
+    };
+    add(v);
+    for (size_t k = 0; k < again.size() && again.size() <= made_again; k++)
+      for (const Use& use : again[k]->operands) add(use.value);
+    return again.size() > made_again;
   }
 
   void add_kept(Value* v) {
@@ -314,8 +334,10 @@ class Interleaver : NestCode {
   // ---- room
 
   bool fit_strip() {
-    is_short_ = instructions() <= short_body && fits(bytes_for(2));
-    return is_short_ || fits(bytes_for(1));
+    const size_t size = instructions();
+    is_there_twice_ = size < long_body && fits(bytes_for(2));
+    is_short_ = is_there_twice_ && size <= short_body;
+    return is_there_twice_ || fits(bytes_for(1));
   }
 
   /// For an iteration, where its local variables are there so many times.
@@ -674,7 +696,7 @@ class Interleaver : NestCode {
   }
 
   Task& task_;
-  bool is_short_ = false;
+  bool is_there_twice_ = false, is_short_ = false;
   int64_t bytes_ = 0;  ///< of what a strip keeps for an iteration
   std::unordered_map<size_t, std::vector<Value*>> kept_in_;  ///< by piece, of kept_
   std::unordered_map<size_t, std::vector<Value*>> sums_in_;  ///< by piece: terms that it sums

@@ -12,7 +12,7 @@ namespace quern::ir {
 namespace {
 
 constexpr int64_t few_rounds = 16;
-constexpr size_t many_instructions = 4000;
+constexpr size_t many_instructions = 4000, many_with_constants = 12000;
 
 /// What indices of loops around are in the round that is looked at, and what follows from them.
 using Known = std::unordered_map<const Value*, int64_t>;
@@ -59,16 +59,19 @@ std::optional<Rounds> rounds_of(const Inst* loop, const Known& known) {
   return Rounds{*lo, std::max<int64_t>(count, 0)};
 }
 
+/// What loops written out are.
+struct Code {
+  size_t instructions = 0;  ///< that do not become constants
+  size_t all = 0;
+  bool fits() const { return instructions <= many_instructions && all <= many_with_constants; }
+};
+
 /// Measures loops written out.
 class Size {
  public:
-  /// Instructions but for those that become constants; many where it cannot be written out.
-  static size_t of(const Inst* loop) {
-    Size size;
-    return size.add(loop) ? size.instructions_ : many_instructions;
-  }
+  explicit Size(Code& code) : code_(code) {}
 
- private:
+  /// Adds the loop to the code. False where it cannot be written out, or the code is too much.
   bool add(const Inst* loop) {
     const std::optional<Rounds> rounds = rounds_of(loop, known_);
     if (!rounds || loop->kind != 0) return false;
@@ -81,6 +84,7 @@ class Size {
     return true;
   }
 
+ private:
   /// Of an instruction that is no loop, or a branch without any.
   bool add_straight(const Inst* inst) {
     if (inst->is(Op::slot) || inst->is(Op::while_) || inst->is(Op::loop)) return false;
@@ -88,17 +92,18 @@ class Size {
                              std::ranges::all_of(inst->operands, [&](const Use& use) {
                                return constant_of(use.value) || constants_.contains(use.value);
                              });
+    code_.all++;
     if (is_constant)
       for (const Value& v : inst->results) constants_.insert(&v);
     else
-      instructions_++;
+      code_.instructions++;
     for (const Region* region : inst->regions)
       for (const Inst* inner : *region)
         if (!add_straight(inner)) return false;
-    return instructions_ < many_instructions;
+    return code_.fits();
   }
 
-  size_t instructions_ = 0;
+  Code& code_;
   Known known_;
   std::unordered_set<const Value*> constants_;
 };
@@ -158,13 +163,18 @@ class Writer {
   Known known_;
 };
 
-void write_out(Kernel& kernel, Region* region) {
+/// In the code of a walk's iteration, of which `written` is written out so far.
+void write_out(Kernel& kernel, Region* region, bool in_loop, Code& written) {
   for (Inst *inst = region->first, *next; inst; inst = next) {
     next = inst->next;
-    if (inst->is(Op::loop) && is_triangular(inst) && Size::of(inst) < many_instructions)
+    Code with_it = written;
+    if (in_loop && inst->is(Op::loop) && is_triangular(inst) && Size(with_it).add(inst)) {
+      written = with_it;
       Writer(kernel).replace(inst);
-    else
-      for (Region* inner : inst->regions) write_out(kernel, inner);
+      continue;
+    }
+    for (Region* inner : inst->regions)
+      write_out(kernel, inner, in_loop || inst->is(Op::loop), written);
   }
 }
 
@@ -172,7 +182,10 @@ void write_out(Kernel& kernel, Region* region) {
 
 void write_out_nests(Kernel& kernel, const TargetTraits& target) {
   if (target.strip == 0) return;
-  for (Inst* walk : walks_of(kernel)) write_out(kernel, walk->region(0));
+  for (Inst* walk : walks_of(kernel)) {
+    Code written;
+    write_out(kernel, walk->region(0), false, written);
+  }
 }
 
 }  // namespace quern::ir
