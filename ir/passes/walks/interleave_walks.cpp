@@ -3,27 +3,28 @@
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ir/analysis/facts.h"
 #include "ir/passes/atomics/atomic_rules.h"
-#include "ir/passes/walks/nest_code.h"
+#include "ir/passes/walks/nest_sums.h"
 
 namespace quern::ir {
 
 namespace {
 
-/// What a strip keeps should stay in the first-level cache, unless strips became so short that their
-/// loops cost more; it must leave room on a thread's stack for the task's other walks.
+/// What a strip keeps should stay in the first-level cache, unless strips became so short that
+/// their loops cost more; it must leave room on a thread's stack for the task's other walks.
 constexpr int64_t bytes_near = 24576, bytes_at_most = 65536;
 constexpr int64_t short_strip = 64;
-/// Where local arrays are that long, a strip of one vector may take more than that cache, unless rounds of
-/// the inner loops could be taken by vectors themselves: chains of 32 KB a walk still take a third.
+/// Where local arrays are that long, a strip of one vector may take more than that cache, unless
+/// rounds of the inner loops could be taken by vectors themselves: chains of 32 KB a walk still
+/// take a third.
 constexpr int64_t least_strip = 8, bytes_of_cache = 49152, bytes_of_least = 262144;
-/// A body of at most so many instructions is there three times: for whole strips, where vectors need no
-/// test for the end, for what these leave over, and as it was, for few iterations. Eight take less time in
-/// vectors whatever they do, and three where that is more than a little, as what calls the math library.
-/// Others are there for whole strips and for what these leave over, and once from `long_body` on.
+/// A body of at most so many instructions is there three times: for whole strips, where vectors
+/// need no test for the end, for what these leave over, and as it was, for few iterations. Eight
+/// take less time in vectors whatever they do, and three where that is more than a little, as what
+/// calls the math library. Others are there for whole strips and for what these leave over, and
+/// once from `long_body` on.
 constexpr size_t short_body = 400, long_body = 4000, little = 40;
 constexpr int64_t few = 3;
 /// Instructions that are rather repeated than their value kept.
@@ -32,10 +33,10 @@ constexpr size_t made_again = 16;
 constexpr int64_t several = 4;
 constexpr size_t short_round = 64;
 
-class Interleaver : NestCode {
+class Interleaver : NestSums {
  public:
   Interleaver(Kernel& kernel, Task& task, Inst* walk, int64_t strip)
-      : NestCode(kernel, walk, strip), task_(task) {}
+      : NestSums(kernel, walk, strip), task_(task) {}
 
   /// Changes the walk where it has the form and it pays; it is gone then.
   void run() {
@@ -78,8 +79,8 @@ class Interleaver : NestCode {
     walk_->erase();
   }
 
-  /// A branch that takes the walk as it was where there are few iterations; else what becomes of the
-  /// walk, which stands in its first region.
+  /// A branch that takes the walk as it was where there are few iterations; else what becomes of
+  /// the walk, which stands in its first region.
   Inst* in_place_of_few() {
     std::vector<Type> types;
     for (const Value& v : walk_->results) types.push_back(v.type);
@@ -148,104 +149,6 @@ class Interleaver : NestCode {
     b_.before(walk_).at(walk_->loc);
     next_.clear();
     for (Value& v : strips->results) next_.push_back(&v);
-  }
-
-  // ---- what iterations give to locations that they share
-
-  /// The atomics of one update that take the same value share it. Of a sum it is a term, without factors
-  /// that all iterations of the strip share: these multiply the strip's sum.
-  struct Contribution {
-    const Inst *update, *rmw;
-    Value* term;
-    std::vector<Value*> factors = {};
-    std::vector<const Inst*> products = {};  ///< from the value down to the term
-    bool is_negated = false;
-    bool is_summed = false;  ///< by the piece that makes the term, or by one before
-
-    bool same(const Inst* other) const {
-      return other->kind == rmw->kind && other->elem == rmw->elem &&
-             other->operand(1) == rmw->operand(1);
-    }
-  };
-  using Contributions = std::vector<Contribution>;
-
-  /// Those of a piece; what it sums itself stands first.
-  Contributions contributions_of(const Nest::Piece& piece) const {
-    Contributions all;
-    for (const Inst* inst : piece.code) {
-      if (!nest_.is_update(inst)) continue;
-      auto add = [&](const Inst* rmw) {
-        const auto same = [&](const Contribution& c) { return c.update == inst && c.same(rmw); };
-        if (!rmw->is(Op::rmw) || std::ranges::any_of(all, same)) return;
-        Contribution made = contribution(inst, rmw);
-        const auto has_term = [&](const Contribution& c) {
-          return c.term == made.term && is_sum(c.rmw);
-        };
-        made.is_summed =
-            is_sum(rmw) && (std::ranges::any_of(all, has_term) ||
-                            (!pieces_by_any_.contains(piece.number) && sums_.contains(made.term) &&
-                             nest_.piece_of(made.term->inst) != piece.number));
-        all.push_back(std::move(made));
-      };
-      add(inst);
-      for (Region* region : inst->regions) ir::walk(region, add);
-    }
-    std::ranges::stable_partition(all, [](const Contribution& c) { return !c.is_summed; });
-    return all;
-  }
-  static size_t own(const Contributions& all) {
-    return size_t(std::ranges::count(all, false, &Contribution::is_summed));
-  }
-
-  Contribution contribution(const Inst* update, const Inst* rmw) const {
-    Contribution made{update, rmw, rmw->operand(1)};
-    if (!is_sum(rmw)) return made;
-    const auto shared = [&](const Value* v) { return is_shared(v) || common_.contains(v); };
-    for (const Inst* inst = made.term->inst; inst; inst = made.term->inst) {
-      if (inst->is(Op::neg)) {
-        made.is_negated = !made.is_negated;
-        made.term = inst->operand(0);
-      } else if (inst->is(Op::mul) && shared(inst->operand(0)) != shared(inst->operand(1))) {
-        const size_t factor = shared(inst->operand(0)) ? 0 : 1;
-        made.factors.push_back(inst->operand(factor));
-        made.term = inst->operand(1 - factor);
-      } else {
-        break;
-      }
-      made.products.push_back(inst);
-    }
-    return made;
-  }
-  static bool is_sum(const Inst* rmw) {
-    return rmw->atomic() == AtomicOp::add && rmw->elem != Type::f16;
-  }
-
-  /// Terms that an earlier piece makes are summed there: rounds would sum them over and over.
-  void find_sums(const Nest::Piece& piece) {
-    for (const Contribution& c : contributions_of(piece)) {
-      for (const Inst* product : c.products) {
-        if (!is_for_sums(product, piece)) break;
-        left_out_.insert(product);
-      }
-      const Inst* made = c.term->inst;
-      if (!is_sum(c.rmw) || !made || !made->regions.empty() || common_.contains(c.term)) continue;
-      const std::optional<size_t> earlier = nest_.piece_of(made);
-      if (pieces_by_any_.contains(piece.number) || !earlier || *earlier == piece.number) continue;
-      if (sums_.try_emplace(c.term, nullptr).second) sums_in_[*earlier].push_back(c.term);
-    }
-  }
-
-  /// Do only sums of the piece use what the instruction of it makes?
-  bool is_for_sums(const Inst* inst, const Nest::Piece& piece) const {
-    if (nest_.piece_of(inst) != piece.number) return false;
-    for (const Use* use = inst->result()->uses; use; use = use->next) {
-      if (left_out_.contains(use->user)) continue;
-      const Inst* update = use->user->is(Op::rmw) && is_sum(use->user) ? use->user : nullptr;
-      if (update && !nest_.is_update(update)) update = update->parent->parent;
-      if (!update || !nest_.is_update(update) || nest_.piece_of(update) != piece.number)
-        return false;
-    }
-    return true;
   }
 
   // ---- what crosses from one piece to the next
@@ -558,9 +461,9 @@ class Interleaver : NestCode {
 
   // ---- one iteration's share of a piece
 
-  /// A loop over the strip for the code of the piece, and what it leaves: the contributions to updates
-  /// combined, what later pieces need, what the loop behind it begins with. `ends` is the region that
-  /// ends here, whose values go to the results of `owner`, or on to the next strip.
+  /// A loop over the strip for the code of the piece, and what it leaves: the contributions to
+  /// updates combined, what later pieces need, what the loop behind it begins with. `ends` is the
+  /// region that ends here, whose values go to the results of `owner`, or on to the next strip.
   void each_in_strip(const Nest::Piece& piece, const Region* ends, const Inst* owner) {
     const bool goes_on = ends == body_;
     const Contributions contributions = contributions_of(piece);
@@ -679,8 +582,8 @@ class Interleaver : NestCode {
     b_.at(around);
   }
 
-  /// The operands of `from`, from number `first` on, become the results of `owner`, or what its next
-  /// round begins with: all at once.
+  /// The operands of `from`, from number `first` on, become the results of `owner`, or what its
+  /// next round begins with: all at once.
   void put(const Inst* owner, const Inst* from, size_t first) {
     std::vector<Value*> values;
     const std::vector<size_t> own = carried_alone(owner);
@@ -699,10 +602,6 @@ class Interleaver : NestCode {
   bool is_there_twice_ = false, is_short_ = false;
   int64_t bytes_ = 0;  ///< of what a strip keeps for an iteration
   std::unordered_map<size_t, std::vector<Value*>> kept_in_;  ///< by piece, of kept_
-  std::unordered_map<size_t, std::vector<Value*>> sums_in_;  ///< by piece: terms that it sums
-  std::unordered_map<const Value*, Value*> sums_;            ///< by term, null before they are made
-  std::unordered_set<const Inst*> left_out_;  ///< products that only sums are made of
-  std::unordered_set<size_t> pieces_by_any_;  ///< in a branch that is taken where any takes it
   Value* any_ = nullptr;  ///< whether any iteration takes the branch behind the last piece
   std::vector<Value*> carried_, next_;  ///< what the walk carries into a strip, and out of it
 };

@@ -17,8 +17,8 @@ constexpr size_t many_instructions = 4000, many_with_constants = 12000;
 /// What indices of loops around are in the round that is looked at, and what follows from them.
 using Known = std::unordered_map<const Value*, int64_t>;
 
-/// Of integers that are the same with any sign and in any type that has them. `depth`: of the operations that
-/// are looked through, each of which may name the same twice.
+/// Of integers that are the same with any sign and in any type that has them. `depth`: of the
+/// operations that are looked through, each of which may name the same twice.
 std::optional<int64_t> known_value(const Value* v, const Known& known, int depth = 0) {
   constexpr int most_depth = 8;
   if (const auto at = known.find(v); at != known.end()) return at->second;
