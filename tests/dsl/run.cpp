@@ -224,6 +224,22 @@ TEST_CASE("run: an early return of a kernel and of a function") {
   CHECK(x.at(0) == 9.0f);
 }
 
+TEST_CASE("run: fields of any length are filled with elements whose words differ") {
+  qn::Device device;
+  for (int n : {1, 2, 3, 341, 342, 511, 512, 513, 1000, 1025, 5000}) {
+    INFO(n << " elements");
+    const qn::Field<double> x{device, {n}};
+    x.fill(0.1);
+    CHECK(qn::to_vector(x) == std::vector<double>(size_t(n), 0.1));
+    const qn::Field<qn::Vec<float, 3>> v{device, {n}};
+    v.fill(vec3(1, 2, 3));
+    double sums[3] = {};
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < 3; k++) sums[k] += double(v.at(i)[k]);
+    for (int k = 0; k < 3; k++) CHECK(sums[k] == n * (k + 1.0));
+  }
+}
+
 TEST_CASE("run: guards protect their right operand") {
   qn::Device device;
   qn::Field<int> x{device, {10}}, y{device, {10}}, calls{device, {1}};

@@ -309,11 +309,11 @@ TEST_CASE("long code before a loop of each iteration is right, in proportion to 
     }
     CHECK(same);
   };
-  expect_proportional(400, run);
+  expect_proportional(800, run);
 }
 
 TEST_CASE("a local array that takes most of the room there is, in code that could be there twice") {
-  constexpr int n = 9, length = 8180;
+  constexpr int n = 1003, length = 8180;
   qn::Options options;
   options.checked = true;
   const qn::Field<float> x{qn::Device{"cpu"}, {n}}, y{qn::Device{"cpu"}, {n}};

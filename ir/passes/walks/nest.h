@@ -47,8 +47,8 @@ class Nest {
     std::vector<Inst*> common;
     std::vector<Inst*> code;  ///< run by each iteration
     size_t updates = 0;       ///< of those
-    /// The loop or branch behind it that all take together, or where any takes it, and its regions; the
-    /// last piece of a block has none.
+    /// The loop or branch behind it that all take together, or where any takes it, and its regions.
+    /// None: the piece was long enough, or is the last of its block.
     Inst* inner = nullptr;
     std::vector<Block> blocks;
   };

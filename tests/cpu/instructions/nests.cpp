@@ -204,6 +204,46 @@ TEST_CASE("rounds through triangles of constant sides are written out, and lanes
     }
 }
 
+TEST_CASE("what follows from the index through long code is not made again in each part of it") {
+  const auto chain = [](int steps) {
+    std::string code = "%t0 = constant<1> : f64\n%t1 = convert %i : f64\n%s0 = constant<0> : f64\n";
+    for (int k = 0; k < steps; k++) {
+      const std::string n = std::to_string(k), next = std::to_string(k + 2);
+      code += "%p" + n + " = mul %t1, %t" + std::to_string(k + 1) + " : f64\n%t" + next +
+              " = sub %p" + n + ", %t" + n + " : f64\n%q" + n + " = mul %s" + n + ", %t" + next +
+              " : f64\n%s" + std::to_string(k + 1) + " = add %q" + n + ", %x : f64\n";
+    }
+    return R"(quern 1
+  kernel @chain level=structured
+  binding field rank=1 f64 "x"
+  binding field rank=1 f64 "y"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %rounds = constant<40> : i32
+    parallel over=0 {(%i: i32)
+      %x = load<0.0> %i : f64
+      )" + code +
+           "%all = loop %zero, %rounds, %one, %s" + std::to_string(steps) +
+           " : f64 {(%j: i32, %v: f64)\n%w = load<0.0> %j : f64\n%u = mul %v, %w : f64\n"
+           "%r = add %u, %t" +
+           std::to_string(steps + 1) + R"( : f64
+        yield %r
+      }
+      store<1.0> %i, %all
+      yield
+    }
+    yield
+  })";
+  };
+  const auto products = [&](int steps) {
+    return count_compiled(all_x86[1], chain(steps), "vmul[ps]d");
+  };
+  const int few = products(300);
+  CHECK(few >= 2 * 300);
+  CHECK(products(2400) <= 10 * few);
+}
+
 TEST_CASE("few elements far apart do not keep long sums from being lanes") {
   const std::string text = R"(quern 1
   kernel @layer level=structured modes=contract
