@@ -132,6 +132,10 @@ Value* chain_atan(const Case& s) { return s.b.div(s.t, s.plus(1, s.square(s[0]))
 
 Value* chain_sinh(const Case& s) { return s.times(s.t, s.b.unary(Op::cosh, s[0])); }
 Value* chain_cosh(const Case& s) { return s.times(s.t, s.b.unary(Op::sinh, s[0])); }
+/// -2 tanh x / cosh² x
+Value* chain_sech2(const Case& s) {
+  return s.b.mul(s.t, s.b.mul(s.scaled(-2, s.result), s.b.unary(Op::tanh, s[0])));
+}
 Value* chain_asinh(const Case& s) { return s.b.div(s.t, s.b.binary(Op::hypot, s.one(), s[0])); }
 /// 1 / √(x² - 1), by factors: x² may overflow.
 Value* chain_acosh(const Case& s) {
@@ -253,12 +257,7 @@ Value* library_slope(Builder& b, Op op, Value* x) {
   switch (op) {
     case Op::sin: return b.unary(Op::cos, x);
     case Op::cos: return b.unary(Op::neg, b.unary(Op::sin, x));
-    case Op::tanh: {
-      // 1 / cosh² = 4e / (1 + e)² with e = e^(-2|x|), where 1 - tanh² would cancel and cosh overflow
-      Value* power = exp(b.mul(number(-2), b.unary(Op::abs, x)));
-      Value* sum = b.add(number(1), power);
-      return b.div(b.mul(number(4), power), b.mul(sum, sum));
-    }
+    case Op::tanh: return b.unary(Op::sech2, x);  // where 1 - tanh² would cancel
     case Op::erf:
     case Op::erfc: {
       const double factor = 2 * std::numbers::inv_sqrtpi;

@@ -24,6 +24,8 @@ Expr cosh_f32(Expr x);
 Expr cosh_f64(Expr x);
 Expr tanh_f32(Expr x);
 Expr tanh_f64(Expr x);
+Expr sech2_f32(Expr x);
+Expr sech2_f64(Expr x);
 Expr asinh_f32(Expr x);
 Expr asinh_f64(Expr x);
 Expr acosh_f32(Expr x);

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ir/math/exp_parts.h"
 #include "ir/math/functions.h"
 #include "ir/math/log_parts.h"
@@ -43,18 +45,29 @@ Expr sinh_or_cosh(Expr x, bool is_sinh) {
 
 Expr sinh_of(Expr x) { return flip_sign(sinh_or_cosh(x, true), sign_of(x)); }
 
-// Below 3/4 a polynomial, above 1 - 2 / (e^2x + 1).
+// tanh is a polynomial below 3/4 and 1 - u above, with u = 2 / (e^2|x| + 1); 1 / cosh² is u (2 - u).
+// Both divide by a part of e^2|x| + 1, so that the power is finite until u is 0.
+
+Expr one_less_tanh(Expr ax) {
+  const double down = choose_by_type(ax, -32, -60), part = std::exp2(down);
+  Expr twice = 2.0 * min(ax, choose_by_type(ax, 54.0, 374.0));
+  ByPower p = by_power(twice * table::log2_e, constant(ax, ax.type(), down));
+  Expr power = float_of(bits(exp_reduced(less_ln2(twice, p.n))) + p.shift);
+  return 2.0 * part / (power + part);
+}
 
 Expr tanh_of(Expr x) {
   Expr ax = abs(x);
   Expr z = ax * ax;
   Expr near = ax + ax * (z * (x.type() == Type::f64 ? polynomial(z, table::tanh_f64)
                                                     : polynomial(z, table::tanh_single)));
-  Expr twice = 2.0 * min(ax, choose_by_type(x, 10.0, 20.0));
-  ByPower p = by_power(twice * table::log2_e, constant(x, x.type(), 0.0));
-  Expr power = float_of(bits(exp_reduced(less_ln2(twice, p.n))) + p.shift);
-  Expr far = 1.0 - 2.0 / (power + 1.0);
+  Expr far = 1.0 - one_less_tanh(ax);
   return flip_sign(select(ax >= 0.75, far, near), sign_of(x));
+}
+
+Expr sech2_of(Expr x) {
+  Expr u = one_less_tanh(abs(x));
+  return select(x == x, u * (2.0 - u), x);  // the exponent is added to bits, also to those of a NaN
 }
 
 // asinh |x| = log1p(|x| + (√(1 + x²) - 1)), the bracket as x² / (1 + √(1 + x²)); acosh x =
@@ -127,6 +140,8 @@ Expr cosh_f32(Expr x) { return sinh_or_cosh(x, false); }
 Expr cosh_f64(Expr x) { return sinh_or_cosh(x, false); }
 Expr tanh_f32(Expr x) { return tanh_of(x); }
 Expr tanh_f64(Expr x) { return tanh_of(x); }
+Expr sech2_f32(Expr x) { return sech2_of(x); }
+Expr sech2_f64(Expr x) { return sech2_of(x); }
 Expr asinh_f32(Expr x) { return asinh_of(x); }
 Expr asinh_f64(Expr x) { return asinh_of(x); }
 Expr acosh_f32(Expr x) { return acosh_of(x); }

@@ -22,6 +22,7 @@ class Library {
     unary(Op::sinh, math::sinh_f32, math::sinh_f64);
     unary(Op::cosh, math::cosh_f32, math::cosh_f64);
     unary(Op::tanh, math::tanh_f32, math::tanh_f64);
+    unary(Op::sech2, math::sech2_f32, math::sech2_f64);
     unary(Op::asinh, math::asinh_f32, math::asinh_f64);
     unary(Op::acosh, math::acosh_f32, math::acosh_f64);
     unary(Op::atanh, math::atanh_f32, math::atanh_f64);

@@ -51,6 +51,9 @@ Arguments draw(Op op, Random& random) {
     case Op::cosh:
       if (kind == 1) return {random.uniform(-1, 1) * 1.06 * limit, 0};
       return {random.spread(bottom, 3), 0};
+    case Op::sech2:
+      if (kind == 1) return {random.uniform(-1, 1) * 0.6 * limit, 0};
+      return {random.spread(bottom, 3), 0};
     case Op::exp2:
       if (kind == 1) return {random.uniform(-1, 1) * 1.2 * top, 0};
       return {random.spread(-digits - 2, 3), 0};

@@ -19,7 +19,8 @@ inline constexpr Bound bounds[] = {
     {ir::Op::atanh, 1.5, 1.5},    {ir::Op::exp, 1.25, 1.25},   {ir::Op::exp2, 1.25, 1.25},
     {ir::Op::expm1, 2, 1.5},      {ir::Op::log, 1, 1},         {ir::Op::log2, 2, 1.25},
     {ir::Op::log10, 2, 1.25},     {ir::Op::log1p, 1.25, 1.25}, {ir::Op::pow, 0.51, 1.25},
-    {ir::Op::cbrt, 1.5, 1.5},     {ir::Op::hypot, 1.25, 1.5},  {ir::Op::rsqrt, 2, 1.5},
+    {ir::Op::sech2, 3, 2.5},      {ir::Op::cbrt, 1.5, 1.5},    {ir::Op::hypot, 1.25, 1.5},
+    {ir::Op::rsqrt, 2, 1.5},
 };
 
 }  // namespace quern::test

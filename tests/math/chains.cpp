@@ -100,6 +100,7 @@ Real derivative(Op op, size_t k, const std::vector<double>& x) {
     case Op::sinh: return a.of(mpfr_cosh);
     case Op::cosh: return a.of(mpfr_sinh);
     case Op::tanh: return 1 / square(a.of(mpfr_cosh));
+    case Op::sech2: return -2 * a.of(mpfr_tanh) / square(a.of(mpfr_cosh));
     case Op::asinh: return 1 / (1 + square(a)).of(mpfr_sqrt);
     case Op::acosh: return 1 / (square(a) - 1).of(mpfr_sqrt);
     case Op::atanh: return 1 / (1 - square(a));
@@ -442,6 +443,8 @@ TEST_CASE("derivatives at kinks, poles, infinities and NaN are those of docs/sem
       {Op::cosh, 0, {-inf}, -inf},
       {Op::tanh, 0, {inf}, 0},
       {Op::tanh, 0, {-inf}, 0},
+      {Op::sech2, 0, {inf}, 0},
+      {Op::sech2, 0, {-inf}, 0},
       {Op::asinh, 0, {-inf}, 0},
       {Op::acosh, 0, {inf}, 0},
       {Op::exp, 0, {-inf}, 0},

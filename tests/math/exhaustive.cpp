@@ -35,6 +35,7 @@ auto libm(Op op) -> double (*)(double) {
     case Op::sinh: return std::sinh;
     case Op::cosh: return std::cosh;
     case Op::tanh: return std::tanh;
+    case Op::sech2: return [](double x) { return 1 / (std::cosh(x) * std::cosh(x)); };
     case Op::asinh: return std::asinh;
     case Op::acosh: return std::acosh;
     case Op::atanh: return std::atanh;
@@ -147,7 +148,7 @@ void expect_bounds(std::initializer_list<Op> family) {
 
 constexpr std::initializer_list<Op> trigonometric = {Op::sin,  Op::cos,  Op::tan,
                                                      Op::asin, Op::acos, Op::atan};
-constexpr std::initializer_list<Op> hyperbolic = {Op::sinh,  Op::cosh,  Op::tanh,
+constexpr std::initializer_list<Op> hyperbolic = {Op::sinh,  Op::cosh,  Op::tanh, Op::sech2,
                                                   Op::asinh, Op::acosh, Op::atanh};
 constexpr std::initializer_list<Op> exponential = {Op::exp,  Op::exp2,  Op::expm1, Op::log,
                                                    Op::log2, Op::log10, Op::log1p};

@@ -3,6 +3,8 @@
 #include <thread>
 #include <vector>
 
+#include "ir/passes/optimise/simplify.h"
+#include "quern/ir/abi.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/math.h"
 #include "quern/ir/text.h"
@@ -82,4 +84,33 @@ TEST_CASE("the library is one and the same for all threads") {
     threads.emplace_back([&seen, k] { seen[k] = &math_function(Op::pow, Type::f64); });
   for (std::thread& t : threads) t.join();
   for (const Function* f : seen) CHECK(f == seen[0]);
+}
+
+TEST_CASE("tanh and its derivative at one place share what both are made of") {
+  Kernel kernel;
+  kernel.level = Level::lowered;
+  Builder b(kernel);
+  Task task;
+  task.kind = Task::range;
+  task.body = b.make_region();
+  b.at_end(task.body);
+  Value* at = b.builtin(Builtin::begin);
+  Value* x = b.convert(at, Type::f64);
+  size_t of_tanh = 0;
+  for (Op op : {Op::tanh, Op::sech2}) {
+    const Function& f = math_function(op, Type::f64);
+    walk(f.body, [&](Inst*) { of_tanh += op == Op::tanh; });
+    ValueMap map{{f.body->arg(0), x}};
+    b.write(b.arg(uint32_t(abi::head_bytes), Type::address), inline_region(b, f.body, map)[0], 1);
+  }
+  b.yield();
+  kernel.tasks.push_back(task);
+  simplify(kernel);
+  size_t together = 0, divisions = 0;
+  walk(kernel.tasks[0].body, [&](Inst* inst) {
+    together++;
+    divisions += inst->is(Op::div);
+  });
+  CHECK(divisions == 1);
+  CHECK(together < of_tanh + 20);
 }

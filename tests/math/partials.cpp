@@ -67,6 +67,7 @@ TEST_CASE("partials of float rows equal central differences") {
       {Op::sinh, {{1.3}, {-0.2}}},
       {Op::cosh, {{1.3}, {-0.2}}},
       {Op::tanh, {{1.3}, {-0.2}, {3.0}}},
+      {Op::sech2, {{1.3}, {-0.2}, {3.0}}},
       {Op::asinh, {{1.3}, {-0.2}, {40.0}}},
       {Op::acosh, {{1.3}, {20.0}}},
       {Op::atanh, {{0.7}, {-0.2}}},

@@ -37,6 +37,10 @@ class Reference {
       case ir::Op::sinh: mpfr_sinh(value_, a_, nearest); break;
       case ir::Op::cosh: mpfr_cosh(value_, a_, nearest); break;
       case ir::Op::tanh: mpfr_tanh(value_, a_, nearest); break;
+      case ir::Op::sech2:
+        mpfr_sech(value_, a_, nearest);
+        mpfr_sqr(value_, value_, nearest);
+        break;
       case ir::Op::asinh: mpfr_asinh(value_, a_, nearest); break;
       case ir::Op::acosh: mpfr_acosh(value_, a_, nearest); break;
       case ir::Op::atanh: mpfr_atanh(value_, a_, nearest); break;

@@ -85,6 +85,9 @@ TEST_CASE("hyperbolic functions at zeros, infinities, NaN and the ends of their 
     both(Op::cosh, s * 1e30, inf);
     both(Op::tanh, s * inf, s);
     both(Op::tanh, s * 1e30, s);
+    both(Op::sech2, s * 0.0, 1);
+    both(Op::sech2, s * inf, 0.0);
+    both(Op::sech2, s * 1e30, 0.0);
     both(Op::asinh, s * inf, s * inf);
     both(Op::atanh, s, s * inf);
     both(Op::atanh, s * 1.5, not_a_number);
@@ -100,7 +103,7 @@ TEST_CASE("hyperbolic functions at zeros, infinities, NaN and the ends of their 
   both(Op::acosh, 1, 0.0);
   both(Op::acosh, inf, inf);
   for (double x : {0.5, 0.0, -1.0, -2.0, -inf}) both(Op::acosh, x, not_a_number);
-  for (Op op : {Op::sinh, Op::cosh, Op::tanh, Op::asinh, Op::acosh, Op::atanh})
+  for (Op op : {Op::sinh, Op::cosh, Op::tanh, Op::sech2, Op::asinh, Op::acosh, Op::atanh})
     both(op, not_a_number, not_a_number);
   CHECK(std::isfinite(call<float>(Op::asinh, std::numeric_limits<float>::max(), 0)));
   CHECK(std::isfinite(call<double>(Op::acosh, std::numeric_limits<double>::max(), 0)));
