@@ -189,6 +189,8 @@ TEST_CASE("chunks have whole vectors of iterations") {
   CHECK(grain_of(14, 1'000'000, 8) == 8);
   CHECK(grain_of(5, 1'000'000, 8) >= 5);  // one chunk
   CHECK(grain_of(100, 1, 8) == 100);      // too little for two
+  CHECK(grain_of(1000, 50, 1) == 1000);
+  CHECK(grain_of(1000, 60, 1) == 512);  // two, of whole cache lines
   // Few iterations that go one by one are as soon ready, each worker's.
   CHECK(grain_of(40, 1'000'000, 32) == 32);
   CHECK(grain_of(12, 1'000'000, 32) == 1);
