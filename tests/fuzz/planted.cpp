@@ -360,6 +360,7 @@ const Mistake mistakes[] = {
     {"version_walks", "forgets the stores of the copy", 150, forget_writes},
     {"split_walks", "loses the end of the walk", 1200, lose_the_end},
     {"split_walks", "loses all but the end of the walk", 100, keep_the_end},
+    {"write_out_nests", "swaps the operands of sub", 150, swap_fresh_differences},
     {"interleave_walks", "loses what whole strips leave over", 250, lose_the_rest},
     {"interleave_walks", "takes what it should leave", 600, swap_choices},
     {"interleave_walks", "gives all iterations the values of one", 300, keep_one_lane},

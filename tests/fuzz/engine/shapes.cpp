@@ -10,9 +10,9 @@ void Shapes::store(const Element& e, Value* v) {
   b_.store(e.binding, e.component, e.index, values_.convert(v, e.type));
 }
 
-Value* Shapes::joined(Value* a, Value* b) {
-  const Op op = a->type == Type::b1 ? random_.pick<Op>({Op::bit_xor, Op::bit_or, Op::bit_and})
-                                    : random_.pick<Op>({Op::add, Op::sub, Op::mul, Op::min});
+Value* Shapes::joined(Value* a, Value* b, Random& random) {
+  const Op op = a->type == Type::b1 ? random.pick<Op>({Op::bit_xor, Op::bit_or, Op::bit_and})
+                                    : random.pick<Op>({Op::add, Op::sub, Op::mul, Op::min});
   return b_.binary(op, a, b);
 }
 
@@ -27,6 +27,8 @@ void Shapes::inner_loop(const Element& from, const Element& other, const Element
   at.index[axis] = loop->region(0)->arg(0);
   Value* next = random_.chance(40) ? in_branch(from, at, loop->region(0)->arg(1))
                                    : of_round(from, at, loop->region(0)->arg(1));
+  Random aside(Random(random_).word());  // what others draw stays as it is
+  if (aside.below(5) == 1) next = triangle(at, axis, next, aside);
   const bool updates = random_.chance(30);
   if (updates) store(to, joined(load(to), next));
   b_.yield({next});
@@ -39,6 +41,28 @@ Value* Shapes::of_round(const Element& from, const Element& at, Value* carried) 
   Value* v = values_.convert(load(at), carried->type);
   if (random_.chance(50)) v = joined(v, values_.convert(load(from), carried->type));
   return joined(carried, v);
+}
+
+/// The same in a loop of few rounds, around one of as many as its index says.
+Value* Shapes::triangle(const Element& at, uint32_t axis, Value* carried, Random& random) {
+  Value *zero = b_.integer(Type::i64, 0), *one = b_.integer(Type::i64, 1);
+  Region* around = b_.region();
+  Inst* rows =
+      b_.loop(zero, b_.integer(Type::i64, 2 + int64_t(random.below(2))), one, {&carried, 1});
+  b_.at_end(rows->region(0));
+  Value *row = rows->region(0)->arg(0), *begun = rows->region(0)->arg(1);
+  Inst* columns = b_.loop(zero, random.chance(50) ? row : b_.add(row, one), one, {&begun, 1});
+  b_.at_end(columns->region(0));
+  Value *column = columns->region(0)->arg(0), *v = columns->region(0)->arg(1);
+  Element in_row = at;
+  in_row.index[axis] =
+      b_.binary(Op::rem, random.chance(50) ? row : column, b_.extent(at.binding, axis, Type::i64));
+  v = joined(v, values_.convert(load(in_row), v->type), random);
+  if (random.chance(50) && v->type != Type::b1) v = joined(v, b_.convert(column, v->type), random);
+  b_.yield({v});
+  b_.at_end(rows->region(0)).yield({columns->result()});
+  b_.at_end(around);
+  return rows->result();
 }
 
 /// The same in some iterations.

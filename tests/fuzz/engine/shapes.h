@@ -20,7 +20,7 @@ class Shapes {
       : b_(b), random_(random), values_(values) {}
 
   /// `to` becomes what a loop over an axis of the field `other`, which nobody writes, makes of it
-  /// and `from`, behind the loop or round by round.
+  /// and `from`, behind the loop or round by round; in some rounds there is a triangle.
   void inner_loop(const Element& from, const Element& other, const Element& to);
   /// `to` becomes a function of `from` that takes huge or unlike arguments another way.
   void rare_case(const Element& from, const Element& to);
@@ -32,10 +32,12 @@ class Shapes {
  private:
   ir::Value* of_round(const Element& from, const Element& at, ir::Value* carried);
   ir::Value* in_branch(const Element& from, const Element& at, ir::Value* carried);
+  ir::Value* triangle(const Element& at, uint32_t axis, ir::Value* carried, Random& random);
   ir::Value* neighbour(ir::Value* at, ir::Value* extent);
   ir::Value* load(const Element& e);
   void store(const Element& e, ir::Value* v);
-  ir::Value* joined(ir::Value* a, ir::Value* b);
+  ir::Value* joined(ir::Value* a, ir::Value* b) { return joined(a, b, random_); }
+  ir::Value* joined(ir::Value* a, ir::Value* b, Random& random);
 
   ir::Builder& b_;
   Random& random_;
