@@ -3,6 +3,8 @@
 #include <quern/runtime/observer.h>
 
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "quern/ir/ir.h"
 #include "tests/autodiff/numbers.h"
@@ -412,6 +414,42 @@ TEST_CASE("gradients of halves and single floats") {
     CHECK(r.get<0>() == 9.25f);
     CHECK(h.grad().at(0) == 2.0f);
     CHECK(h.grad().at(1) == 12.0f);
+  });
+}
+
+namespace {
+template <class T>
+void expect_slopes_of_tanh(const qn::Device& device) {
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  const std::vector<T> at = {T(0),   T(-0.0), T(0.3), T(-0.74), T(0.76),  T(3),
+                             T(-12), T(43),   T(400), T(-400),  infinity, -infinity};
+  qn::Field<T> x{device, {int64_t(at.size())}}, y{device, {int64_t(at.size())}};
+  x.copy_from(at);
+  qn::Kernel bend = [&] {
+    for (auto i : x) y[i] = tanh(x[i]);
+  };
+  y.grad().fill(T(1));
+  qn::Tape tape;
+  bend();
+  tape.backward();
+  const double few_roundings = 16 * double(std::numeric_limits<T>::epsilon());
+  for (size_t k = 0; k < at.size(); k++) {
+    INFO(sizeof(T) << " bytes, at " << at[k]);
+    const double steep = std::cosh(double(at[k]));
+    CHECK(double(y.at(int64_t(k))) == Approx(std::tanh(double(at[k]))).epsilon(few_roundings));
+    const double slope = double(x.grad().at(int64_t(k)));
+    if (std::fabs(at[k]) >= 400)
+      CHECK(slope == 0);
+    else
+      CHECK(slope == Approx(1 / (steep * steep)).epsilon(few_roundings).margin(0));
+  }
+}
+}  // namespace
+
+TEST_CASE("the derivative of tanh from 0 to where it underflows") {
+  on_every_device([](const qn::Device& device) {
+    expect_slopes_of_tanh<float>(device);
+    expect_slopes_of_tanh<double>(device);
   });
 }
 

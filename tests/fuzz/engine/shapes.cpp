@@ -43,7 +43,7 @@ Value* Shapes::of_round(const Element& from, const Element& at, Value* carried) 
   return joined(carried, v);
 }
 
-/// The same in a loop of few rounds, around one of as many as its index says.
+/// `carried` behind a loop of few rounds around one of as many as its index says.
 Value* Shapes::triangle(const Element& at, uint32_t axis, Value* carried, Random& random) {
   Value *zero = b_.integer(Type::i64, 0), *one = b_.integer(Type::i64, 1);
   Region* around = b_.region();
@@ -65,7 +65,7 @@ Value* Shapes::triangle(const Element& at, uint32_t axis, Value* carried, Random
   return rows->result();
 }
 
-/// The same in some iterations.
+/// A round as of_round makes it, in some iterations.
 Value* Shapes::in_branch(const Element& from, const Element& at, Value* carried) {
   const Type type = carried->type;
   Value* own = values_.convert(load(from), type);
