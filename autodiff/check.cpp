@@ -6,8 +6,8 @@
 #include <cstring>
 #include <random>
 
-#include "autodiff/activity.h"
 #include "autodiff/differentiable.h"
+#include "autodiff/primal/activity.h"
 #include "autodiff/taylor.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"

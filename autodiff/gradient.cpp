@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <mutex>
 
-#include "autodiff/activity.h"
 #include "autodiff/differentiable.h"
-#include "autodiff/recorded_launch.h"
+#include "autodiff/primal/activity.h"
+#include "autodiff/tapes/recorded_launch.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
 

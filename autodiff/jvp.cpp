@@ -1,6 +1,6 @@
 // Kernels run forward, behind their handle.
 #include "autodiff/differentiable.h"
-#include "autodiff/forward.h"
+#include "autodiff/forward/forward.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
 

@@ -1,7 +1,7 @@
 // Launches that are gone back through one by one, behind their handles.
-#include "autodiff/activity.h"
 #include "autodiff/differentiable.h"
-#include "autodiff/recorded_launch.h"
+#include "autodiff/primal/activity.h"
+#include "autodiff/tapes/recorded_launch.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 // The library's rules, by the names that by_rule gives them. Each records a function for arguments
 // and results of the types of `f`.
-#include "autodiff/rules.h"
+#include "autodiff/rules/rules.h"
 #include "dsl/recording.h"
 #include "quern/kernels/func.h"
 

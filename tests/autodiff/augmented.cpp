@@ -1,5 +1,5 @@
 // Launches that keep what going back through their loops wants, in place of the primal's.
-#include "autodiff/augmented.h"
+#include "autodiff/reverse/augmented.h"
 
 #include <quern/autodiff.h>
 
@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "autodiff/launches.h"
-#include "autodiff/reverse.h"
+#include "autodiff/reverse/reverse.h"
+#include "autodiff/tapes/launches.h"
 #include "dsl/objects.h"
 #include "quern/ir/lower.h"
 #include "quern/runtime/observer.h"

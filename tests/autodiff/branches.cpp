@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "autodiff/reverse.h"
+#include "autodiff/reverse/reverse.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "tests/autodiff/numbers.h"

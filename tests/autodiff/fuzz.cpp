@@ -8,9 +8,9 @@
 #include <optional>
 #include <random>
 
-#include "autodiff/activity.h"
-#include "autodiff/forward.h"
-#include "autodiff/launches.h"
+#include "autodiff/forward/forward.h"
+#include "autodiff/primal/activity.h"
+#include "autodiff/tapes/launches.h"
 #include "ir/passes/record/inline_calls.h"
 #include "quern/ir/builder.h"
 #include "quern/runtime/program.h"

@@ -1,5 +1,5 @@
 // Going back through stencils: adjoints against sums made by hand, one iteration after the other.
-#include "autodiff/gather.h"
+#include "autodiff/stencils/gather.h"
 
 #include <quern/autodiff.h>
 #include <quern/sample.h>
@@ -9,8 +9,8 @@
 #include <functional>
 #include <random>
 
-#include "autodiff/activity.h"
-#include "autodiff/reverse.h"
+#include "autodiff/primal/activity.h"
+#include "autodiff/reverse/reverse.h"
 #include "quern/ir/lower.h"
 #include "tests/autodiff/numbers.h"
 #include "tests/dsl/record.h"

@@ -1,6 +1,6 @@
 // Carried integers that going back finds from the next round's: what is kept beside them, and that
 // adjoints are right.
-#include "autodiff/inverses.h"
+#include "autodiff/plans/inverses.h"
 
 #include <quern/autodiff.h>
 
@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "autodiff/reverse.h"
+#include "autodiff/reverse/reverse.h"
 #include "quern/ir/lower.h"
 #include "tests/autodiff/numbers.h"
 #include "tests/dsl/record.h"

@@ -1,6 +1,6 @@
 // Values that the loop before keeps in adjoints: how often they are computed, and that derivatives
 // are right.
-#include "autodiff/kept_in_adjoints.h"
+#include "autodiff/reverse/kept_in_adjoints.h"
 
 #include <quern/algorithms.h>
 #include <quern/autodiff.h>
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "autodiff/reverse.h"
+#include "autodiff/reverse/reverse.h"
 #include "quern/ir/lower.h"
 #include "tests/autodiff/numbers.h"
 #include "tests/dsl/record.h"

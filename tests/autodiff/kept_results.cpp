@@ -1,5 +1,5 @@
 // Arrays and loops' results that the primal's launch keeps: which, and that derivatives are right.
-#include "autodiff/kept_results.h"
+#include "autodiff/plans/kept_results.h"
 
 #include <quern/autodiff.h>
 #include <quern/host.h>
@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "autodiff/reverse.h"
+#include "autodiff/reverse/reverse.h"
 #include "quern/ir/lower.h"
 #include "tests/autodiff/numbers.h"
 #include "tests/dsl/record.h"

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "autodiff/reverse.h"
+#include "autodiff/reverse/reverse.h"
 #include "quern/runtime/program.h"
 #include "tests/autodiff/numbers.h"
 #include "tests/dsl/record.h"

@@ -1,5 +1,5 @@
 // What going back through loops and branches keeps, and that adjoints are right for each way.
-#include "autodiff/loop_plans.h"
+#include "autodiff/plans/loop_plans.h"
 
 #include <quern/autodiff.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "autodiff/reverse.h"
+#include "autodiff/reverse/reverse.h"
 #include "quern/ir/lower.h"
 #include "tests/autodiff/numbers.h"
 #include "tests/dsl/record.h"

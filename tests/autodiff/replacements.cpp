@@ -1,5 +1,5 @@
 // Loops that look for the least or the nearest: the round that has it is gone back through alone.
-#include "autodiff/replacements.h"
+#include "autodiff/plans/replacements.h"
 
 #include <quern/autodiff.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "autodiff/reverse.h"
+#include "autodiff/reverse/reverse.h"
 #include "quern/ir/lower.h"
 #include "tests/autodiff/numbers.h"
 #include "tests/dsl/record.h"
