@@ -1,5 +1,7 @@
 // Companions: fields that go with another, whatever becomes of that.
+#include <algorithm>
 #include <set>
+#include <span>
 
 #include "quern/runtime/tree.h"
 #include "runtime/storage_memory.h"
@@ -13,6 +15,13 @@ ir::Storage stored_by_companion(const ir::Storage& s) {
   return s;
 }
 
+/// The host has a companion's elements as it has the field's, which may be a structure with padding
+/// or in an order of its own, unless halves became floats.
+Element element_of_companion(const Element& element, std::span<const ir::Storage> own,
+                             std::span<const ir::Storage> companion) {
+  return std::ranges::equal(own, companion) ? element : natural_element(companion);
+}
+
 }  // namespace
 
 std::shared_ptr<Storage> Storage::companion_of_whole(const std::string& name, Loc loc) const {
@@ -20,12 +29,12 @@ std::shared_ptr<Storage> Storage::companion_of_whole(const std::string& name, Lo
   std::shared_ptr<Storage>& known = memory_->companions[name];
   if (known) return known;
   std::vector<ir::Storage> types;
-  for (const ir::Storage& s : memory_->declared->stored) types.push_back(stored_by_companion(s));
-  const Element element = natural_element(types);
-  const Layout& layout = memory_->declared->layout;
-  known = tree_ ? tree_->like(*this, std::move(types), element, layout, loc)
-                : std::make_shared<Storage>(device_, std::move(types), memory_->declared->shape,
-                                            loc, layout, element);
+  const Declared& field = *memory_->declared;
+  for (const ir::Storage& s : field.stored) types.push_back(stored_by_companion(s));
+  const Element element = element_of_companion(field.element, field.stored, types);
+  known = tree_ ? tree_->like(*this, std::move(types), element, field.layout, loc)
+                : std::make_shared<Storage>(device_, std::move(types), field.shape, loc,
+                                            field.layout, element);
   return known;
 }
 
@@ -76,7 +85,7 @@ std::shared_ptr<Storage> Storage::companion(const std::string& name, Loc loc) co
   for (uint32_t c = 0; c < v->places_.size(); c++)
     v->places_[c].offset +=
         placement.bytes(start_ - in_group, v->width(c)) + placement.bytes(in_group, v->width(c));
-  v->element_ = natural_element(v->stored_);
+  v->element_ = element_of_companion(element_, stored_, v->stored_);
   v->settle();
   return v;
 }
@@ -85,7 +94,8 @@ std::shared_ptr<Storage> Storage::companion(const std::string& name, Loc loc) co
 std::shared_ptr<Storage> Storage::view_of_companion(const Storage& whole, Loc loc) const {
   const auto from = whole.stored_.begin() + int64_t(first_component_);
   const std::vector<ir::Storage> types(from, from + int64_t(stored_.size()));
-  std::shared_ptr<Storage> v = whole.part(first_component_, natural_element(types), loc);
+  std::shared_ptr<Storage> v =
+      whole.part(first_component_, element_of_companion(element_, stored_, types), loc);
   v->axes_ = axes_;
   v->facts_.layout.cut = facts_.layout.cut;
   v->settle();

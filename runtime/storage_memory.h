@@ -12,6 +12,7 @@ namespace quern::runtime {
 /// As a field was declared, and how much memory that takes. A field that grows gets another one.
 struct Storage::Declared {
   std::vector<ir::Storage> stored;
+  Element element;
   std::vector<int64_t> shape;
   Layout layout;
   std::vector<uint64_t> bytes;  ///< of each allocation

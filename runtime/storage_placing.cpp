@@ -72,7 +72,7 @@ Storage::Storage(Unallocated, std::shared_ptr<Device> device, std::vector<ir::St
   if (element_.offsets.empty()) element_ = natural_element(stored_);
   check_shape(layout);
   std::vector<uint64_t> bytes = place_components(layout, place_elements(layout));
-  const Declared declared{stored_, shape_, layout, std::move(bytes)};
+  const Declared declared{stored_, element_, shape_, layout, std::move(bytes)};
   memory_ = std::make_shared<Memory>(device_, std::make_shared<const Declared>(declared));
   settle();
 }

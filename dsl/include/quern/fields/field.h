@@ -238,10 +238,10 @@ class Field {
   void swap(const Field& other, Loc l = Loc::here()) const {
     detail::swap_fields(object_.get(), other.object_.get(), l);
   }
-  /// The elements as they are now, to be read only: kernels that would write it throw Error. It costs
-  /// nothing until the field, or a view of it, is next written: then the device copies the memory. It
-  /// stays when the field is released. Writes by other code (of wrapped memory, through dlpack or
-  /// interop) are not seen, so such memory is copied at once.
+  /// The elements as they are now, to be read only: kernels that would write it throw Error. It
+  /// costs nothing until the field, or a view of it, is next written: then the device copies the
+  /// memory. It stays when the field is released. Writes by other code (of wrapped memory, through
+  /// dlpack or interop) are not seen, so such memory is copied at once.
   Field snapshot(Loc l = Loc::here()) const {
     return Field(detail::Ref<detail::FieldObject>(detail::snapshot_of_field(object_.get(), l)));
   }
@@ -251,15 +251,17 @@ class Field {
     detail::restore_field(object_.get(), snapshot.object_.get(), l);
   }
   /// The tangents of the elements, a field like this one, of zeros when it is first asked for. What
-  /// runs forward (quern/autodiff.h) reads and writes it with this one. A view's is the same view of
-  /// the field's; swap and release take it along. That of a kernel's parameter is that of the field
-  /// which a launch is passed. Throws Error for a snapshot, and where there is no memory.
-  Field<derivative_t<T>, N> dual(Loc l = Loc::here()) const {
+  /// runs forward (quern/autodiff.h) reads and writes it with this one. A view's is the same view
+  /// of the field's; swap and release take it along. That of a kernel's parameter is that of the
+  /// field which a launch is passed. A Field<derivative_t<T>, N>. Throws Error for a snapshot, and
+  /// where there is no memory.
+  auto dual(Loc l = Loc::here()) const {
     return view<derivative_t<T>, N>(detail::companion_of_field(
         object_.get(), "dual", detail::element_type<derivative_t<T>>(), l));
   }
-  /// The adjoints of the elements, likewise: what goes back (quern/autodiff.h) reads and writes them.
-  Field<derivative_t<T>, N> grad(Loc l = Loc::here()) const {
+  /// The adjoints of the elements, likewise: what goes back (quern/autodiff.h) reads and writes
+  /// them.
+  auto grad(Loc l = Loc::here()) const {
     return view<derivative_t<T>, N>(detail::companion_of_field(
         object_.get(), "adjoint", detail::element_type<derivative_t<T>>(), l));
   }

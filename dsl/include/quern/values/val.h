@@ -16,7 +16,8 @@ struct Unchanging {
   static void refuse() {
     static_assert(never<U>,
                   "quern: this is a value and never changes; declare it `Var<T> name = ...` to "
-                  "assign to it");
+                  "assign to it. Of an element's array or vector at an index of the device: `Var e "
+                  "= x[i]; e.a[j] = v; x[i] = e`");
   }
 };
 

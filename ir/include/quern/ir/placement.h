@@ -13,6 +13,7 @@ namespace quern::ir {
 struct Storage {
   Type value = Type::none;
   Type storage = Type::none;
+  bool operator==(const Storage&) const = default;
 };
 
 /// A layout is a list of levels. The position along an axis is the index plus the field's origin
