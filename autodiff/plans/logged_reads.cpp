@@ -314,7 +314,8 @@ void keep_order(Inst* inst) {
   if (inst->is(Op::parallel)) inst->options.deterministic = true;
   const bool is_arithmetic =
       info(inst->op).kind == KindUse::arithmetic && info(inst->op).rule == OperandRule::same;
-  if (is_arithmetic && !inst->results.empty() && is_float(inst->type())) inst->kind = uncontracted;
+  if (is_arithmetic && !inst->results.empty() && is_float(inst->type()))
+    inst->kind = uint8_t((inst->kind & unasked) | uncontracted);
 }
 
 Value* last_row_or(Builder& b, uint32_t binding, Value* row) {

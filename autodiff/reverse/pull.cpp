@@ -264,8 +264,11 @@ class Puller {
       const Value* from = inst->operand(0);
       return accumulate(from, b_.convert(adjoint, derivative_type(from->type)));
     }
+    const auto term_of = [&](Value* built) {
+      return built && inst->kind & unasked ? zero_with(b_, adjoint, built, further_) : built;
+    };
     if (const auto slope = slopes_.find(inst); slope != slopes_.end())
-      return accumulate(inst->operand(0), b_.mul(adjoint, values_.now(slope->second)));
+      return accumulate(inst->operand(0), term_of(b_.mul(adjoint, values_.now(slope->second))));
     const auto widened = [&](const Value* v) {
       return is_float(v->type) ? b_.convert(values_.now(v), type) : values_.now(v);
     };
@@ -276,7 +279,7 @@ class Puller {
     std::vector<std::pair<const Value*, Value*>> terms;
     for (size_t k = 0; k < operands.size(); k++) {
       if (!active_(inst->operand(k))) continue;
-      Value* term = chain(b_, inst->op, operands, result, k, adjoint, further_);
+      Value* term = term_of(chain(b_, inst->op, operands, result, k, adjoint, further_));
       if (!term) continue;
       const auto known =
           std::ranges::find(terms, inst->operand(k), [](auto& t) { return t.first; });

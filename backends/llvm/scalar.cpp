@@ -203,7 +203,7 @@ Value* intrinsic(llvm::IRBuilderBase& b, llvm::Intrinsic::ID id, Value* x) {
 llvm::FastMathFlags relaxations(const ir::Inst& inst, const ir::Modes& modes) {
   llvm::FastMathFlags flags;
   bool contract = modes.contract && !modes.strict && !(inst.kind & ir::uncontracted);
-  bool regroup = inst.kind == ir::reassociate && !modes.strict;
+  bool regroup = (inst.kind & ~ir::unasked) == ir::reassociate && !modes.strict;
   flags.setAllowContract(contract);
   flags.setAllowReassoc(regroup);
   return flags;

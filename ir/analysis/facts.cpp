@@ -85,6 +85,14 @@ bool costly(const Inst* inst) {
          inst->is(Op::random) || inst->is(Op::apply);
 }
 
+void run_unasked(const Kernel& kernel, Inst* inst) {
+  const OpInfo& op = info(inst->op);
+  const bool is_linear = inst->is(Op::add) || inst->is(Op::sub) || inst->is(Op::neg);
+  if (kernel.level == Level::structured && op.kind == KindUse::arithmetic &&
+      op.rule == OperandRule::same && is_float(inst->type()) && !is_linear)
+    inst->kind |= unasked;
+}
+
 bool removable(const Kernel& kernel, const Inst* inst) {
   if (is_pure(inst->op)) return !can_fail(kernel, inst);
   if (inst->is(Op::load)) return !kernel.modes.checked;

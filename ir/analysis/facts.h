@@ -14,8 +14,9 @@ inline bool is_constant(const Value* v, int64_t n) {
 
 /// Is it known that the loop has a round?
 bool has_rounds(const Inst* loop);
-/// How many values more a loop may carry to save accesses of memory. Beyond that they would not stand in
-/// registers, and through long code even few of them cost a compiler more time than the code does.
+/// How many values more a loop may carry to save accesses of memory. Beyond that they would not
+/// stand in registers, and through long code even few of them cost a compiler more time than the
+/// code does.
 size_t worth_carrying(const Inst* loop);
 
 /// May the instruction raise an error of checked mode? Pure instructions only.
@@ -32,6 +33,10 @@ const Inst* beyond_arguments(const Kernel& kernel, const Inst* inst);
 
 /// Does it take much longer than most? Not to be run where the program would not have run it.
 bool costly(const Inst* inst);
+
+/// From here on it runs where the program may not have run it (`unasked`). Of a kernel that may yet
+/// be differentiated that is noted; what is linear gives zeros for zeros anyway.
+void run_unasked(const Kernel& kernel, Inst* inst);
 
 /// May the instruction be dropped when its results are unused? (Control is judged by its content.)
 bool removable(const Kernel& kernel, const Inst* inst);

@@ -275,6 +275,10 @@ Value* chain(Builder& b, Op op, std::span<Value* const> operands, Value* result,
   return rules[size_t(op)](Case{b, op, operands, result, k, t, further});
 }
 
+Value* zero_with(Builder& b, Value* t, Value* built, Further further) {
+  return Case{b, Op::mul, {}, built, 0, t, further}.zero_with(t, built);
+}
+
 Value* partial(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k) {
   return is_float(result->type) ? chain(b, op, operands, result, k, b.real(result->type, 1))
                                 : nullptr;

@@ -102,3 +102,26 @@ TEST_CASE("a strict derivative whose sums have no order is refused at its line")
     expect_refused([&] { qn::vjp(least)()(); });
   });
 }
+
+TEST_CASE("strict derivatives of elements that one iteration reads, backwards and by pairs") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<float> x{device, {4}}, y{device, {2}};
+    x.copy_from(std::vector<float>{1, 2, 3, 4});
+    qn::Kernel<void(I32)> backwards{[&](I32 n) {
+                                      for (auto i : x) x[n - 1 - i] = x[n - 1 - i] * x[n - 1 - i];
+                                    },
+                                    {.strict = true}};
+    x.grad().copy_from(std::vector<float>{1, 10, 100, 1000});
+    qn::vjp(backwards)(4)();
+    CHECK(qn::to_vector(x) == std::vector<float>{1, 4, 9, 16});
+    CHECK(qn::to_vector(x.grad()) == std::vector<float>{2, 40, 600, 8000});
+    qn::Kernel<void()> pairs{[&] {
+                               for (auto i : y) y[i] = x[2 * i] * x[2 * i + 1];
+                             },
+                             {.strict = true}};
+    x.grad().fill(0);
+    y.grad().copy_from(std::vector<float>{1, 10});
+    qn::vjp(pairs)()();
+    CHECK(qn::to_vector(x.grad()) == std::vector<float>{4, 1, 160, 90});
+  });
+}

@@ -2,7 +2,6 @@
 #include <array>
 #include <cmath>
 
-#include "ir/passes/atomics/demote_atomics.h"
 #include "ir/passes/checks/check_access.h"
 #include "ir/passes/record/add_sites.h"
 #include "ir/passes/tasks/bind.h"
@@ -483,26 +482,6 @@ TEST_CASE("a loop over a field is lowered as one over its bounds") {
         INFO(checked << based << int(walk));
         CHECK(lowered(true, checked, based, walk) == lowered(false, checked, based, walk));
       }
-}
-
-TEST_CASE("atomics on an iteration's own location become plain") {
-  auto atomics = [](const std::string& index, const std::string& other, uint32_t second_class) {
-    auto kernel = over_x("%up = add %i, %one : i32\n%old = atomic.add<0.0> " + index +
-                         ", %one : i32\n" + other);
-    split_tasks(*kernel);
-    Signature s = signature_of(*kernel);
-    s.fields[1].alias_class = second_class;
-    bind(*kernel, s);
-    demote_atomics(*kernel);
-    return count(*kernel, Op::atomic);
-  };
-  CHECK(atomics("%i", "", 1) == 0);
-  CHECK(atomics("%up", "", 1) == 0);
-  CHECK(atomics("%i", "%v = load<0.0> %i : i32\nstore<0.0> %i, %v", 1) == 0);
-  CHECK(atomics("%i", "%v = load<0.0> %up : i32\nstore<0.0> %i, %v", 1) == 1);
-  CHECK(atomics("%z", "", 1) == 1);
-  CHECK(atomics("%i", "%v = load<1.0> %up : i32\nstore<0.0> %i, %v", 1) == 0);
-  CHECK(atomics("%i", "%v = load<1.0> %up : i32\nstore<0.0> %i, %v", 0) == 1);
 }
 
 TEST_CASE("atomics that a target lacks work through compare-and-swap") {

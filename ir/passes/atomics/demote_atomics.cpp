@@ -1,25 +1,44 @@
 #include "ir/passes/atomics/demote_atomics.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "ir/analysis/affine.h"
 #include "ir/analysis/effects.h"
 #include "ir/analysis/facts.h"
+#include "ir/analysis/uniformity.h"
 #include "ir/passes/atomics/atomic_rules.h"
 
 namespace quern::ir {
 
 namespace {
 
-/// Where each index of the iteration stands in an access: axis and constant added to it.
-using Pattern = std::vector<std::pair<uint32_t, int64_t>>;
+/// How one index of the iteration decides along an axis of an access.
+struct Place {
+  uint32_t axis = no_site;
+  int64_t factor = 0;
+  std::vector<Affine::Term> shared;
+  int64_t constant = 0;
+
+  /// Does another iteration's access never come to the same element?
+  bool is_apart(const Place& other) const {
+    if (axis != other.axis || factor != other.factor || shared != other.shared) return false;
+    if (constant == other.constant) return true;
+    const auto between = int64_t(uint64_t(constant) - uint64_t(other.constant));
+    return factor != 1 && factor != -1 && between % factor != 0;
+  }
+  bool operator==(const Place&) const = default;
+};
+/// By index of the iteration.
+using Pattern = std::vector<Place>;
 
 class Demoter {
  public:
   Demoter(Kernel& kernel, Task& task)
-      : kernel_(kernel), task_(task), b_(kernel), effects_(kernel) {}
+      : kernel_(kernel), task_(task), b_(kernel), effects_(kernel), uniform_(kernel, task.body) {}
 
   void run() {
     std::vector<Inst*> atomics;
@@ -34,8 +53,8 @@ class Demoter {
 
  private:
   struct Component {
-    Pattern pattern;
-    bool alike = true;  ///< every access has the pattern
+    std::vector<Pattern> patterns = {};  ///< different ones
+    bool is_own = true;                  ///< no two iterations come to one element
   };
 
   void survey() {
@@ -43,31 +62,54 @@ class Demoter {
       calls_ |= effects_.of(inst).writes.anything;
       if (!accesses_element(inst->op) || kernel_.bindings[inst->binding()].kind != Binding::field)
         return;
-      std::optional<Pattern> p = pattern(inst);
-      auto [at, is_new] = components_.try_emplace(inst->part);
-      if (is_new && p) at->second.pattern = *p;
-      if (!p || *p != at->second.pattern) at->second.alike = false;
       bindings_.insert(inst->binding());
+      add(components_[inst->part], pattern(inst));
     });
   }
 
+  static void add(Component& component, const std::optional<Pattern>& p) {
+    if (!component.is_own) return;
+    component.is_own = p && std::ranges::all_of(component.patterns, [&](const Pattern& known) {
+                         return std::ranges::equal(known, *p, &Place::is_apart);
+                       });
+    std::vector<Pattern>& all = component.patterns;
+    if (component.is_own && std::ranges::find(all, *p) == all.end()) all.push_back(*p);
+    component.is_own = component.is_own && all.size() <= most_patterns;
+  }
+
   std::optional<Pattern> pattern(const Inst* inst) {
-    Pattern p(task_.body->args.size(), {no_site, 0});
+    Pattern p(task_.body->args.size());
     uint32_t rank = kernel_.bindings[inst->binding()].rank;
-    for (uint32_t axis = 0; axis < rank; axis++) {
-      const Affine& form = forms_.of(inst->operand(axis));
-      const Value* v = form.base();
-      if (v && v->region == task_.body && p[v->index].first == no_site)
-        p[v->index] = {axis, form.constant};
-    }
-    for (const auto& [axis, constant] : p)
-      if (axis == no_site) return std::nullopt;
+    for (uint32_t axis = 0; axis < rank; axis++)
+      if (auto [index, place] = decided(inst->operand(axis), axis);
+          index && p[index->index].axis == no_site)
+        p[index->index] = std::move(place);
+    for (const Place& place : p)
+      if (place.axis == no_site) return std::nullopt;
     return p;
+  }
+
+  /// Where one index of the iteration alone decides; null: it is not so.
+  std::pair<const Value*, Place> decided(const Value* along, uint32_t axis) {
+    const Affine& form = forms_.of(along);
+    const Value* index = nullptr;
+    Place place{axis, 0, {}, form.constant};
+    for (const Affine::Term& term : form.terms) {
+      if (term.symbol->region == task_.body) {
+        if (std::exchange(index, term.symbol)) return {};
+        place.factor = term.factor;
+      } else if (uniform_(term.symbol)) {
+        place.shared.push_back(term);
+      } else {
+        return {};
+      }
+    }
+    return {index, std::move(place)};
   }
 
   bool own_location(const Inst* inst) const {
     const Binding& mine = kernel_.bindings[inst->binding()];
-    if (calls_ || mine.alias_class == 0 || !components_.at(inst->part).alike) return false;
+    if (calls_ || mine.alias_class == 0 || !components_.at(inst->part).is_own) return false;
     for (uint32_t other : bindings_)
       if (other != inst->binding() && effects_.may_overlap(other, inst->binding())) return false;
     return true;
@@ -89,10 +131,13 @@ class Demoter {
     inst->erase();
   }
 
+  /// A stencil has fewer; with more the work would be quadratic.
+  static constexpr size_t most_patterns = 64;
   Kernel& kernel_;
   Task& task_;
   Builder b_;
   Effects effects_;
+  Uniformity uniform_;
   bool calls_ = false;
   AffineForms forms_;
   std::map<Part, Component> components_;

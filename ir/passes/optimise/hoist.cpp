@@ -50,7 +50,12 @@ class Hoister {
     if (!is_pure(inst->op) || can_fail(kernel_, inst)) return;
     size_t to = costly(inst) ? branch_ : floor_;
     for (const Use& use : inst->operands) to = std::max(to, level(use.value));
-    if (to < loops_.size()) move(b_.before(loops_[to]), inst);
+    if (to == loops_.size()) return;
+    const auto runs = [](const Inst* loop) { return loop->is(Op::loop) && has_rounds(loop); };
+    const bool is_asked =
+        to >= branch_ && std::all_of(loops_.begin() + ptrdiff_t(to), loops_.end(), runs);
+    if (!is_asked) run_unasked(kernel_, inst);
+    move(b_.before(loops_[to]), inst);
   }
 
   /// How many loops stand around the place where a value is made.

@@ -6,8 +6,8 @@
 // is all of it) and whose operands are made outside a loop or while_ stands before the outermost
 // such loop; not past a parallel loop, whose inside is another task. Out of a branch only cheap
 // instructions move. In tasks, constants, `arg`s and `builtin`s stand at the top of the body. Reads
-// of memory and slots stay where they are.
-// Linear.
+// of memory and slots stay where they are. What the program might not have run is `unasked`
+// (ops.h). Linear.
 #include "quern/ir/ir.h"
 
 namespace quern::ir {

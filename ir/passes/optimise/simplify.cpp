@@ -48,6 +48,12 @@ class Shared {
     size_t hash = 0;
   };
 
+  /// The kind bit that does not count: where the first of two equal instructions is run, that is as
+  /// asked or unasked as it was.
+  static uint8_t unasked_of(const Inst* inst) {
+    return info(inst->op).kind == KindUse::arithmetic ? unasked : 0;
+  }
+
   /// Equal keys: equal results. Sites and locations do not count: of two equal instructions that
   /// fail the first one has reported the error.
   static size_t hash(const Inst* inst) {
@@ -55,7 +61,7 @@ class Shared {
     auto mix = [&](uint64_t v) { h = (h ^ v) * 0x9e3779b97f4a7c15u + (h >> 29); };
     mix(inst->imm);
     mix(uint64_t(inst->binding()) << 32 | inst->component());
-    mix(inst->kind);
+    mix(inst->kind & ~unasked_of(inst));
     if (commutes(inst)) {
       mix(uintptr_t(low(inst)));
       mix(uintptr_t(inst->operand(0)) ^ uintptr_t(inst->operand(1)));
@@ -66,8 +72,9 @@ class Shared {
   }
 
   static bool equal(const Inst* a, const Inst* b) {
-    if (a->op != b->op || a->imm != b->imm || a->part != b->part || a->kind != b->kind ||
-        a->type() != b->type() || a->operand_count() != b->operand_count())
+    if (a->op != b->op || a->imm != b->imm || a->part != b->part ||
+        (a->kind ^ b->kind) & ~unasked_of(a) || a->type() != b->type() ||
+        a->operand_count() != b->operand_count())
       return false;
     if (commutes(a) && a->operand(0) == b->operand(1) && a->operand(1) == b->operand(0))
       return true;
@@ -253,6 +260,9 @@ class Simplifier {
     std::vector<Value*> yes, no;
     for (const Use& use : inst->region(0)->last->operands) yes.push_back(use.value);
     for (const Use& use : inst->region(1)->last->operands) no.push_back(use.value);
+    for (Region* r : inst->regions)
+      for (Inst* inside : *r)
+        if (inside != r->last) run_unasked(kernel_, inside);
     b_.before(inst).at(inst->loc);
     splice(b_, inst->region(0));
     splice(b_, inst->region(1));

@@ -5,7 +5,8 @@
 // Guarantees: the same meaning, bit for bit, the same errors in checked mode. Constants are folded
 // through `evaluate`; equal pure instructions are shared where one dominates the other; branches on
 // constants, loops that run no or one round, results and carried values that never change are
-// resolved; small branches of cheap instructions become selects; dead_code has run.
+// resolved; small branches of cheap instructions become selects, which run what is `unasked`;
+// dead_code has run.
 // Each round walks the kernel once; at most three rounds.
 #include "quern/ir/ir.h"
 

@@ -58,7 +58,7 @@ struct Form {
 /// What Inst::kind is.
 enum class KindUse : uint8_t {
   none,
-  arithmetic,  ///< reassociate | uncontracted
+  arithmetic,  ///< reassociate | uncontracted | unasked
   loop,        ///< parallel_walk, with brief or without, or thread_walk
   branch,      ///< rarely
   slot,        ///< unset, by_round
@@ -157,7 +157,9 @@ enum class Builtin : uint8_t {
 
 /// Kind bits of an arithmetic instruction: `reassociate` lets a float operation be reassociated
 /// (reductions whose order is unspecified); `uncontracted` keeps it out of an fma in every mode
-/// (error terms of the math library).
+/// (error terms of the math library). `unasked`: it runs where the program may not have run it, in
+/// place of a branch or in front of a loop, so going back a zero gives its operands none, whatever
+/// its derivative is there.
 inline constexpr uint8_t reassociate = 1;
 /// Kind of a `loop` that walks the innermost axis of a parallel loop: its rounds are iterations.
 inline constexpr uint8_t parallel_walk = 1;
@@ -175,6 +177,7 @@ inline constexpr uint8_t rarely = 1;
 inline constexpr uint8_t unset = 1;
 inline constexpr uint8_t by_round = 2;
 inline constexpr uint8_t uncontracted = 2;
+inline constexpr uint8_t unasked = 4;
 
 struct OpInfo {
   std::string_view name;

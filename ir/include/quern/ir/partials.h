@@ -13,8 +13,8 @@ enum class Further : bool { no, yes };
 /// converts it to the operand's.
 ///
 /// Where all operands are finite a zero t gives a zero (of either sign), also at poles and outside
-/// of the function's domain. An operand not chosen gets a zero whatever it is. With Further::yes the
-/// product varies with t also where t is zero.
+/// of the function's domain. An operand not chosen gets a zero whatever it is. With Further::yes
+/// the product varies with t also where t is zero.
 ///
 /// Where a function has a kink the derivative is that of the operand chosen: min, max, fmin and
 /// fmax give all of it to the operand whose value is the result (the first where both are equal),
@@ -25,11 +25,15 @@ enum class Further : bool { no, yes };
 Value* chain(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k, Value* t,
              Further further = Further::yes);
 
+/// What `chain` has built, and 0 where t is zero, whatever the operands are: of an operation that
+/// is `unasked`.
+Value* zero_with(Builder& b, Value* t, Value* built, Further further);
+
 /// The derivative itself: `chain` with t = 1.
 Value* partial(Builder& b, Op op, std::span<Value* const> operands, Value* result, size_t k);
 
-/// Does `chain` multiply t by what takes a call of the math library, and by nothing else: sin, cos, tanh,
-/// erf, erfc? Not of f16.
+/// Does `chain` multiply t by what takes a call of the math library, and by nothing else: sin, cos,
+/// tanh, erf, erfc? Not of f16.
 bool has_library_slope(Op op, Type type);
 /// That factor, from the operand.
 Value* library_slope(Builder& b, Op op, Value* x);
