@@ -9,6 +9,8 @@ namespace quern::autodiff {
 inline constexpr double library_call = 20;
 /// Storing a byte and loading it again, far from the caches.
 inline constexpr double to_keep_byte = 1.5;
+/// What an iteration is to be spared, as the kernel that keeps it takes long to compile.
+inline constexpr double to_make_a_kernel = 2000;
 
 /// Rounds of a loop between constants; else -1.
 int64_t constant_rounds(const ir::Inst* loop);

@@ -15,18 +15,15 @@ using namespace ir;
 
 namespace {
 
-/// Additions that an iteration is to spare, as the kernel that keeps results takes long to compile.
-constexpr double to_make_a_kernel = 2000;
-
 class Chooser {
  public:
-  Chooser(const Inst* parallel, const Activity& active, const Slopes& slopes,
+  Chooser(const Kernel& kernel, const Inst* parallel, const Activity& active, const Slopes& slopes,
           const LoopPlans& plans, Augment where)
       : parallel_(parallel),
         iteration_(parallel->region(0)),
         plans_(plans),
         where_(where),
-        wanted_({iteration_}, active, slopes, none_, [](const Inst*) { return false; }) {}
+        wanted_(kernel, {iteration_}, active, slopes, none_, [](const Inst*) { return false; }) {}
 
   std::vector<KeptResult> run() {
     size_t number = 0;
@@ -133,7 +130,7 @@ std::vector<KeptResult> choose_kept_results(const Kernel& kernel, const Activity
   RowCounts counts(kernel);
   for (const Inst* inst : *kernel.body) {
     if (!inst->is(Op::parallel) || !counts.is_by_integers(inst)) continue;
-    const std::vector<KeptResult> kept = Chooser(inst, active, slopes, plans, where).run();
+    const std::vector<KeptResult> kept = Chooser(kernel, inst, active, slopes, plans, where).run();
     all.insert(all.end(), kept.begin(), kept.end());
   }
   return all;

@@ -14,8 +14,6 @@
 
 namespace quern::autodiff {
 
-enum class Augment : uint8_t { never, where_it_pays, wherever_possible };
-
 struct KeptResult {
   const ir::Value* value = nullptr;    ///< a local array's slot, or a result of a loop
   const ir::Inst* parallel = nullptr;  ///< in whose iterations it is, directly

@@ -81,32 +81,45 @@ void dump_plan(Loc at, const std::string& what) {
 }
 
 LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const Slopes& slopes,
-                     const LoggedReads& logged)
-    : kernel_(kernel), active_(active), slopes_(slopes), logged_(logged) {
+                     const LoggedReads& logged, Augment augment)
+    : kernel_(kernel),
+      active_(active),
+      slopes_(slopes),
+      logged_(logged),
+      augment_(augment),
+      counts_(kernel) {
   for (const auto& [inst, slope] : slopes) are_slopes_.insert(slope);
   std::vector<const Inst*> structured;
   walk(kernel.body, [&](const Inst* inst) {
     if (inst->is(Op::loop) || inst->is(Op::while_) || inst->is(Op::if_)) structured.push_back(inst);
   });
-  for (const Inst* inst : structured | std::views::reverse) {  // the inner ones first
+  make(structured);
+  for (const auto& [loop, plan] : plans_)
+    if (plan.is_in_rows || (loop->is(Op::while_) && plan.way == LoopPlan::backwards))
+      rows_vary_ |= !counts_.is_by_integers(loop);
+  for (const auto& [read, row] : logged) rows_vary_ |= !counts_.is_by_integers(read);
+  if (rows_vary_ && augment_ != Augment::never) {  // primal and reverse may round them differently
+    augment_ = Augment::never;
+    make(structured);
+  }
+  if (are_plans_dumped())
+    for (const Inst* inst : structured) std::fputs(text(inst).c_str(), stderr);
+}
+
+/// Of loops and branches, the inner ones last.
+void LoopPlans::make(const std::vector<const Inst*>& structured) {
+  for (const Inst* inst : structured | std::views::reverse) {
     if (!inst->is(Op::if_)) {
       plans_[inst] = plan(inst);
       continue;
     }
     if (!has_part(inst, active_)) continue;
     for (const Region* r : inst->regions) {
-      const Wanted wanted({r}, active_, slopes_, logged_,
+      const Wanted wanted(kernel_, {r}, active_, slopes_, logged_,
                           [&](const Inst* i) { return may_keep(i->result(), to_keep); });
       branches_[r] = wanted.kept();
     }
   }
-  RowCounts counts(kernel);
-  for (const auto& [loop, plan] : plans_)
-    if (plan.is_in_rows || (loop->is(Op::while_) && plan.way == LoopPlan::backwards))
-      rows_vary_ |= !counts.is_by_integers(loop);
-  for (const auto& [read, row] : logged) rows_vary_ |= !counts.is_by_integers(read);
-  if (are_plans_dumped())
-    for (const Inst* inst : structured) std::fputs(text(inst).c_str(), stderr);
 }
 
 const std::vector<const Value*>& LoopPlans::kept_in(const Region* branch) const {
@@ -122,7 +135,7 @@ bool LoopPlans::varies(const Inst* loop, size_t k) const {
          });
 }
 
-LoopPlan LoopPlans::plan(const Inst* loop) const {
+LoopPlan LoopPlans::plan(const Inst* loop) {
   LoopPlan made;
   made.carried.assign(loop->results.size(), false);
   if (!has_part(loop, active_)) return made;
@@ -134,29 +147,65 @@ LoopPlan LoopPlans::plan(const Inst* loop) const {
   made.way = made.replacements.empty() ? LoopPlan::backwards : LoopPlan::last_replacing;
   const int64_t rounds = loop->is(Op::loop) ? constant_rounds(loop) : -1;
   made.rounds = uint64_t(std::max<int64_t>(rounds, 1));
-  keep_wanted(made, loop, without_others);
+  for (const Region* r : loop->regions) made.cost += cost(r);
+  keep_wanted(made, loop, nowhere);
   const uint64_t carried = made.rounds * made.bytes();
   const bool are_few = rounds >= 0 && (rounds <= most_in_arrays || carried <= most_bytes_in_arrays);
   if (made.way == LoopPlan::last_replacing) {
     made.is_in_rows = carried > 0 && !are_few;
+  } else if (are_few && keeps_by_primal(made, loop)) {
+    made.is_in_rows = true;
   } else if (are_few) {
-    keep_wanted(made, loop, to_keep);
-    if (made.rounds * made.bytes() > most_bytes_beside) keep_wanted(made, loop, without_others);
+    keep_wanted(made, loop, in_arrays);
+    if (made.rounds * made.bytes() > most_bytes_beside) keep_wanted(made, loop, nowhere);
   } else if (carried > 0) {
     made.is_in_rows = true;
-    keep_wanted(made, loop, to_keep_in_rows);
+    keep_wanted(made, loop, in_rows);
   }
-  for (const Region* r : loop->regions) made.cost += cost(r);
   return made;
 }
 
-/// What is wanted where results that cost so much are kept.
-void LoopPlans::keep_wanted(LoopPlan& plan, const Inst* loop, double to_keep_it) const {
+/// Of rounds between constants: does the primal's launch keep them in rows, which goes through
+/// memory, but spares running them again? Arrays of the iteration's own are nearer, but filled by
+/// another run. If so, the plan is of these rows.
+bool LoopPlans::keeps_by_primal(LoopPlan& plan, const Inst* loop) {
+  const Inst* parallel = augment_ == Augment::never ? nullptr : alike_in(kernel_, loop);
+  if (!parallel || !may_be_augmented(loop, parallel) || !counts_.is_by_integers(loop)) return false;
+  keep_wanted(plan, loop, in_rows);
+  if (plan.types.empty()) return false;
+  const double spared = plan.cost - to_keep_byte * double(plan.bytes());
+  return augment_ == Augment::wherever_possible || double(plan.rounds) * spared >= to_make_a_kernel;
+}
+
+/// Do all iterations of the parallel loop around it, that come to it, make the same of it, at no
+/// more than a call of the math library?
+bool LoopPlans::is_shared(const Value* v) {
+  if (cost(v->inst) > library_call) return false;
+  std::vector<const Inst*> loops;
+  const Inst* around = v->inst->parent->parent;
+  for (; around && !around->is(Op::parallel); around = around->parent->parent)
+    if (around->is(Op::loop)) loops.push_back(around);
+  if (!around) return false;
+  Uniformity& uniform = uniform_.try_emplace(around, kernel_, around->region(0)).first->second;
+  for (const Inst* loop : loops | std::views::reverse) {
+    bool is_alike = true;
+    for (size_t k = 0; k < 3; k++) is_alike = is_alike && uniform(loop->operand(k));
+    if (is_alike) uniform.assume(loop->region(0)->arg(0));
+  }
+  return uniform(v);
+}
+
+void LoopPlans::keep_wanted(LoopPlan& plan, const Inst* loop, Beside where) {
+  constexpr double costs[] = {without_others, to_keep, to_keep_in_rows};
+  const double to_keep_it = costs[where];
   std::vector<const Inst*> passed_over;
   for (const Replacement& r : plan.replacements) passed_over.push_back(r.update);
   const Wanted wanted(
-      {loop->regions.begin(), loop->regions.end()}, active_, slopes_, logged_,
-      [=, this](const Inst* i) { return may_keep(i->result(), to_keep_it); }, passed_over);
+      kernel_, {loop->regions.begin(), loop->regions.end()}, active_, slopes_, logged_,
+      [=, this](const Inst* i) {
+        return may_keep(i->result(), to_keep_it) && !(where == in_rows && is_shared(i->result()));
+      },
+      passed_over);
   plan.values = wanted.kept();
   plan.types.clear();
   for (size_t k = 0; k < loop->results.size(); k++)

@@ -5,7 +5,8 @@
 // indices of elements, conditions, and what these are computed from ("to be recorded", Hascoët,
 // Naumann and Pascual, Future Generation Computer Systems 21(8), 2005). Of a loop that is gone back
 // through from its last round on, each round keeps what it began with, as far as that is wanted,
-// and results that take more to compute again than to keep (costs.h). All else is computed again. A
+// and results that take more to compute again than to keep (costs.h). All else is computed again,
+// and where each iteration has a row of its own, results that are the same for all of them. A
 // branch passes on what is worth keeping of its inside, likewise.
 //
 // What a round began with is not kept where it follows from what the next one began with, exactly
@@ -25,10 +26,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "autodiff/plans/augmentable.h"
 #include "autodiff/plans/logged_reads.h"
 #include "autodiff/plans/replacements.h"
+#include "autodiff/plans/row_counts.h"
 #include "autodiff/plans/slopes.h"
 #include "autodiff/primal/activity.h"
+#include "ir/analysis/uniformity.h"
 
 namespace quern::autodiff {
 
@@ -59,9 +63,10 @@ void dump_plan(Loc at, const std::string& what);
 
 class LoopPlans {
  public:
-  /// Of a kernel at level structured. `logged` are found again, not computed.
+  /// Of a kernel at level structured. `logged` are found again, not computed. `augment`: what the
+  /// primal's launch may keep.
   LoopPlans(const ir::Kernel& kernel, const Activity& active, const Slopes& slopes,
-            const LoggedReads& logged);
+            const LoggedReads& logged, Augment augment);
 
   const LoopPlan& of(const ir::Inst* loop) const { return plans_.at(loop); }
   /// What a region of a branch passes on.
@@ -74,8 +79,13 @@ class LoopPlans {
   bool rows_vary() const { return rows_vary_; }
 
  private:
-  LoopPlan plan(const ir::Inst* loop) const;
-  void keep_wanted(LoopPlan& plan, const ir::Inst* loop, double to_keep_it) const;
+  void make(const std::vector<const ir::Inst*>& structured);
+  LoopPlan plan(const ir::Inst* loop);
+  /// Where results are kept beside what loops carry.
+  enum Beside : uint8_t { nowhere, in_arrays, in_rows };
+  void keep_wanted(LoopPlan& plan, const ir::Inst* loop, Beside where);
+  bool keeps_by_primal(LoopPlan& plan, const ir::Inst* loop);
+  bool is_shared(const ir::Value* v);
   std::vector<Replacement> replacements(const ir::Inst* loop) const;
   bool is_sum(const ir::Inst* loop) const;
   bool is_any_order(const ir::Inst* loop) const;
@@ -89,8 +99,12 @@ class LoopPlans {
   const Activity& active_;
   const Slopes& slopes_;
   const LoggedReads& logged_;
+  Augment augment_;
+  RowCounts counts_;
   std::unordered_set<const ir::Value*> are_slopes_;
   std::unordered_map<const ir::Inst*, LoopPlan> plans_;
+  std::unordered_map<const ir::Inst*, ir::Uniformity>
+      uniform_;  ///< in a parallel loop's iterations
   std::unordered_map<const ir::Region*, std::vector<const ir::Value*>> branches_;
   bool rows_vary_ = false;
 };

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "autodiff/rules/rules.h"
 #include "ir/analysis/effects.h"
 #include "quern/ir/builder.h"
 #include "quern/ir/partials.h"
@@ -41,6 +42,28 @@ const std::vector<bool>& known_reads(const Inst* inst, size_t k) {
   return at->second;
 }
 
+/// Of a function: which arguments result number k is made of. All, where it takes branches, loops
+/// or variables to make it.
+std::vector<bool> reads_of(const Function& f, size_t k) {
+  std::vector<bool> reads(f.body->args.size(), false);
+  std::vector<const Value*> open = {f.body->terminator()->operand(k)};
+  std::unordered_set<const Value*> seen;
+  while (!open.empty()) {
+    const Value* v = open.back();
+    open.pop_back();
+    if (!seen.insert(v).second) continue;
+    if (!v->inst) {
+      reads[size_t(v - f.body->arg(0))] = true;
+    } else if (!v->inst->regions.empty() || v->inst->is(Op::get)) {
+      reads.assign(reads.size(), true);
+      break;
+    } else {
+      for (const Use& use : v->inst->operands) open.push_back(use.value);
+    }
+  }
+  return reads;
+}
+
 bool is_element_wise(const Inst* inst) { return info(inst->op).rule != OperandRule::special; }
 
 bool writes_floats(const Inst* inst) {
@@ -71,10 +94,11 @@ bool has_part(const Kernel& kernel, const Activity& active) {
   return found;
 }
 
-Wanted::Wanted(std::vector<const Region*> regions, const Activity& active, const Slopes& slopes,
-               const LoggedReads& logged, std::function<bool(const Inst*)> is_kept,
-               std::span<const Inst* const> passed_over)
-    : regions_(std::move(regions)),
+Wanted::Wanted(const Kernel& kernel, std::vector<const Region*> regions, const Activity& active,
+               const Slopes& slopes, const LoggedReads& logged,
+               std::function<bool(const Inst*)> is_kept, std::span<const Inst* const> passed_over)
+    : kernel_(kernel),
+      regions_(std::move(regions)),
       active_(active),
       slopes_(slopes),
       logged_(logged),
@@ -128,12 +152,7 @@ void Wanted::seed(const Inst* inst) {
       if (has_part(inst, active_)) want(inst->region(0)->terminator()->operand(0));
       return;
     case Op::parallel: return want_operands(inst);
-    case Op::apply:
-      if (has_part(inst, active_)) {
-        want_operands(inst);
-        for (const Value& v : inst->results) want(&v);
-      }
-      return;
+    case Op::apply: return seed_applied(inst);
     default:
       if (is_element_wise(inst) && !inst->results.empty() && active_(inst->result()))
         seed_operation(inst);
@@ -149,6 +168,26 @@ void Wanted::seed_operation(const Inst* inst) {
     for (size_t n = 0; n < inst->operand_count(); n++)
       if (reads[n]) want(inst->operand(n));
     if (reads.back()) want(inst->result());
+  }
+}
+
+/// What the function's pullback reads to give what varies its adjoints.
+void Wanted::seed_applied(const Inst* inst) {
+  if (!has_part(inst, active_)) return;
+  const Function* rule = rule_of(kernel_, inst, Direction::back);
+  if (!rule) return want_operands(inst);  // to be refused
+  const auto wants = [&](const std::vector<bool>& reads) {
+    const size_t count = inst->operand_count();
+    for (size_t k = 0; k < count; k++)
+      if (reads[k]) want(inst->operand(k));
+    for (size_t k = 0; k < inst->results.size(); k++)
+      if (reads[count + k]) want(inst->result(k));
+  };
+  size_t given = 0;
+  for (const Use& use : inst->operands) {
+    if (!is_float(use.value->type)) continue;
+    if (active_(use.value) && given < rule->results.size()) wants(reads_of(*rule, given));
+    given++;
   }
 }
 

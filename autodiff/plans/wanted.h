@@ -13,11 +13,12 @@ namespace quern::autodiff {
 /// Of one region, or the two of a `while`, with what is inside.
 class Wanted {
  public:
-  /// `is_kept`: of an instruction directly in the last region, whether its results are kept where
-  /// they are wanted. What those are computed from is not wanted for them. `passed_over`: nobody goes
-  /// back through these.
-  Wanted(std::vector<const ir::Region*> regions, const Activity& active, const Slopes& slopes,
-         const LoggedReads& logged, std::function<bool(const ir::Inst*)> is_kept,
+  /// `kernel`: whose regions they are, for its rules. `is_kept`: of an instruction directly in the
+  /// last region, whether its results are kept where they are wanted. What those are computed from
+  /// is not wanted for them. `passed_over`: nobody goes back through these.
+  Wanted(const ir::Kernel& kernel, std::vector<const ir::Region*> regions, const Activity& active,
+         const Slopes& slopes, const LoggedReads& logged,
+         std::function<bool(const ir::Inst*)> is_kept,
          std::span<const ir::Inst* const> passed_over = {});
 
   bool operator()(const ir::Value* v) const { return wanted_.contains(v); }
@@ -26,6 +27,7 @@ class Wanted {
  private:
   void seed(const ir::Inst* inst);
   void seed_operation(const ir::Inst* inst);
+  void seed_applied(const ir::Inst* inst);
   void want(const ir::Value* v);
   void follow(const ir::Value* v);
   void follow_argument(const ir::Value* arg);
@@ -34,6 +36,7 @@ class Wanted {
   void want_operands(const ir::Inst* inst, size_t first = 0);
   bool is_inside(const ir::Value* v) const;
 
+  const ir::Kernel& kernel_;
   const std::vector<const ir::Region*> regions_;
   const Activity& active_;
   const Slopes& slopes_;

@@ -7,6 +7,7 @@
 
 #include "autodiff/primal/iterations.h"
 #include "ir/analysis/effects.h"
+#include "ir/analysis/facts.h"
 
 namespace quern::autodiff {
 
@@ -118,11 +119,22 @@ class Finder {
   void expect_ordered(const Inst* write, const Inst* read) {
     const Inst* loop = parallel_around(read->parent);
     if (!write->is(Op::atomic) || !loop || loop != parallel_around(write->parent)) return;
-    if (are_own(write, read, loop)) return;
+    if (runs_once(loop) || are_own(write, read, loop)) return;
     throw Error(read->loc, kernel_.bindings[read->binding()].name +
                                " is read here while other iterations may add to it (at " +
                                place(write->loc) +
-                               "), so what is read has no derivative: read it in another loop");
+                               "), so what is read has no derivative: read it in another loop, or "
+                               "where no other iteration adds to it write `x[i] = x[i] + v`");
+  }
+
+  static bool runs_once(const Inst* loop) {
+    bool once = loop->options.over == no_binding;
+    for (size_t k = 0; once && k < loop->region(0)->args.size(); k++) {
+      const Inst *from = constant_of(loop->operand(2 * k)),
+                 *to = constant_of(loop->operand(2 * k + 1));
+      once = from && to && to_signed(to->imm, to->type()) - to_signed(from->imm, from->type()) <= 1;
+    }
+    return once;
   }
 
   /// Does no iteration come with one to an element that another comes to with the other?

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "autodiff/plans/augmentable.h"
 #include "autodiff/plans/costs.h"
 #include "autodiff/reverse/declared.h"
 #include "quern/ir/lower.h"
@@ -12,24 +13,6 @@ namespace quern::autodiff {
 using namespace ir;
 
 namespace {
-
-/// Does the loop run once at most in an iteration?
-bool is_once(const RoundsSite& site) {
-  const Region* r = site.loop->parent;
-  while (r->parent->is(Op::if_)) r = r->parent->parent;
-  return r->parent == site.alike;
-}
-
-/// Does it change variables that are there behind it, which would lack that?
-bool leaves_variables(const Inst* loop) {
-  bool leaves = false;
-  walk(loop->region(0), [&](const Inst* inst) {
-    const bool is_outside =
-        inst->is(Op::put) && !encloses(loop->region(0), inst->operand(0)->inst->parent);
-    leaves |= inst->is(Op::reduce) || is_outside;
-  });
-  return leaves;
-}
 
 /// In the order in which Replay keeps them.
 std::vector<Type> ends_of(const Inst* loop, const LoopPlan& plan) {
@@ -53,7 +36,7 @@ void choose_augmented(std::vector<RoundsSite>& sites, const LoopPlans& plans, Au
     const LoopPlan& plan = plans.of(site.loop);
     const bool pays =
         plan.cost >= to_keep_byte * double(plan.bytes()) || where == Augment::wherever_possible;
-    site.is_augmented = site.alike && is_once(site) && pays && !leaves_variables(site.loop);
+    site.is_augmented = site.alike && pays && may_be_augmented(site.loop, site.alike);
     if (!site.is_augmented) continue;
     site.ends = ends_of(site.loop, plan);
     dump_plan(site.loop->loc, "the primal's launch keeps what the loop's rounds begin with");

@@ -75,7 +75,7 @@ class Puller {
       if (!inst->is(Op::parallel) && (!inst->regions.empty() || (loop && inst->is(Op::put))))
         return false;
     }
-    const Wanted wanted({primal_.body}, active_, slopes_, logged_,
+    const Wanted wanted(primal_, {primal_.body}, active_, slopes_, logged_,
                         [](const Inst*) { return false; });
     for (const Inst* inst : *primal_.body)
       if (inst->is(Op::get) && wanted(inst->result())) return false;

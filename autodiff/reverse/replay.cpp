@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "autodiff/plans/alike_rows.h"
+#include "autodiff/plans/augmentable.h"
 
 namespace quern::autodiff {
 
@@ -39,18 +40,6 @@ void expect_repeatable(const Inst* inst) {
 
 void refuse(const Inst* inst, const std::string& what, const std::string& advice) {
   throw Error(inst->loc, what + " has no adjoint: " + advice);
-}
-
-/// The parallel loop of the kernel's body in which the loop is, if its bounds are known before.
-const Inst* alike_in(const Kernel& primal, const Inst* loop) {
-  if (!loop->is(Op::loop)) return nullptr;
-  for (size_t k = 0; k < 3; k++) {
-    const Inst* bound = loop->operand(k)->inst;
-    if (!bound || (bound->parent != primal.body && !bound->is(Op::constant))) return nullptr;
-  }
-  const Inst* around = loop;
-  while (around->parent != primal.body) around = around->parent->parent;
-  return around->is(Op::parallel) ? around : nullptr;
 }
 
 std::vector<RoundsSite> rounds_sites(const Kernel& primal, const LoopPlans& plans, bool on_trees) {

@@ -3,12 +3,13 @@
 // behind its own writes comes from the log (logged_reads.h).
 //
 // What is kept of a loop's rounds for who goes back through it is said by its plan (loop_plans.h).
-// A loop with few rounds between constants keeps that in arrays of the iteration's own. Of any
-// other the rounds are counted first, by replaying the iteration, and kept in rows of a field that
-// has as many as all iterations together take: each takes its rows by an atomic add to a cursor, so
-// that none are lost or shared, whatever the number. Where all iterations have as many rounds, and
-// that is known before the parallel loop, rows lie by round, then iteration: neighbours keep theirs
-// side by side, and a round of more than a few begins a cache line.
+// A loop with few rounds between constants keeps that in arrays of the iteration's own, unless the
+// primal's launch has kept it (augmented.h). Of any other the rounds are counted first, by
+// replaying the iteration, and kept in rows of a field that has as many as all iterations together
+// take: each takes its rows by an atomic add to a cursor, so that none are lost or shared, whatever
+// the number. Where all iterations have as many rounds, and that is known before the parallel loop,
+// rows lie by round, then iteration: neighbours keep theirs side by side, and a round of more than
+// a few begins a cache line.
 //
 // What is computed twice is the same twice, so that rounds are: where it may depend on floats how
 // many are counted, operations are neither contracted nor reassociated, and sums have one order.

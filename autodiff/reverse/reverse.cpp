@@ -178,18 +178,21 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   Activity active(*source, inputs);
   active.keep_what_has_a_part(*source);
   const Slopes slopes = add_slopes(*source, active);
-  const LoopPlans plans(*source, active, slopes, logged);
-  // Where nothing has a part, nothing is computed again.
-  std::vector<RoundsSite> sites;
-  if (has_part(*source, active)) sites = rounds_sites(*source, plans, on_trees.any());
   // What reads behind its own writes, and second derivatives, run the primal again as it is.
   const bool is_as_launched =
       !twice && logged.empty() && out.scratch.empty() && !premises.modes.checked;
+  if (!is_as_launched) augment = Augment::never;
+  // Who yields the primal's values runs its rounds anyway, and elements of trees have no numbers.
+  const bool runs_rounds = with_values || on_trees.any();
+  const LoopPlans plans(*source, active, slopes, logged, runs_rounds ? Augment::never : augment);
+  if (plans.rows_vary()) augment = Augment::never;
+  // Where nothing has a part, nothing is computed again.
+  std::vector<RoundsSite> sites;
+  if (has_part(*source, active)) sites = rounds_sites(*source, plans, on_trees.any());
   out.yields_values = with_values && sites.empty() && logged.empty();
   std::vector<KeptResult> results;
-  const bool may_augment = augment != Augment::never && is_as_launched && !plans.rows_vary();
-  if (may_augment) choose_augmented(sites, plans, augment);
-  if (may_augment && !out.yields_values && !on_trees.any())
+  if (augment != Augment::never) choose_augmented(sites, plans, augment);
+  if (augment != Augment::never && !out.yields_values && !on_trees.any())
     results = choose_kept_results(*source, active, slopes, plans, augment);
   out.count = counting(primal, *source, logged, plans, sites);
   std::vector<bool> accessed(source->bindings.size(), false);

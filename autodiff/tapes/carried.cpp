@@ -23,7 +23,8 @@ std::string place(Loc loc) {
 
 std::string advice(bool is_on_tree) {
   if (!is_on_tree) return "name it in state()";
-  return "begin each step by a loop over it that ends all elements, or use a field on no tree";
+  return "begin each step by a loop over it that ends all elements, in a with_pullback() that does "
+         "nothing going back, or use a field on no tree";
 }
 
 std::string name_of(const runtime::LaunchEvent& event, size_t k) {

@@ -455,3 +455,22 @@ TEST_CASE("what an iteration adds to elements of its own it may read") {
     }
   });
 }
+
+TEST_CASE("the only iteration of a loop reads what it has added itself") {
+  on_every_device([](const qn::Device& device) {
+    auto x = numbers(device, {1, 2, 3});
+    qn::Field<double> sum{device, {1}}, y{device, {1}};
+    qn::Kernel squares = [&] {
+      for (auto i : range(1)) {
+        for (auto j : range(3)) sum[0] += x[j] * x[j];
+        y[i] = sum[0] * sum[0];
+      }
+    };
+    sum.fill(1);
+    y.grad().fill(1);
+    qn::vjp(squares)()();
+    CHECK(y.at(0) == 225);
+    CHECK(qn::to_vector(x.grad()) == std::vector<double>{60, 120, 180});  // 2 · 15 · 2x
+    CHECK(sum.grad().at(0) == 30);
+  });
+}

@@ -59,12 +59,13 @@ State<int(sizeof...(T))> state(const Field<T, N>&... fields) {
 /// runs in tape.backward() again, so what it refers to lives until then. Fields that steps only
 /// read are kept as the steps found them, which takes memory where they are written later; those
 /// on trees must not be. Behind backward() the state is the one before the first step, unless n is
-/// 1; other fields that steps write hold what some step left. Of a temporary a step reads no
-/// elements that it may not have written before, but such as no step writes: else the field is
-/// part of the state, one that steps only add to as well. Which elements a launch writes is known
-/// by loops' indices and constants; of algorithms' results all but compact's are. A step that
-/// writes fields on a tree and reads some there ends all elements first, by a loop over a field
-/// that deactivates each.
+/// 1; other fields that steps write hold what some step left. What the body changes on the host, it
+/// finds changed when it runs again. Of a temporary a step reads no elements that it may not have
+/// written before, but such as no step writes: else the field is part of the state, one that steps
+/// only add to as well. Which elements a launch writes is known by loops' indices and constants; of
+/// algorithms' results all but compact's are. A step that writes fields on a tree and reads some
+/// there ends all elements first, by a loop over a field that deactivates each, launched in a
+/// with_pullback() that does nothing going back.
 ///
 /// Steps that are run again draw the random numbers of their first run, of which 8 bytes a launch
 /// that draws are kept on the host; launches behind backward() draw what they would without it.
