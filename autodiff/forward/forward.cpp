@@ -183,6 +183,8 @@ class Pusher {
       Value* t = known(inst->operand(k));
       if (!t) continue;
       Value* term = chain(b_, inst->op, operands, result, k, t);
+      if (inst->is(Op::mul) && inst->kind & unasked)
+        term = zero_with(b_, operands[1 - k], zero_with(b_, t, term, Further::yes), Further::yes);
       if (term) sum = sum ? b_.add(sum, term) : term;
     }
     if (sum) tangents_[inst->result()] = sum;

@@ -265,7 +265,9 @@ class Puller {
       return accumulate(from, b_.convert(adjoint, derivative_type(from->type)));
     }
     const auto term_of = [&](Value* built) {
-      return built && inst->kind & unasked ? zero_with(b_, adjoint, built, further_) : built;
+      if (!built || built == adjoint || !(inst->kind & unasked)) return built;
+      if (built->inst->is(Op::mul)) built->inst->kind |= unasked;  // for who goes forward from here
+      return zero_with(b_, adjoint, built, further_);
     };
     if (const auto slope = slopes_.find(inst); slope != slopes_.end())
       return accumulate(inst->operand(0), term_of(b_.mul(adjoint, values_.now(slope->second))));

@@ -230,7 +230,7 @@ bool Emitter::sums_up(const ir::Inst& loop) const {
   for (const ir::Use& next : loop.region(0)->last->operands) {
     const ir::Inst* sum = next.value->inst;
     if (!sum || !(sum->is(Op::add) || sum->is(Op::sub)) || !ir::is_float(sum->type())) return false;
-    if (sum->kind != ir::reassociate) return false;
+    if ((sum->kind & ~ir::unasked) != ir::reassociate) return false;
   }
   return true;
 }

@@ -85,12 +85,31 @@ bool costly(const Inst* inst) {
          inst->is(Op::random) || inst->is(Op::apply);
 }
 
-void run_unasked(const Kernel& kernel, Inst* inst) {
+namespace {
+/// Does going back give the operands zeros for a zero, whatever they are?
+bool gives_zeros(Op op) {
+  switch (op) {
+    case Op::add:
+    case Op::sub:
+    case Op::neg:
+    case Op::abs:
+    case Op::copysign:
+    case Op::min:
+    case Op::max:
+    case Op::fmin:
+    case Op::fmax: return true;
+    default: return false;
+  }
+}
+}  // namespace
+
+bool run_unasked(const Kernel& kernel, Inst* inst) {
+  if (kernel.level != Level::structured) return true;
   const OpInfo& op = info(inst->op);
-  const bool is_linear = inst->is(Op::add) || inst->is(Op::sub) || inst->is(Op::neg);
-  if (kernel.level == Level::structured && op.kind == KindUse::arithmetic &&
-      op.rule == OperandRule::same && is_float(inst->type()) && !is_linear)
+  if (op.kind == KindUse::arithmetic && op.rule == OperandRule::same && is_float(inst->type()) &&
+      !gives_zeros(inst->op))
     inst->kind |= unasked;
+  return !inst->is(Op::apply);
 }
 
 bool removable(const Kernel& kernel, const Inst* inst) {

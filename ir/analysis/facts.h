@@ -34,9 +34,10 @@ const Inst* beyond_arguments(const Kernel& kernel, const Inst* inst);
 /// Does it take much longer than most? Not to be run where the program would not have run it.
 bool costly(const Inst* inst);
 
-/// From here on it runs where the program may not have run it (`unasked`). Of a kernel that may yet
-/// be differentiated that is noted; what is linear gives zeros for zeros anyway.
-void run_unasked(const Kernel& kernel, Inst* inst);
+/// From here on it is to run where the program may not have run it. Of a kernel that may yet be
+/// differentiated that is noted (`unasked`), but of what gives zeros for zeros anyway. False: it
+/// may not, as a function's rule does as it likes.
+bool run_unasked(const Kernel& kernel, Inst* inst);
 
 /// May the instruction be dropped when its results are unused? (Control is judged by its content.)
 bool removable(const Kernel& kernel, const Inst* inst);

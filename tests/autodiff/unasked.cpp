@@ -128,6 +128,34 @@ TEST_CASE("a loop without rounds gives no derivative, whatever stands before it"
   });
 }
 
+TEST_CASE("a loop without rounds applies no function's rule") {
+  on_every_device([](const qn::Device& device) {
+    qn::Field<mat2> a{device, {2}};
+    a.set(0, mat2(1, 1, 1, 1));  // has no inverse
+    a.set(1, mat2(2, 0, 0, 4));
+    qn::Field<float> z{device, {2}};
+    qn::Field<int> n{device, {2}};
+    n.copy_from(std::vector<int>{0, 3});
+    qn::Kernel inverts = [&] {
+      for (auto i : z) {
+        Val<mat2> m = a[i];
+        Var<float> r = 5.0f;
+        for (auto k : range(n[i])) {
+          (void)k;
+          r = inverse(m)(0, 0);
+        }
+        z[i] = r;
+      }
+    };
+    a.grad().fill(mat2(0, 0, 0, 0));
+    z.grad().fill(1);
+    qn::vjp(inverts)()();
+    CHECK(z.at(0) == 5);
+    CHECK(a.grad().at(0) == mat2(0, 0, 0, 0));
+    CHECK(a.grad().at(1) == mat2(-0.25f, 0, 0, 0));
+  });
+}
+
 TEST_CASE("a second derivative through a branch, where the first is zero") {
   on_every_device([](const qn::Device& device) {
     auto x = numbers(device, {0, 3});
@@ -148,6 +176,25 @@ TEST_CASE("a second derivative through a branch, where the first is zero") {
     CHECK(x.grad().at(0) == 0);
     CHECK(x.grad().dual().at(0) == 9);  // b²
     CHECK(x.grad().dual().at(1) == 0);  // 2ab
+
+    // Not taken, beside a root whose tangent is infinite.
+    auto y = numbers(device, {2});
+    n.fill(0);
+    qn::Kernel rooted = [&]() -> F64 {
+      Var<double> sum = 0.0;
+      for (auto i : y) {
+        F64 s = sqrt(x[i]);
+        Var<double> r = y[i];
+        If(n[i] > 0) { r = s * r; }
+        sum += 0.5 * r * r;
+      }
+      return sum;
+    };
+    y.dual().fill(0);
+    qn::hessian_vector(rooted)();
+    CHECK(y.grad().at(0) == 2);
+    CHECK(y.grad().dual().at(0) == 0);
+    CHECK(x.grad().at(0) == 0);
   });
 }
 

@@ -34,6 +34,10 @@ size_t atomics_left(const std::string& index, const std::string& others, uint32_
         %next = add %even, %two : i32
         %twice = add %i, %i : i32
         %third = add %even, %i : i32
+        %most = constant<255> : i32
+        %more = constant<256> : i32
+        %many = mul %i, %most : i32
+        %too_many = mul %i, %more : i32
         %old = atomic.add<0.0> )" +
                       index + ", %one : i32\n" + others + R"(
         yield
@@ -77,6 +81,8 @@ TEST_CASE("locations are an iteration's own backwards and at even distances too"
   CHECK(atomics_left("%even", read("%next")) == 1);  // the next iteration's
   CHECK(atomics_left("%even", read("%i")) == 1);
   CHECK(atomics_left("%even", read("%third")) == 1);
+  CHECK(atomics_left("%many", "") == 0);
+  CHECK(atomics_left("%too_many", "") == 1);  // which may wrap
   CHECK(atomics_left("%i", "%k = load<1.0> %i : i32\n%far = add %i, %k : i32\n" + read("%far")) ==
         1);
 }

@@ -1,6 +1,7 @@
 #include "ir/passes/atomics/demote_atomics.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,6 +31,8 @@ struct Place {
     const auto between = int64_t(uint64_t(constant) - uint64_t(other.constant));
     return factor != 1 && factor != -1 && between % factor != 0;
   }
+  /// The index itself, or one beside it.
+  bool is_plain() const { return factor == 1 && shared.empty(); }
   bool operator==(const Place&) const = default;
 };
 /// By index of the iteration.
@@ -80,10 +83,13 @@ class Demoter {
   std::optional<Pattern> pattern(const Inst* inst) {
     Pattern p(task_.body->args.size());
     uint32_t rank = kernel_.bindings[inst->binding()].rank;
-    for (uint32_t axis = 0; axis < rank; axis++)
-      if (auto [index, place] = decided(inst->operand(axis), axis);
-          index && p[index->index].axis == no_site)
-        p[index->index] = std::move(place);
+    for (uint32_t axis = 0; axis < rank; axis++) {
+      auto [index, place] = decided(inst->operand(axis), axis);
+      if (!index) continue;
+      Place& known = p[index->index];
+      if (known.axis == no_site || (place.is_plain() && !known.is_plain()))
+        known = std::move(place);
+    }
     for (const Place& place : p)
       if (place.axis == no_site) return std::nullopt;
     return p;
@@ -98,6 +104,7 @@ class Demoter {
       if (term.symbol->region == task_.body) {
         if (std::exchange(index, term.symbol)) return {};
         place.factor = term.factor;
+        if (bit_width(along->type) < 64 && std::abs(term.factor) >= most_factor) return {};
       } else if (uniform_(term.symbol)) {
         place.shared.push_back(term);
       } else {
@@ -133,6 +140,8 @@ class Demoter {
 
   /// A stencil has fewer; with more the work would be quadratic.
   static constexpr size_t most_patterns = 64;
+  /// Of 32-bit indices: iterations that meet as these wrap are 2^24 apart at least.
+  static constexpr int64_t most_factor = 256;
   Kernel& kernel_;
   Task& task_;
   Builder b_;

@@ -7,7 +7,7 @@
 // of the same alias class is accessed. That is known where each index of the iteration decides on
 // an axis of its own, the same for every access: by factor · index + what all iterations share + a
 // constant, where constants are equal or differ by what is no multiple of the factor. Indices that
-// wrap are out of range. Linear.
+// wrap are taken for out of range: factors of 32-bit ones are below 2^8. Linear.
 #include "quern/ir/ir.h"
 
 namespace quern::ir {

@@ -54,7 +54,7 @@ class Hoister {
     const auto runs = [](const Inst* loop) { return loop->is(Op::loop) && has_rounds(loop); };
     const bool is_asked =
         to >= branch_ && std::all_of(loops_.begin() + ptrdiff_t(to), loops_.end(), runs);
-    if (!is_asked) run_unasked(kernel_, inst);
+    if (!is_asked && !run_unasked(kernel_, inst)) return;
     move(b_.before(loops_[to]), inst);
   }
 
