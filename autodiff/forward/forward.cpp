@@ -183,6 +183,7 @@ class Pusher {
       Value* t = known(inst->operand(k));
       if (!t) continue;
       Value* term = chain(b_, inst->op, operands, result, k, t);
+      // As it was built going back: where it was not to run, one factor is 0, whatever the other is.
       if (inst->is(Op::mul) && inst->kind & unasked)
         term = zero_with(b_, operands[1 - k], zero_with(b_, t, term, Further::yes), Further::yes);
       if (term) sum = sum ? b_.add(sum, term) : term;

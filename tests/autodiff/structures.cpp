@@ -160,14 +160,19 @@ TEST_CASE("adjoints and tangents of a member that is a structure, and of one beh
   });
 }
 
-TEST_CASE("a structure that holds a half may be a field's, which has no derivatives then") {
+TEST_CASE("a structure that holds a half may be a field's, and its members have derivatives") {
   on_every_device([](const qn::Device& device) {
     qn::Field<Halves<>> f{device, {2}};
     f.fill(Halves<>{qn::half(0.5f), 3});
-    qn::Kernel add = [&] {
-      for (auto i : f) f[i].weight += cast<float>(f[i].small);
+    qn::Kernel scale = [&] {
+      for (auto i : f) f[i].weight = f[i].weight * cast<float>(f[i].small);
     };
-    add();
-    CHECK(f.at(1).weight == 3.5f);
+    const auto small = f.member(&Halves<>::small).grad();
+    const auto weight = f.member(&Halves<>::weight).grad();
+    weight.copy_from(std::vector<float>{1, 10});
+    qn::vjp(scale)()();
+    CHECK(f.at(1).weight == 1.5f);
+    CHECK(qn::to_vector(small) == std::vector<float>{3, 30});
+    CHECK(qn::to_vector(weight) == std::vector<float>{0.5f, 5});
   });
 }

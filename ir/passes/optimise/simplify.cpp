@@ -260,7 +260,7 @@ class Simplifier {
     std::vector<Value*> yes, no;
     for (const Use& use : inst->region(0)->last->operands) yes.push_back(use.value);
     for (const Use& use : inst->region(1)->last->operands) no.push_back(use.value);
-    for (Region* r : inst->regions)
+    for (Region* r : inst->regions)  // cheap: there is nothing that may not be run so
       for (Inst* inside : *r)
         if (inside != r->last) run_unasked(kernel_, inside);
     b_.before(inst).at(inst->loc);
