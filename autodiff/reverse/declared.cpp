@@ -1,9 +1,11 @@
 #include "autodiff/reverse/declared.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
 #include "autodiff/reverse/augmented.h"
+#include "autodiff/stencils/keeper.h"
 #include "quern/ir/partials.h"
 
 namespace quern::autodiff {
@@ -34,6 +36,21 @@ Binding adjoints_of(Binding of, uint32_t field) {
   return of;
 }
 
+/// Fields that are no inputs, in whose companions iterations may keep what others sum up.
+std::vector<uint32_t> accessed_at_own_indices(const Primal& primal) {
+  std::set<uint32_t> found;
+  walk(primal.kernel.body, [&](const Inst* loop) {
+    if (!loop->is(Op::parallel) || loop->region(0)->args.size() < 2) return;
+    for (const Inst* inst : *loop->region(0)) {
+      if (!accesses_element(inst->op) || !is_float(inst->elem)) continue;
+      const uint32_t field = inst->binding();
+      if (field < primal.count && !primal.inputs[field] && is_at_own_indices(inst, loop))
+        found.insert(field);
+    }
+  });
+  return {found.begin(), found.end()};
+}
+
 }  // namespace
 
 Binding field_of(std::string name, std::span<const Type> types, Loc loc) {
@@ -57,6 +74,9 @@ Declared declare(const Primal& primal, Reverse& out) {
     if (of.kind == Binding::scalar) out.scalars.push_back(k);
     if (of.kind == Binding::field) out.fields[k] = add(kernel, of);
   }
+  out.first_lent = uint32_t(kernel.bindings.size());
+  if (!primal.trees.any()) out.lent = accessed_at_own_indices(primal);
+  for (uint32_t k : out.lent) add(kernel, primal.kernel.bindings[k]);
   made.first_seed = uint32_t(kernel.bindings.size());
   for (Type type : primal.kernel.results) {
     if (!is_float(type)) continue;

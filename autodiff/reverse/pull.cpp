@@ -335,7 +335,7 @@ class Puller {
 
   /// What `make` makes happens where the condition holds.
   template <class F>
-  void only_where(Value* condition, F&& make) {
+  Inst* only_where(Value* condition, F&& make) {
     const Loc loc = b_.loc();
     const Region* around = std::exchange(here_, nullptr);
     Region* there = b_.make_region();
@@ -348,6 +348,7 @@ class Puller {
     here_ = around;
     Inst* made = b_.at(loc).make(Op::if_, {}, {condition});
     b_.set_regions(made, {there, elsewhere});
+    return made;
   }
 
   // ---- loops
@@ -379,7 +380,7 @@ class Puller {
   template <class F>
   void where_it_has_adjoints(const Inst* inst, F&& make) {
     Value* any = has_adjoints(inst);
-    any ? only_where(any, make) : make();
+    any ? void(only_where(any, make)->kind = sparing) : make();
   }
 
   /// Which of the values that a loop carries vary, and the arguments that its regions have of them.

@@ -14,6 +14,7 @@
 #include "autodiff/reverse/read_copies.h"
 #include "autodiff/reverse/replay.h"
 #include "autodiff/rules/rules.h"
+#include "autodiff/stencils/contract.h"
 #include "autodiff/stencils/gather.h"
 #include "ir/passes/optimise/close_counters.h"
 #include "ir/passes/optimise/promote_slots.h"
@@ -90,6 +91,13 @@ std::vector<uint32_t> shapes_of(const Reverse& reverse) {
     shapes.push_back(is_known ? uint32_t(field - reverse.fields.begin()) : number);
   }
   return shapes;
+}
+
+/// Of each of the primal's bindings the one that companions of it can be derived of.
+std::vector<uint32_t> fields_of_companions(const Reverse& reverse) {
+  std::vector<uint32_t> all = reverse.fields;
+  for (uint32_t k = 0; k < reverse.lent.size(); k++) all[reverse.lent[k]] = reverse.first_lent + k;
+  return all;
 }
 
 /// The bindings of adjoints of each of the primal's fields.
@@ -212,6 +220,8 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   optimise(*out.kernel);
   drop_unread(*out.kernel, logged);
   if (!on_trees.any() && gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
+  if (!on_trees.any() && contract_sums(*out.kernel, fields_of_companions(out), shapes_of(out)))
+    optimise(*out.kernel);
   if (are_cleared && !on_trees.any()) {
     const std::vector<uint32_t> companions = adjoints_of(out), shapes = shapes_of(out);
     out.assigned = assign_adjoints(*out.kernel, companions, shapes);

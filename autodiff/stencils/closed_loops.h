@@ -1,8 +1,8 @@
 #pragma once
-// Loops whose stencils go around, made twice: for where they have an iteration for each element along the
-// axes where indices go around, by the field's own extents, and for all else. In the first, each element
-// gets a term from exactly one iteration, which is found by going around the other way; nothing has to be
-// asked there. The loop that is not for a launch has no iterations.
+// Loops whose stencils go around, made twice: for where they have an iteration for each element
+// along the axes where indices go around, by the field's own extents, and for all else. In the
+// first, each element gets a term from exactly one iteration, which is found by going around the
+// other way; nothing has to be asked there. The loop that is not for a launch has no iterations.
 #include <optional>
 #include <span>
 

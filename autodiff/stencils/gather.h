@@ -12,9 +12,9 @@
 // Guarantees: the same sums; where each index is one of the loop's plus a constant in one order
 // everywhere. Where an index is that but for a border, as it is clamped or wraps, what goes
 // elsewhere there stays an atomic; not in the version of a loop that runs where it wraps by the
-// field's own extents (closed_loops.h). Arrays are companions of the field too, "terms 0" and on, eight
-// at most for a component. What stencils there are, stencil.h says. Linear, times the number of
-// terms.
+// field's own extents (closed_loops.h). Arrays are companions of the field too, "terms 0" and on,
+// eight at most for a component. What stencils there are, stencil.h says. Linear, times the number
+// of terms.
 #include "quern/ir/ir.h"
 
 namespace quern::autodiff {

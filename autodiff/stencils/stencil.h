@@ -39,8 +39,8 @@ struct Term {
   ir::Value* kept = nullptr;
   ir::Value* condition = nullptr;  ///< elsewhere the term is 0; null: not known
   /// Computes the value, what questions ask about, and the element from the indices of the loop,
-  /// which must be those of an iteration where it reads, and from what is kept. Nothing for one in a
-  /// branch, where what is kept is the value, or 0.
+  /// which must be those of an iteration where it reads, and from what is kept. Nothing for one in
+  /// a branch, where what is kept is the value, or 0.
   ir::Slice code;
 
   ir::Value* value() const { return atomic->operands.back().value; }

@@ -30,8 +30,8 @@ struct Wrapping {
 };
 inline constexpr int64_t most_wrapping = int64_t(1) << 24;
 
-/// Whether `v` is `index` + `offset` so, by remainders of one modulus, sums, and choices of which either
-/// will do. `is_fixed`: is it the same in all iterations, and known to others?
+/// Whether `v` is `index` + `offset` so, by remainders of one modulus, sums, and choices of which
+/// either will do. `is_fixed`: is it the same in all iterations, and known to others?
 std::optional<Wrapping> wrapping_of(const ir::Value* v, const ir::Value* index, int64_t offset,
                                     ir::AffineForms& forms,
                                     const std::function<bool(const ir::Value*)>& is_fixed);

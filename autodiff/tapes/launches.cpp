@@ -15,6 +15,16 @@ bool is_used(const Log& log, size_t field) {
   return log.sizes && log.fields[field].rule != LogField::unused;
 }
 
+/// The bindings of fields that companions are looked up by.
+std::vector<uint32_t> looked_up_by(const Reverse& reverse) {
+  std::vector<uint32_t> all;
+  for (uint32_t field : reverse.fields)
+    if (field != ir::no_binding) all.push_back(field);
+  const uint32_t first_lent = reverse.first_lent;
+  for (uint32_t k = 0; k < reverse.lent.size(); k++) all.push_back(first_lent + k);
+  return all;
+}
+
 /// Of the primal's inputs, of adjoints, and of what loops carry and the log keeps. Fields' tangents
 /// stand with the fields themselves: their snapshots have none.
 Directions directions_of(const Reverse& reverse) {
@@ -22,8 +32,7 @@ Directions directions_of(const Reverse& reverse) {
   made.is_without_races = true;
   const size_t primal = reverse.fields.size();
   for (size_t k = 0; k < primal; k++) made.of[k] = reverse.fields[k];
-  for (uint32_t field : reverse.fields)
-    if (field != ir::no_binding) made.of[field] = ir::no_binding;
+  for (uint32_t field : looked_up_by(reverse)) made.of[field] = ir::no_binding;
   for (uint32_t scalar : reverse.scalars) made.of[scalar] = scalar;
   for (size_t k = 0; k < reverse.logged; k++)
     if (!is_used(reverse.log, k)) made.of[primal + k] = ir::no_binding;
@@ -80,10 +89,7 @@ bool reads_elements(const std::unique_ptr<ir::Kernel>& kernel) {
 }
 
 PassedCompanions pass_all_to(Reverse& reverse) {
-  std::vector<uint32_t> fields;
-  for (uint32_t field : reverse.fields)
-    if (field != ir::no_binding) fields.push_back(field);
-  return pass_companions(*reverse.kernel, fields);
+  return pass_companions(*reverse.kernel, looked_up_by(reverse));
 }
 
 }  // namespace
@@ -295,6 +301,7 @@ std::shared_ptr<SeenFields::Passed> SeenFields::pass(
            std::ranges::none_of(std::span(made->held).first(written),
                                 [&](const Passed::Held& h) { return field.overlaps(*h.storage); });
   };
+  for (uint32_t field : reverse.lent) made->fields.push_back(given[field]);
   std::vector<runtime::Argument>& all = made->arguments;
   for (size_t k = 0; k < reverse.fields.size(); k++) {
     all.push_back(given[k]);

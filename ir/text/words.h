@@ -42,7 +42,7 @@ inline constexpr Flag arithmetic_flags[] = {
     {"reassociate", reassociate}, {"uncontracted", uncontracted}, {"unasked", unasked}};
 inline constexpr Flag loop_flags[] = {
     {"parallel_walk", parallel_walk}, {"thread_walk", thread_walk}, {"brief", brief}};
-inline constexpr Flag if_flags[] = {{"rarely", rarely}};
+inline constexpr Flag if_flags[] = {{"rarely", rarely}, {"sparing", sparing}};
 inline constexpr Flag slot_flags[] = {{"unset", unset}, {"by_round", by_round}};
 constexpr std::span<const Flag> flags_of(KindUse use) {
   switch (use) {

@@ -356,7 +356,7 @@ bool kind_is_sound(const Case& c, KindUse use) {
       return known(inst.kind == 0 ||
                    ((inst.kind == thread_walk || (inst.kind & ~brief) == parallel_walk) &&
                     (c.place().at & (level::opened | level::lowered)) != 0));
-    case KindUse::branch: return known(inst.kind <= rarely);
+    case KindUse::branch: return known(inst.kind <= sparing);
     case KindUse::slot:
       return known(inst.kind == 0 || (inst.kind <= (unset | by_round) &&
                                       (c.place().at & (level::opened | level::lowered)) != 0));

@@ -79,7 +79,7 @@ body {
   } {
     yield %7, %6
   }
-  if %12 {
+  if.sparing %12 {
     call<1>
     yield
   } {

@@ -41,10 +41,17 @@ Op opposite(Op op) {
   if (op == Op::ge) return Op::lt;
   return op == Op::eq ? Op::ne : Op::eq;
 }
+constexpr int64_t farthest_first = 16;  ///< constant borders below it are first ones
+
+/// Does a border there stand before most indices?
+bool is_first(const Value* bound) {
+  const Inst* constant = constant_of(bound);
+  return constant && to_signed(constant->imm, bound->type) < farthest_first;
+}
 /// What `index op bound` answers inside.
-bool answer_inside(Op op, bool bound_is_constant) {
+bool answer_inside(Op op, bool bound_is_first) {
   if (op == Op::eq || op == Op::ne) return op == Op::ne;
-  return (op == Op::gt || op == Op::ge) == bound_is_constant;
+  return (op == Op::gt || op == Op::ge) == bound_is_first;
 }
 
 class Splitter {
@@ -207,7 +214,7 @@ class Splitter {
     if (is_shared(a)) std::swap(a, b), op = mirrored(op);
     const Moving* m = is_shared(b) ? moving(a) : nullptr;
     if (!m) return std::nullopt;
-    const bool answer = answer_inside(op, m->plain && constant_of(b));
+    const bool answer = answer_inside(op, m->plain && is_first(b));
     require(answer ? op : opposite(op), a, *m, b);
     return answer;
   }
@@ -218,7 +225,7 @@ class Splitter {
     Op op = inst->op;
     if (!varies(a)) std::swap(a, b), op = mirrored(op);
     if (!varies(a) || varies(b)) return std::nullopt;
-    const bool answer = answer_inside(op, constant_of(b) != nullptr);
+    const bool answer = answer_inside(op, is_first(b));
     require(b_.binary(answer ? op : opposite(op), a, b));
     return answer;
   }

@@ -60,7 +60,7 @@ enum class KindUse : uint8_t {
   none,
   arithmetic,  ///< reassociate | uncontracted | unasked
   loop,        ///< parallel_walk, with brief or without, or thread_walk
-  branch,      ///< rarely
+  branch,      ///< rarely or sparing
   slot,        ///< unset, by_round
   rank,        ///< number of axes
   atomic,      ///< AtomicOp
@@ -172,6 +172,9 @@ inline constexpr uint8_t brief = 4;
 /// Kind of an `if_` whose first region hardly ever runs; the second holds pure operations only and
 /// may be run where the first is.
 inline constexpr uint8_t rarely = 1;
+/// Kind of an `if_` that only spares work: what is in its regions could be run whatever the
+/// condition is, but for its effects.
+inline constexpr uint8_t sparing = 2;
 /// Kind bits of a `slot`: elements begin as anything, and each must be put before it is read; no
 /// element is accessed by two rounds of one loop of kind parallel_walk.
 inline constexpr uint8_t unset = 1;

@@ -1,0 +1,265 @@
+#include "autodiff/stencils/contraction.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "ir/analysis/affine.h"
+#include "ir/analysis/facts.h"
+#include "ir/analysis/slice.h"
+
+namespace quern::autodiff {
+
+using namespace ir;
+
+namespace {
+
+constexpr size_t longest_code = 48;   ///< that is run once more for a summand
+constexpr size_t shortest_code = 4;   ///< that is run once more, not to keep its value
+constexpr size_t most_summands = 32;  ///< of one loop
+
+class Surveyor {
+ public:
+  Surveyor(const Kernel& kernel, const Inst* loop, bool everywhere)
+      : kernel_(kernel),
+        body_(loop->region(0)),
+        everywhere_(everywhere),
+        writes_primal_(writes_primal()),
+        invariant_(kernel, body_),
+        indices_(indices_of(loop)),
+        iteration_(slicer(values_of_indices())) {}
+
+  std::vector<Contraction> run() {
+    find_written_otherwise();
+    survey(body_);
+    return std::move(found_);
+  }
+
+ private:
+  static std::vector<Index> indices_of(const Inst* loop) {
+    std::vector<Index> all;
+    for (const Value& index : loop->region(0)->args) all.push_back({&index, loop});
+    return all;
+  }
+  bool writes_primal() const {
+    bool writes = false;
+    walk(const_cast<Region*>(body_), [&](const Inst* inst) {
+      if (!has(inst->op, flag::writes)) return;
+      writes |= inst->is(Op::call) ||
+                (accesses_element(inst->op) && !kernel_.bindings[inst->binding()].is_derived());
+    });
+    return writes;
+  }
+
+  static bool adds(const Inst* inst) {
+    return inst->is(Op::atomic) && inst->atomic() == AtomicOp::add && !inst->used() &&
+           is_float(inst->elem);
+  }
+
+  void find_written_otherwise() {
+    walk(const_cast<Region*>(body_), [&](const Inst* inst) {
+      if (accesses_element(inst->op) && !adds(inst)) otherwise_.insert(inst->binding());
+    });
+  }
+  /// Does nobody else access the field's memory?
+  bool is_alone(const Inst* atomic) const {
+    const Binding& mine = kernel_.bindings[atomic->binding()];
+    return std::ranges::none_of(otherwise_, [&](uint32_t other) {
+      const Binding& b = kernel_.bindings[other];
+      const bool apart = mine.alias_class && b.alias_class && mine.alias_class != b.alias_class;
+      return b.companion == mine.companion && !apart;
+    });
+  }
+
+  bool is_fixed(const Value* v) const {
+    return !encloses(body_, v->inst ? v->inst->parent : v->region);
+  }
+  /// Is it the same in all iterations, and known outside of the loop?
+  bool is_shared(const Value* v) { return is_fixed(v) || invariant_.repeatable(v); }
+
+  // ---- where summands stand
+
+  void survey(const Region* region) {
+    for (Inst* inst : *region) {
+      if (adds(inst) && kernel_.bindings[inst->binding()].is_derived()) survey_sum(inst);
+      if (inst->is(Op::if_)) survey_branch(inst);
+      if (inst->is(Op::loop)) survey_rounds(inst);
+    }
+  }
+  void survey_branch(Inst* branch) {
+    for (uint32_t side : {0u, 1u}) {
+      conditions_.push_back({branch->operand(0), side == 1, branch->kind == sparing});
+      survey(branch->region(side));
+      conditions_.pop_back();
+    }
+  }
+  void survey_rounds(const Inst* loop) {
+    if (!is_shared(loop->operand(0)) || !is_shared(loop->operand(1)) ||
+        !is_constant(loop->operand(2), 1))
+      return;
+    indices_.push_back({loop->region(0)->arg(0), loop});
+    survey(loop->region(0));
+    indices_.pop_back();
+  }
+
+  void survey_sum(Inst* atomic) {
+    const bool in_rounds = indices_.size() > body_->args.size();
+    if ((!in_rounds && !everywhere_) || !is_alone(atomic)) return;
+    Contraction sums;
+    Summand summand{atomic, conditions_, {}, {}};
+    if (!follow(summand, sums) || !find_kept(summand)) return;
+    const auto is_near = [](const Affine& offset) { return offset == Affine{}; };
+    if (summand.conditions.empty() && std::ranges::all_of(summand.offsets, is_near))
+      sums.axes.clear();
+    else
+      sums.binding = atomic->binding();
+    const auto known = std::ranges::find_if(found_, [&](const Contraction& c) {
+      return c.own == sums.own && c.summed == sums.summed && c.binding == sums.binding &&
+             c.axes == sums.axes && c.summands.size() < most_summands;
+    });
+    Contraction& of = known != found_.end() ? *known : found_.emplace_back(std::move(sums));
+    of.summands.push_back(std::move(summand));
+  }
+
+  /// Finds which index decides on each axis; false: several would have to be found together, or no
+  /// two iterations meet, or all do.
+  bool follow(Summand& summand, Contraction& sums) {
+    for (uint32_t axis = 0; axis < kernel_.bindings[summand.atomic->binding()].rank; axis++) {
+      Affine form = forms_.of(summand.atomic->operand(axis));
+      const auto term = std::ranges::find_if(form.terms, [&](const Affine::Term& t) {
+        const Index* index = index_of(t.symbol);
+        return index && (index->is_parallel() || !has_parallel(form));
+      });
+      if (term == form.terms.end()) {
+        if (!std::ranges::all_of(form.terms, [&](const auto& t) { return is_shared(t.symbol); }))
+          return false;
+        continue;
+      }
+      if (term->factor != 1) return false;
+      sums.own.push_back(*index_of(term->symbol));
+      sums.axes.push_back(axis);
+      form.terms.erase(term);
+      summand.offsets.push_back(std::move(form));
+    }
+    for (const Index& index : indices_)
+      if (std::ranges::find(sums.own, index) == sums.own.end()) sums.summed.push_back(index);
+    const bool are_apart = sums.own.size() + sums.summed.size() == indices_.size();
+    const bool is_partly_own = std::ranges::any_of(sums.own, &Index::is_parallel);
+    if (!are_apart || !is_partly_own || sums.own.size() >= Placement::max_axes) return false;
+    bool moves = false;  // from round to round
+    const auto is_known = [&](const Affine::Term& t) {
+      const Index* index = index_of(t.symbol);
+      if (!index) return is_shared(t.symbol);
+      moves = true;
+      return std::ranges::find(sums.summed, *index) != sums.summed.end();
+    };
+    const bool are_known = std::ranges::all_of(
+        summand.offsets, [&](const Affine& o) { return std::ranges::all_of(o.terms, is_known); });
+    return are_known && !sums.summed.empty() && (moves || sums.summed[0].is_parallel());
+  }
+  const Index* index_of(const Value* v) const {
+    const auto found = std::ranges::find(indices_, v, &Index::value);
+    return found == indices_.end() ? nullptr : &*found;
+  }
+  bool has_parallel(const Affine& form) const {
+    return std::ranges::any_of(form.terms, [&](const Affine::Term& t) {
+      const Index* index = index_of(t.symbol);
+      return index && index->is_parallel();
+    });
+  }
+
+  // ---- how they are computed anew
+
+  /// False: it cannot be computed anew.
+  bool find_kept(Summand& summand) {
+    std::vector<const Value*> computed;
+    for (const Use& use : summand.atomic->operands) computed.push_back(use.value);
+    for (const auto& condition : summand.conditions) computed.push_back(condition.value);
+    std::set<const Value*> seen;
+    std::vector<const Value*> open = computed;
+    while (!open.empty()) {
+      const Value* at = open.back();
+      open.pop_back();
+      if (!seen.insert(at).second) continue;
+      if (seen.size() > 2 * longest_code) return false;
+      switch (way_of(at)) {
+        case Way::known: break;
+        case Way::again:
+          for (const Use& use : at->inst->operands) open.push_back(use.value);
+          break;
+        case Way::kept: summand.kept.push_back(const_cast<Value*>(at)); break;
+        case Way::none: return false;
+      }
+    }
+    std::vector<const Value*> given = values_of_indices();
+    given.insert(given.end(), summand.kept.begin(), summand.kept.end());
+    return bool(slicer(given).of(computed, longest_code));
+  }
+
+  /// How another place comes to a value: it is there, it is computed once more, the iteration keeps
+  /// it; not at all.
+  enum class Way { known, again, kept, none };
+
+  Way way_of(const Value* v) {
+    if (is_fixed(v)) return Way::known;
+    if (!v->inst) return index_of(v) ? Way::known : Way::none;
+    if (is_in_rounds(v->inst)) return can_repeat(v->inst) ? Way::again : Way::none;
+    const Slice slice = iteration_.of(v, longest_code);
+    const bool is_cheap =
+        slice && slice.code.size() <= shortest_code && std::ranges::none_of(slice.code, costly);
+    if (is_cheap || compares_with_constant(v->inst)) return Way::again;
+    const bool can_be_kept = is_float(v->type) || v->type == Type::b1;
+    return can_be_kept ? Way::kept : slice ? Way::again : Way::none;
+  }
+  /// Of a value that is often kept anyway: whether an adjoint is 0.
+  static bool compares_with_constant(const Inst* inst) {
+    return inst->type() == Type::b1 && inst->operand_count() == 2 && is_pure(inst->op) &&
+           is_float(inst->operand(0)->type) && constant_of(inst->operand(1));
+  }
+  bool is_in_rounds(const Inst* inst) const {
+    for (const Region* at = inst->parent; at != body_; at = at->parent->parent)
+      if (!at->parent->is(Op::if_)) return true;
+    return false;
+  }
+  /// Whatever its operands are.
+  bool can_repeat(const Inst* inst) const {
+    if (is_pure(inst->op)) return inst->regions.empty() && !can_fail(kernel_, inst);
+    std::vector<const Value*> given;
+    for (const Use& use : inst->operands) given.push_back(use.value);
+    return slicer(given).repeatable(&inst->results[0]);
+  }
+
+  std::vector<const Value*> values_of_indices() const {
+    std::vector<const Value*> all;
+    for (const Index& index : indices_) all.push_back(index.value);
+    return all;
+  }
+  /// One that takes fields of the primal to be as they were, where the loop writes derived ones
+  /// alone: these are other memory.
+  Slicer slicer(std::span<const Value* const> given) const {
+    return {kernel_, body_, given, [this](const Inst* read) {
+              return read->is(Op::load) && !writes_primal_ &&
+                     !kernel_.bindings[read->binding()].is_derived();
+            }};
+  }
+
+  const Kernel& kernel_;
+  const Region* const body_;
+  const bool everywhere_;
+  const bool writes_primal_;
+  Slicer invariant_;  ///< of what is the same in all iterations
+  AffineForms forms_{AffineForms::through_conversions};
+  std::set<uint32_t> otherwise_;
+  std::vector<Index> indices_;  ///< of the loops around
+  Slicer iteration_;            ///< of what is made once at most in an iteration
+  std::vector<Summand::Condition> conditions_;
+  std::vector<Contraction> found_;
+};
+
+}  // namespace
+
+std::vector<Contraction> contractions_of(const Kernel& kernel, const Inst* loop, bool everywhere) {
+  return Surveyor(kernel, loop, everywhere).run();
+}
+
+}  // namespace quern::autodiff

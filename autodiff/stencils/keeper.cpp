@@ -1,0 +1,82 @@
+#include "autodiff/stencils/keeper.h"
+
+#include <algorithm>
+#include <string>
+
+#include "ir/analysis/effects.h"
+
+namespace quern::autodiff {
+
+using namespace ir;
+
+bool is_at_own_indices(const Inst* access, const Inst* loop) {
+  const Region* body = loop->region(0);
+  if (access->parent != body || Effects::indices(access) != body->args.size()) return false;
+  for (size_t axis = 0; axis < body->args.size(); axis++)
+    if (access->operand(axis) != body->arg(axis)) return false;
+  return true;
+}
+
+Keeper::Keeper(Kernel& kernel, std::span<const uint32_t> fields, const Inst* loop)
+    : kernel_(kernel), loop_(loop), b_(kernel) {
+  for (const Inst* inst : *loop->region(0)) add_room(inst, fields);
+}
+
+void Keeper::add_room(const Inst* access, std::span<const uint32_t> fields) {
+  if (!accesses_element(access->op) || !is_float(access->elem)) return;
+  const uint32_t number = access->binding();
+  const Binding& binding = kernel_.bindings[number];
+  const uint32_t of = binding.is_derived()     ? binding.of
+                      : number < fields.size() ? fields[number]
+                                               : no_binding;
+  if (of == no_binding || !is_at_own_indices(access, loop_)) return;
+  rooms_.push_back({number, of, access->component(), derivative_type(access->elem)});
+}
+
+const Keeper::Room* Keeper::room_for(const Value* v) const {
+  const auto fits = [&](const Room& r) { return v->type == Type::b1 || v->type == r.type; };
+  const auto found = std::ranges::find_if(rooms_, fits);
+  return found == rooms_.end() ? nullptr : &*found;
+}
+
+uint32_t Keeper::declare(const Room& room) {
+  const std::string companion = "parts " + std::to_string(kept_.size());
+  uint32_t last_class = 0;
+  for (uint32_t number = 0; number < kernel_.bindings.size(); number++) {
+    const Binding& b = kernel_.bindings[number];
+    if (b.of == room.of && b.companion == companion) return number;
+    last_class = std::max(last_class, b.alias_class);
+  }
+  Binding made = kernel_.bindings[room.binding];
+  for (Component& c : made.components) c.type = derivative_type(c.type);
+  made.name = "the parts of " + made.name;
+  made.of = room.of;
+  made.companion = companion;
+  made.alias_class = last_class + 1;  // it overlaps none
+  kernel_.bindings.push_back(std::move(made));
+  return uint32_t(kernel_.bindings.size() - 1);
+}
+
+void Keeper::keep(Value* v) {
+  if (kept_.contains(v)) return;
+  const Room& room = *room_for(v);
+  const uint32_t array = declare(room);
+  b_.after(v->inst).at(v->inst->loc);
+  Value* number = v;
+  if (v->type == Type::b1) {
+    Value* one = b_.real(room.type, 1);
+    number = b_.select(v, one, b_.real(room.type, 0));
+  }
+  std::vector<Value*> own;
+  for (Value& index : loop_->region(0)->args) own.push_back(&index);
+  b_.store(array, room.component, own, number);
+  kept_[v] = {array, room.component, room.type};
+}
+
+Value* Keeper::kept(Builder& b, const Value* v, std::span<Value* const> iteration) const {
+  const Kept& at = kept_.at(v);
+  Value* number = b.load(at.binding, at.component, at.type, iteration);
+  return v->type == Type::b1 ? b.binary(Op::ne, number, b.real(at.type, 0)) : number;
+}
+
+}  // namespace quern::autodiff
