@@ -88,7 +88,7 @@ Ratios measure(Report& report, const Problem& p) {
   size_t side = 4;
   if (p.adolc) std::printf("; ADOL-C's gradient %.4g ms", 1e3 * least[side++]);
   if (p.codipack) std::printf("; CoDiPack's gradient %.4g ms", 1e3 * least[side++]);
-  if (side == 4) std::printf("; neither ADOL-C nor CoDiPack is here");
+  if (side == 4) std::printf("; neither ADOL-C's nor CoDiPack's is here");
   std::printf("\n");
   std::printf("%s: gradient / value %.2f, by hand %.2f, which is %.2f times that (bar %.1f)\n",
               p.name.c_str(), found_ratios.quern, found_ratios.hand,
@@ -98,6 +98,11 @@ Ratios measure(Report& report, const Problem& p) {
 
 const Problems& problems() {
   static const Problems all = {llsq, log_sum_exp, k_means, gmm, determinant, ode, bundle, lstm};
+  return all;
+}
+
+const Problems& layers() {
+  static const Problems all = {layer, convolution};
   return all;
 }
 
@@ -112,6 +117,7 @@ void autodiff_problems(Report& report) {
       "problems: gradient / value is %.2f times that by hand (geometric mean), at most %.2f "
       "(bar %.1f)\n",
       std::exp(logarithms / double(problems().size())), most, ratio_bar);
+  for (const auto& make : layers()) measure(report, make(report.device(), Size::usual));
 }
 
 }  // namespace bench

@@ -45,8 +45,13 @@ Problem determinant(const quern::Device& device, Size size);
 Problem ode(const quern::Device& device, Size size);
 Problem bundle(const quern::Device& device, Size size);
 Problem lstm(const quern::Device& device, Size size);
-/// All of them.
+/// All of these, which are GradBench's.
 const Problems& problems();
+
+Problem layer(const quern::Device& device, Size size);
+Problem convolution(const quern::Device& device, Size size);
+/// What networks are made of.
+const Problems& layers();
 
 /// Numbers that are evenly distributed in [low, high), the same in every run.
 std::vector<double> even_numbers(size_t count, double low, double high, uint32_t seed);

@@ -22,4 +22,9 @@ double bundle_gradient(const Bundle& in, const double* at, double* gradient);
 double lstm(const Lstm& in, const double* at);
 double lstm_gradient(const Lstm& in, const double* at, double* gradient);
 
+double layer(const Layer& in, const double* at);
+double layer_gradient(const Layer& in, const double* at, double* gradient);
+double convolution(const Convolution& in, const double* at);
+double convolution_gradient(const Convolution& in, const double* at, double* gradient);
+
 }  // namespace bench::reference

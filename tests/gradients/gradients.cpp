@@ -8,9 +8,15 @@
 
 namespace {
 
+bench::Problems all_problems() {
+  bench::Problems all = bench::problems();
+  all.insert(all.end(), bench::layers().begin(), bench::layers().end());
+  return all;
+}
+
 void expect_agreement(const char* name) {
   on_every_device([&](const qn::Device& device) {
-    for (const auto& make : bench::problems()) {
+    for (const auto& make : all_problems()) {
       const bench::Problem problem = make(device, bench::Size::small);
       if (problem.name != name) continue;
       CHECK(bench::disagreement(problem) <= 1e-12);
@@ -29,11 +35,13 @@ TEST_CASE("gradients of determinants agree") { expect_agreement("det"); }
 TEST_CASE("gradients of a differential equation agree") { expect_agreement("ode"); }
 TEST_CASE("gradients of bundle adjustment agree") { expect_agreement("ba"); }
 TEST_CASE("gradients of a recurrent network agree") { expect_agreement("lstm"); }
+TEST_CASE("gradients of a dense layer agree") { expect_agreement("layer"); }
+TEST_CASE("gradients of a convolution agree") { expect_agreement("conv"); }
 
 // Differences do not know of the rules that the others apply.
 TEST_CASE("gradients by hand are those of differences") {
   const qn::Device device("cpu");
-  for (const auto& make : bench::problems()) {
+  for (const auto& make : all_problems()) {
     const bench::Problem p = make(device, bench::Size::small);
     INFO(p.name);
     std::vector<double> gradient(p.at.size()), at = p.at;
