@@ -37,14 +37,14 @@ Binding adjoints_of(Binding of, uint32_t field) {
 }
 
 /// Fields that are no inputs, in whose companions iterations may keep what others sum up.
-std::vector<uint32_t> accessed_at_own_indices(const Primal& primal) {
+std::vector<uint32_t> accessed_by_each_alone(const Primal& primal) {
   std::set<uint32_t> found;
   walk(primal.kernel.body, [&](const Inst* loop) {
     if (!loop->is(Op::parallel) || loop->region(0)->args.size() < 2) return;
     for (const Inst* inst : *loop->region(0)) {
       if (!accesses_element(inst->op) || !is_float(inst->elem)) continue;
       const uint32_t field = inst->binding();
-      if (field < primal.count && !primal.inputs[field] && is_at_own_indices(inst, loop))
+      if (field < primal.count && !primal.inputs[field] && is_at_own_element(inst, loop))
         found.insert(field);
     }
   });
@@ -75,7 +75,7 @@ Declared declare(const Primal& primal, Reverse& out) {
     if (of.kind == Binding::field) out.fields[k] = add(kernel, of);
   }
   out.first_lent = uint32_t(kernel.bindings.size());
-  if (!primal.trees.any()) out.lent = accessed_at_own_indices(primal);
+  if (!primal.trees.any()) out.lent = accessed_by_each_alone(primal);
   for (uint32_t k : out.lent) add(kernel, primal.kernel.bindings[k]);
   made.first_seed = uint32_t(kernel.bindings.size());
   for (Type type : primal.kernel.results) {

@@ -204,9 +204,16 @@ class Contractor {
     for (size_t n = 0; n < totals.size(); n++) {
       const Inst* atomic = sums_.summands[first_of(n % totals_)].atomic;
       const std::vector<Value*> at = place(atomic, element_in(int64_t(n / totals_), element));
-      b_.at(atomic->loc)
-          .atomic(AtomicOp::add, atomic->binding(), atomic->component(), atomic->elem, at,
-                  {&totals[n], 1});
+      b_.at(atomic->loc);
+      Value* is_there = is_certain(n % totals_) ? nullptr : is_in_field(at);
+      Inst* branch = is_there ? b_.if_(is_there) : nullptr;
+      if (branch) b_.at_end(branch->region(0));
+      b_.atomic(AtomicOp::add, atomic->binding(), atomic->component(), atomic->elem, at,
+                {&totals[n], 1});
+      if (!branch) continue;
+      b_.yield();
+      b_.at_end(branch->region(1)).yield();
+      b_.after(branch);
     }
     b_.yield();
     b_.after(made);
@@ -229,6 +236,24 @@ class Contractor {
                                            : element[size_t(own - sums_.axes.begin())]);
     }
     return at;
+  }
+
+  bool is_certain(size_t total) const {
+    for (size_t n = 0; n < total_.size(); n++)
+      if (total_[n] == total && sums_.summands[n].is_certain()) return true;
+    return false;
+  }
+  /// On the axes that no own index decides on; null: there are none. Where conditions hold it is.
+  Value* is_in_field(std::span<Value* const> element) {
+    Value* all = nullptr;
+    for (uint32_t axis = 0; axis < element.size(); axis++) {
+      if (std::ranges::find(sums_.axes, axis) != sums_.axes.end()) continue;
+      Value* first = b_.first(shape_, axis, element[axis]->type);
+      Value* extent = b_.extent(shape_, axis, element[axis]->type);
+      all = both(all, b_.binary(Op::ge, element[axis], first));
+      all = both(all, b_.lt(element[axis], b_.add(first, extent)));
+    }
+    return all;
   }
 
   Bounds piece(Value* number) {

@@ -5,7 +5,7 @@
 // has rounds over b (interchange of loops that were distributed before: Allen and Kennedy,
 // "Optimizing Compilers for Modern Architectures", chapters 5 and 6). The iterations of the first
 // keep what it takes to compute what they add: a value of each, in companions of a field that they
-// access at their own indices ("parts 0" and on), not one of each round.
+// access at elements of their own ("parts 0" and on), not one of each round.
 //
 // Expects: a kernel at level structured, optimised.
 // Guarantees: the same sums. Each element gets its sum at once, so that nothing is atomic, and

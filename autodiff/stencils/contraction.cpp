@@ -109,7 +109,7 @@ class Surveyor {
     Summand summand{atomic, conditions_, {}, {}};
     if (!follow(summand, sums) || !find_kept(summand)) return;
     const auto is_near = [](const Affine& offset) { return offset == Affine{}; };
-    if (summand.conditions.empty() && std::ranges::all_of(summand.offsets, is_near))
+    if (summand.is_certain() && std::ranges::all_of(summand.offsets, is_near))
       sums.axes.clear();
     else
       sums.binding = atomic->binding();

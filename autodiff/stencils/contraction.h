@@ -2,6 +2,7 @@
 // What rounds in the iterations of a parallel loop add to elements that several iterations come to:
 // of fewer indices than loop and rounds have together, as a layer's gradient by its weights, or
 // around the iteration's own, as a convolution's by its image.
+#include <algorithm>
 #include <vector>
 
 #include "ir/analysis/affine.h"
@@ -32,6 +33,8 @@ struct Summand {
   std::vector<ir::Affine> offsets;
   std::vector<ir::Value*> kept;  ///< floats and b1, made once at most in an iteration
   ir::Value* value() const { return atomic->operands.back().value; }
+  /// Is it made for all values of the indices, so that the element is there?
+  bool is_certain() const { return std::ranges::all_of(conditions, &Condition::is_sparing); }
 };
 
 /// Sums over the same indices, to elements of the same others: x[own + offset…] += Σ over summed.

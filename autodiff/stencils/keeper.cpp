@@ -9,12 +9,18 @@ namespace quern::autodiff {
 
 using namespace ir;
 
-bool is_at_own_indices(const Inst* access, const Inst* loop) {
+bool is_at_own_element(const Inst* access, const Inst* loop) {
   const Region* body = loop->region(0);
-  if (access->parent != body || Effects::indices(access) != body->args.size()) return false;
-  for (size_t axis = 0; axis < body->args.size(); axis++)
-    if (access->operand(axis) != body->arg(axis)) return false;
-  return true;
+  if (access->parent != body) return false;
+  std::vector<bool> found(body->args.size(), false);
+  for (size_t axis = 0; axis < Effects::indices(access); axis++) {
+    const Value* v = access->operand(axis);
+    const bool is_index = !v->inst && v->region == body;
+    if (is_index ? found[v->index] : encloses(body, v->inst ? v->inst->parent : v->region))
+      return false;
+    if (is_index) found[v->index] = true;
+  }
+  return std::ranges::find(found, false) == found.end();
 }
 
 Keeper::Keeper(Kernel& kernel, std::span<const uint32_t> fields, const Inst* loop)
@@ -29,8 +35,8 @@ void Keeper::add_room(const Inst* access, std::span<const uint32_t> fields) {
   const uint32_t of = binding.is_derived()     ? binding.of
                       : number < fields.size() ? fields[number]
                                                : no_binding;
-  if (of == no_binding || !is_at_own_indices(access, loop_)) return;
-  rooms_.push_back({number, of, access->component(), derivative_type(access->elem)});
+  if (of == no_binding || !is_at_own_element(access, loop_)) return;
+  rooms_.push_back({number, of, access->component(), derivative_type(access->elem), access});
 }
 
 const Keeper::Room* Keeper::room_for(const Value* v) const {
@@ -67,15 +73,22 @@ void Keeper::keep(Value* v) {
     Value* one = b_.real(room.type, 1);
     number = b_.select(v, one, b_.real(room.type, 0));
   }
-  std::vector<Value*> own;
-  for (Value& index : loop_->region(0)->args) own.push_back(&index);
-  b_.store(array, room.component, own, number);
-  kept_[v] = {array, room.component, room.type};
+  std::vector<Value*> element;
+  for (size_t axis = 0; axis < Effects::indices(room.access); axis++)
+    element.push_back(room.access->operand(axis));
+  b_.store(array, room.component, element, number);
+  kept_[v] = {array, room.component, room.type, room.access};
 }
 
 Value* Keeper::kept(Builder& b, const Value* v, std::span<Value* const> iteration) const {
   const Kept& at = kept_.at(v);
-  Value* number = b.load(at.binding, at.component, at.type, iteration);
+  const Region* body = loop_->region(0);
+  std::vector<Value*> element;
+  for (size_t axis = 0; axis < Effects::indices(at.access); axis++) {
+    Value* index = at.access->operand(axis);
+    element.push_back(!index->inst && index->region == body ? iteration[index->index] : index);
+  }
+  Value* number = b.load(at.binding, at.component, at.type, element);
   return v->type == Type::b1 ? b.binary(Op::ne, number, b.real(at.type, 0)) : number;
 }
 

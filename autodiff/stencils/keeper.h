@@ -8,11 +8,12 @@
 
 namespace quern::autodiff {
 
-/// Does each iteration of the parallel loop come to the element of its indices there?
-bool is_at_own_indices(const ir::Inst* access, const ir::Inst* loop);
+/// Does each iteration of the parallel loop come to an element of its own there: are all of the loop's
+/// indices there, in any order, and besides them what is the same for all?
+bool is_at_own_element(const ir::Inst* access, const ir::Inst* loop);
 
 /// Values, floats and b1, that each iteration makes once at most: in companions of a field of which
-/// each accesses the element of its indices, "parts 0" and on. Loops share them.
+/// each accesses an element of its own, "parts 0" and on. Loops share them.
 class Keeper {
  public:
   /// `fields`: of each of the primal's bindings the one that its companions are derived of, or
@@ -29,12 +30,14 @@ class Keeper {
   struct Kept {
     uint32_t binding, component;
     ir::Type type;
+    const ir::Inst* access;  ///< at the element
   };
   struct Room {
     uint32_t binding;  ///< a field whose companions have it
     uint32_t of;       ///< what they are derived of
     uint32_t component;
     ir::Type type;
+    const ir::Inst* access;
   };
 
   void add_room(const ir::Inst* access, std::span<const uint32_t> fields);

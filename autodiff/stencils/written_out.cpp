@@ -30,9 +30,11 @@ bool is_offset(const Contraction& sums, const Index& index) {
   });
 }
 
-bool has_no_offset(const Contraction& sums, size_t own) {
-  return std::ranges::all_of(sums.summands,
-                             [&](const Summand& s) { return s.offsets[own] == Affine{}; });
+/// Are elements there for all rounds of that own index?
+bool is_plain(const Contraction& sums, size_t own) {
+  return std::ranges::all_of(sums.summands, [&](const Summand& s) {
+    return s.is_certain() && s.offsets[own] == Affine{};
+  });
 }
 
 }  // namespace
@@ -63,8 +65,7 @@ void WrittenOut::choose_own(const Contraction& sums, const std::vector<Bounds>& 
     const Index& index = sums.own[k];
     const int64_t rounds = constant_rounds(index, bounds[k]);
     const int64_t all = this->rounds() * rounds * int64_t(sums.summands.size());
-    if (rounds == 0 || rounds > most_elements || all > most_products || !has_no_offset(sums, k))
-      return;
+    if (rounds == 0 || rounds > most_elements || all > most_products || !is_plain(sums, k)) return;
     own_.push_back({k, &index, to_signed(bounds[k].lo->inst->imm, index.value->type), rounds});
     own_rounds_ *= rounds;
   }

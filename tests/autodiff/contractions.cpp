@@ -165,29 +165,68 @@ TEST_CASE("gradients of a layer whose unit is off for some") {
 
 TEST_CASE("sums of rounds that some iterations leave out, beyond the ends of fields") {
   on_every_device([](const qn::Device& device) {
-    Layer layer{device, 6, 5, 4};
-    layer.bias.fill(0);
-    qn::Kernel forward = [&] {
-      for (auto [b, o] : layer.y) {
-        Var<double> s = 0.0;
-        for (auto i : range(40)) {
-          If(i < 5) {
-            If(b != 2) { s += layer.x(b, i) * layer.w(i, o); }
+    // Rounds are written out where they are few.
+    for (int rounds : {40, 7}) {
+      INFO(rounds << " rounds");
+      Layer layer{device, 6, 5, 4};
+      layer.bias.fill(0);
+      qn::Kernel forward = [&] {
+        for (auto [b, o] : layer.y) {
+          Var<double> s = 0.0;
+          for (auto i : range(rounds)) {
+            If(i < 5) {
+              If(b != 2) { s += layer.x(b, i) * layer.w(i, o); }
+            }
           }
+          layer.y(b, o) = s;
         }
-        layer.y(b, o) = s;
+      };
+      qn::vjp(forward)()();
+      std::vector<double> of_x = layer.before_x, of_w = layer.before_w;
+      for (int b = 0; b < 6; b++)
+        for (int o = 0; o < 4; o++)
+          for (int i = 0; i < 5 && b != 2; i++) {
+            const double t = layer.of_y[size_t(b * 4 + o)];
+            of_x[size_t(b * 5 + i)] += t * layer.at_w[size_t(i * 4 + o)];
+            of_w[size_t(i * 4 + o)] += t * layer.at_x[size_t(b * 5 + i)];
+          }
+      expect_near("x", layer.x.grad(), of_x);
+      expect_near("w", layer.w.grad(), of_w);
+    }
+  });
+}
+
+TEST_CASE("sums to a part that may not be there") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 6, m = 5;
+    qn::Field<double, 3> x{device, {2, n, m}};
+    qn::Field<double, 2> w{device, {m, m}}, y{device, {n, m}};
+    qn::Field<int> parts{device, {m}};
+    const auto at_w = drawn(w.size(), 1), of_y = drawn(y.size(), 2);
+    x.fill(1), w.copy_from(at_w), parts.fill(2);
+    qn::Kernel<void(I32)> sum = [&](I32 part) {
+      for (auto [i, j] : y) {
+        Var<double> s = 0.0;
+        for (auto a : range(m)) {
+          If(part < parts[j]) { s += x(part, i, a) * w(a, j); }
+        }
+        y(i, j) = s;
       }
     };
-    qn::vjp(forward)()();
-    std::vector<double> of_x = layer.before_x, of_w = layer.before_w;
-    for (int b = 0; b < 6; b++)
-      for (int o = 0; o < 4; o++)
-        for (int i = 0; i < 5 && b != 2; i++) {
-          of_x[size_t(b * 5 + i)] += layer.of_y[size_t(b * 4 + o)] * layer.at_w[size_t(i * 4 + o)];
-          of_w[size_t(i * 4 + o)] += layer.of_y[size_t(b * 4 + o)] * layer.at_x[size_t(b * 5 + i)];
-        }
-    expect_near("x", layer.x.grad(), of_x);
-    expect_near("w", layer.w.grad(), of_w);
+    for (int part : {0, 1, 2, 2'000'000'000}) {
+      INFO("part " << part);
+      x.grad().fill(0), y.grad().copy_from(of_y);
+      qn::vjp(sum)(part)();
+      std::vector<double> expected(x.size(), 0.0);
+      for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++)
+          for (int a = 0; a < m && part < 2; a++)
+            expected[size_t((part * n + i) * m + a)] +=
+                of_y[size_t(i * m + j)] * at_w[size_t(a * m + j)];
+      const auto found = qn::to_vector(x.grad());
+      for (size_t k = 0; k < expected.size(); k++)
+        CHECK(found[k] == Approx(expected[k]).epsilon(1e-13).margin(1e-14));
+    }
   });
 }
 
@@ -308,7 +347,8 @@ TEST_CASE("gradients of a filter whose offsets are rounds") {
 TEST_CASE("sums by vectors, of elements at multiples and in other orders") {
   on_every_device([](const qn::Device& device) {
     constexpr int B = 6, I = 5, O = 4;
-    qn::Field<dvec3, 2> x{device, {I, 2 * B + 1}}, w{device, {O, I}}, y{device, {B, O}};
+    qn::Field<dvec3, 2> x{device, {I, 2 * B + 1}}, w{device, {O, I}};
+    qn::Field<dvec3, 3> y{device, {O, 2, B}};
     const auto vectors = [](size_t n, unsigned seed) {
       const std::vector<double> parts = drawn(3 * n, seed);
       std::vector<dvec3> all(n);
@@ -319,10 +359,10 @@ TEST_CASE("sums by vectors, of elements at multiples and in other orders") {
                of_y = vectors(y.size(), 3);
     x.copy_from(at_x), w.copy_from(at_w), y.grad().copy_from(of_y);
     qn::Kernel forward = [&] {
-      for (auto [b, o] : y) {
+      for (auto [b, o] : grid(range(B), range(O))) {
         Var<dvec3> s = dvec3(0.0);
         for (auto i : range(I64(I))) s += x(i, 2 * b + 1) * w(o, i);
-        y(b, o) = s;
+        y(o, 1, b) = s;
       }
     };
     qn::vjp(forward)()();
@@ -332,8 +372,8 @@ TEST_CASE("sums by vectors, of elements at multiples and in other orders") {
         for (int i = 0; i < I; i++)
           for (int c = 0; c < 3; c++) {
             const size_t in = size_t(i * (2 * B + 1) + 2 * b + 1), by = size_t(o * I + i);
-            of_x[in][c] += of_y[size_t(b * O + o)][c] * at_w[by][c];
-            of_w[by][c] += of_y[size_t(b * O + o)][c] * at_x[in][c];
+            of_x[in][c] += of_y[size_t((2 * o + 1) * B + b)][c] * at_w[by][c];
+            of_w[by][c] += of_y[size_t((2 * o + 1) * B + b)][c] * at_x[in][c];
           }
     const auto expect = [](const auto& found, const std::vector<dvec3>& expected) {
       for (size_t k = 0; k < expected.size(); k++)
@@ -507,6 +547,16 @@ TEST_CASE("sums over iterations are loops of their own, where indices say which"
               }
             },
             2) == Shape{2, 0, 1});
+  // Elements of iterations in another order; numbers of rounds are known, and that no sum is cut.
+  CHECK(shape_of_reverse(
+            [](F2 x, F2 w, qn::Field<double, 3> y) {
+              for (auto [b, o] : grid(range(5), range(6))) {
+                Var<double> s = 0.0;
+                for (auto i : range(7)) s += x(b, i) * w(i, o);
+                y(o, 1, b) = tanh(s);
+              }
+            },
+            3) == Shape{3, 0, 1});
   // Each iteration has rounds of its own.
   const auto triangle = [](auto&, auto b) { return b; };
   CHECK(shape_of_reverse(layer([](auto& s) { return tanh(s); }, triangle), 3) == Shape{1, 1, 0});
