@@ -62,7 +62,7 @@ void Storage::Memory::release_companions(Loc loc) {
 
 std::shared_ptr<Storage> Storage::companion(const std::string& name, Loc loc) const {
   expect_alive(loc);
-  if (is_snapshot())
+  if (is_snapshot() && !name.starts_with(scratch))
     throw Error(loc, "a snapshot is read only: it has no " + name +
                          " of its own. Take derivatives by fields alone, with wrt(), or give the "
                          "kernel a field with the same elements");

@@ -46,14 +46,14 @@ class Contractor {
     for (const Bounds& of : summed_) all = times(all, count(of));
     for (size_t k = 0; k < own_.size(); k++)
       if (is_asked(k)) all = times(all, count(own_[k]));
-    Value* any = b_.binary(Op::gt, all, b_.integer(Type::i64, 0));
-    if (in_order_ || !sums_.summed[0].is_parallel()) return make(any, nullptr, nullptr);
+    Value* has_rounds = b_.binary(Op::gt, all, b_.integer(Type::i64, 0));
+    if (in_order_ || !sums_.summed[0].is_parallel()) return make(has_rounds, nullptr, nullptr);
     cut();
     Value* one = b_.integer(Type::i64, 1);
     Value* is_whole = b_.binary(Op::le, pieces_, one);
     Value* zero = b_.integer(Type::i64, 0);
-    make(b_.binary(Op::bit_and, any, is_whole), nullptr, nullptr);
-    Value* is_cut = b_.binary(Op::bit_and, any, b_.binary(Op::gt, pieces_, one));
+    make(b_.binary(Op::bit_and, has_rounds, is_whole), nullptr, nullptr);
+    Value* is_cut = b_.binary(Op::bit_and, has_rounds, b_.binary(Op::gt, pieces_, one));
     make(nullptr, zero, b_.select(is_cut, pieces_, zero));
   }
 
@@ -64,17 +64,24 @@ class Contractor {
   void number_totals() {
     for (size_t n = 0; n < sums_.summands.size(); n++) {
       size_t same = 0;
-      while (same < n && !meet(sums_.summands[same].atomic, sums_.summands[n].atomic)) same++;
+      while (same < n && !meet(sums_.summands[same], sums_.summands[n])) same++;
       total_.push_back(same < n ? total_[same] : totals_++);
     }
   }
-  bool meet(const Inst* a, const Inst* b) const {
-    if (a->binding() != b->binding() || a->component() != b->component()) return false;
-    for (uint32_t axis = 0; axis + 1 < a->operand_count(); axis++)
-      if (std::ranges::find(sums_.axes, axis) == sums_.axes.end() &&
-          a->operand(axis) != b->operand(axis))
-        return false;
+  /// Certainly? Others have sums of their own, though these may go to one element.
+  bool meet(const Summand& a, const Summand& b) const {
+    const Inst *to = a.atomic, *also = b.atomic;
+    if (to->binding() != also->binding() || to->component() != also->component()) return false;
+    if (a.axes != b.axes) return false;
+    for (uint32_t axis = 0; axis + 1 < to->operand_count(); axis++)
+      if (!own_at(a, axis) && to->operand(axis) != also->operand(axis)) return false;
     return true;
+  }
+  /// The number of the own index that decides on that axis, if one does.
+  static std::optional<size_t> own_at(const Summand& s, uint32_t axis) {
+    const auto found = std::ranges::find(s.axes, axis);
+    if (found == s.axes.end()) return std::nullopt;
+    return size_t(found - s.axes.begin());
   }
   /// The first summand of that sum.
   size_t first_of(size_t total) const {
@@ -106,8 +113,8 @@ class Contractor {
       lo = lo ? b_.binary(Op::min, lo, least) : least;
       hi = hi ? b_.binary(Op::max, hi, most) : most;
     }
-    Value* first = b_.first(shape_, sums_.axes[k], lo->type);
-    Value* end = b_.add(first, b_.extent(shape_, sums_.axes[k], lo->type));
+    Value* first = b_.first(shape_, sums_.summands[0].axes[k], lo->type);
+    Value* end = b_.add(first, b_.extent(shape_, sums_.summands[0].axes[k], lo->type));
     return {b_.binary(Op::max, lo, first), b_.binary(Op::min, hi, end)};
   }
   /// The bound and the greatest or least that the offset can be.
@@ -202,10 +209,11 @@ class Contractor {
     if (end_piece) rounds[0] = piece(b_.convert(body->arg(0), Type::i64));
     const std::vector<Value*> totals = total(rounds, element);
     for (size_t n = 0; n < totals.size(); n++) {
-      const Inst* atomic = sums_.summands[first_of(n % totals_)].atomic;
-      const std::vector<Value*> at = place(atomic, element_in(int64_t(n / totals_), element));
+      const Summand& summand = sums_.summands[first_of(n % totals_)];
+      const Inst* atomic = summand.atomic;
+      const std::vector<Value*> at = place(summand, element_in(int64_t(n / totals_), element));
       b_.at(atomic->loc);
-      Value* is_there = is_certain(n % totals_) ? nullptr : is_in_field(at);
+      Value* is_there = is_certain(n % totals_) ? nullptr : is_in_field(summand, at);
       Inst* branch = is_there ? b_.if_(is_there) : nullptr;
       if (branch) b_.at_end(branch->region(0));
       b_.atomic(AtomicOp::add, atomic->binding(), atomic->component(), atomic->elem, at,
@@ -226,14 +234,12 @@ class Contractor {
     return std::ranges::all_of(sums_.own, has_it) ? first : Type::i64;
   }
 
-  std::vector<Value*> place(const Inst* atomic, std::span<Value* const> element) {
+  std::vector<Value*> place(const Summand& s, std::span<Value* const> element) {
     ValueMap map = outside_;
-    for (size_t k = 0; k < element.size(); k++) map[sums_.own[k].value] = element[k];
     std::vector<Value*> at;
-    for (uint32_t axis = 0; axis + 1 < atomic->operand_count(); axis++) {
-      const auto own = std::ranges::find(sums_.axes, axis);
-      at.push_back(own == sums_.axes.end() ? repeat_outside(b_, body_, atomic->operand(axis), map)
-                                           : element[size_t(own - sums_.axes.begin())]);
+    for (uint32_t axis = 0; axis + 1 < s.atomic->operand_count(); axis++) {
+      const auto own = own_at(s, axis);
+      at.push_back(own ? element[*own] : repeat_outside(b_, body_, s.atomic->operand(axis), map));
     }
     return at;
   }
@@ -244,10 +250,10 @@ class Contractor {
     return false;
   }
   /// On the axes that no own index decides on; null: there are none. Where conditions hold it is.
-  Value* is_in_field(std::span<Value* const> element) {
+  Value* is_in_field(const Summand& s, std::span<Value* const> element) {
     Value* all = nullptr;
     for (uint32_t axis = 0; axis < element.size(); axis++) {
-      if (std::ranges::find(sums_.axes, axis) != sums_.axes.end()) continue;
+      if (own_at(s, axis)) continue;
       Value* first = b_.first(shape_, axis, element[axis]->type);
       Value* extent = b_.extent(shape_, axis, element[axis]->type);
       all = both(all, b_.binary(Op::ge, element[axis], first));

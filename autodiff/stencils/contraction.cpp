@@ -1,6 +1,7 @@
 #include "autodiff/stencils/contraction.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <unordered_map>
 
@@ -17,6 +18,8 @@ namespace {
 constexpr size_t longest_code = 48;   ///< that is run once more for a summand
 constexpr size_t shortest_code = 4;   ///< that is run once more, not to keep its value
 constexpr size_t most_summands = 32;  ///< of one loop
+constexpr int64_t most_stride = 2;    ///< from round to round, unless there are few
+constexpr int64_t few_rounds = 8;
 
 class Surveyor {
  public:
@@ -74,8 +77,13 @@ class Surveyor {
   bool is_fixed(const Value* v) const {
     return !encloses(body_, v->inst ? v->inst->parent : v->region);
   }
-  /// Is it the same in all iterations, and known outside of the loop?
-  bool is_shared(const Value* v) { return is_fixed(v) || invariant_.repeatable(v); }
+  /// Is it the same in all iterations, and known outside of the loop? Reads in it may stand where
+  /// something asks first whether there is anything to be read.
+  bool is_shared(const Value* v) {
+    if (is_fixed(v)) return true;
+    const Slice slice = invariant_.of(v, longest_code);
+    return slice && slice.is_pure();
+  }
 
   // ---- where summands stand
 
@@ -106,66 +114,66 @@ class Surveyor {
     const bool in_rounds = indices_.size() > body_->args.size();
     if ((!in_rounds && !everywhere_) || !is_alone(atomic)) return;
     Contraction sums;
-    Summand summand{atomic, conditions_, {}, {}};
-    if (!follow(summand, sums) || !find_kept(summand)) return;
+    Summand summand{atomic, conditions_, {}, {}, {}};
+    if (!find_own(summand, sums) || !are_sums(summand, sums) || !find_kept(summand)) return;
     const auto is_near = [](const Affine& offset) { return offset == Affine{}; };
-    if (summand.is_certain() && std::ranges::all_of(summand.offsets, is_near))
-      sums.axes.clear();
-    else
+    if (!summand.is_certain() || !std::ranges::all_of(summand.offsets, is_near))
       sums.binding = atomic->binding();
     const auto known = std::ranges::find_if(found_, [&](const Contraction& c) {
       return c.own == sums.own && c.summed == sums.summed && c.binding == sums.binding &&
-             c.axes == sums.axes && c.summands.size() < most_summands;
+             (c.binding == no_binding || c.summands[0].axes == summand.axes) &&
+             c.summands.size() < most_summands;
     });
     Contraction& of = known != found_.end() ? *known : found_.emplace_back(std::move(sums));
     of.summands.push_back(std::move(summand));
   }
 
-  /// Finds which index decides on each axis; false: several would have to be found together, or no
-  /// two iterations meet, or all do.
-  bool follow(Summand& summand, Contraction& sums) {
+  /// Which index decides on each axis of the element: the first one there, plus an offset. False:
+  /// none does, or one does on two.
+  bool find_own(Summand& summand, Contraction& sums) {
     for (uint32_t axis = 0; axis < kernel_.bindings[summand.atomic->binding()].rank; axis++) {
-      Affine form = forms_.of(summand.atomic->operand(axis));
-      const auto term = std::ranges::find_if(form.terms, [&](const Affine::Term& t) {
-        const Index* index = index_of(t.symbol);
-        return index && (index->is_parallel() || !has_parallel(form));
-      });
-      if (term == form.terms.end()) {
-        if (!std::ranges::all_of(form.terms, [&](const auto& t) { return is_shared(t.symbol); }))
-          return false;
-        continue;
-      }
-      if (term->factor != 1) return false;
-      sums.own.push_back(*index_of(term->symbol));
-      sums.axes.push_back(axis);
-      form.terms.erase(term);
+      const Value* v = summand.atomic->operand(axis);
+      if (is_shared(v)) continue;
+      Affine form = forms_.of(v);
+      const auto own = std::ranges::find_if(
+          indices_, [&](const Index& index) { return form.factor_of(index.value) != 0; });
+      if (own == indices_.end() || form.factor_of(own->value) != 1) return false;
+      if (std::ranges::find(sums.own, *own) != sums.own.end()) return false;
+      std::erase_if(form.terms, [&](const Affine::Term& t) { return t.symbol == own->value; });
+      sums.own.push_back(*own);
+      summand.axes.push_back(axis);
       summand.offsets.push_back(std::move(form));
     }
     for (const Index& index : indices_)
       if (std::ranges::find(sums.own, index) == sums.own.end()) sums.summed.push_back(index);
-    const bool are_apart = sums.own.size() + sums.summed.size() == indices_.size();
-    const bool is_partly_own = std::ranges::any_of(sums.own, &Index::is_parallel);
-    if (!are_apart || !is_partly_own || sums.own.size() >= Placement::max_axes) return false;
-    bool moves = false;  // from round to round
-    const auto is_known = [&](const Affine::Term& t) {
-      const Index* index = index_of(t.symbol);
-      if (!index) return is_shared(t.symbol);
-      moves = true;
-      return std::ranges::find(sums.summed, *index) != sums.summed.end();
-    };
-    const bool are_known = std::ranges::all_of(
-        summand.offsets, [&](const Affine& o) { return std::ranges::all_of(o.terms, is_known); });
-    return are_known && !sums.summed.empty() && (moves || sums.summed[0].is_parallel());
+    return !sums.own.empty() && sums.own.size() < Placement::max_axes;
   }
+
+  /// Do several iterations, but not all, come to an element, and most rounds over the summed
+  /// indices to one that is there? Offsets are known then to who knows these.
+  bool are_sums(const Summand& summand, const Contraction& sums) {
+    bool moves = false;  // from round to round
+    const auto is_usable = [&](const Affine::Term& t) {
+      const auto index = std::ranges::find(sums.summed, t.symbol, &Index::value);
+      if (index == sums.summed.end()) return is_shared(t.symbol);
+      moves = true;
+      return std::abs(t.factor) <= most_stride || has_few_rounds(*index);
+    };
+    for (const Affine& offset : summand.offsets)
+      if (!std::ranges::all_of(offset.terms, is_usable)) return false;
+    const bool is_partly_own = std::ranges::any_of(sums.own, &Index::is_parallel);
+    return is_partly_own && !sums.summed.empty() && (moves || sums.summed[0].is_parallel());
+  }
+  static bool has_few_rounds(const Index& index) {
+    if (index.is_parallel()) return false;
+    const Inst *lo = constant_of(index.loop->operand(0)), *hi = constant_of(index.loop->operand(1));
+    const Type type = index.value->type;
+    return lo && hi && to_signed(hi->imm, type) - to_signed(lo->imm, type) <= few_rounds;
+  }
+
   const Index* index_of(const Value* v) const {
     const auto found = std::ranges::find(indices_, v, &Index::value);
     return found == indices_.end() ? nullptr : &*found;
-  }
-  bool has_parallel(const Affine& form) const {
-    return std::ranges::any_of(form.terms, [&](const Affine::Term& t) {
-      const Index* index = index_of(t.symbol);
-      return index && index->is_parallel();
-    });
   }
 
   // ---- how they are computed anew
@@ -193,6 +201,10 @@ class Surveyor {
     }
     std::vector<const Value*> given = values_of_indices();
     given.insert(given.end(), summand.kept.begin(), summand.kept.end());
+    // What is kept in a branch that spares work is there only where that is taken.
+    const auto is_always_kept = [&](const Value* v) { return v->inst->parent == body_; };
+    if (!std::ranges::all_of(summand.kept, is_always_kept))
+      for (Summand::Condition& condition : summand.conditions) condition.is_sparing = false;
     return bool(slicer(given).of(computed, longest_code));
   }
 

@@ -28,6 +28,7 @@ struct Summand {
     bool is_sparing = false;  ///< the value can be computed where it does not hold
   };
   std::vector<Condition> conditions;
+  std::vector<uint32_t> axes;  ///< by own index of the contraction: the one that it decides on
   /// By own index of the contraction: what the element has on its axis beside the index, made of
   /// indices that are summed over and of what all iterations share.
   std::vector<ir::Affine> offsets;
@@ -43,9 +44,8 @@ struct Contraction {
   std::vector<Index> own;
   std::vector<Index> summed;  ///< outer ones first
   /// None: elements are those of the own indices, for all of their values. Else the one field that
-  /// all summands go to, and axes of its.
+  /// all summands go to, by the same axes.
   uint32_t binding = ir::no_binding;
-  std::vector<uint32_t> axes;
   std::vector<Summand> summands;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ir/analysis/effects.h"
+#include "quern/runtime/storage.h"
 
 namespace quern::autodiff {
 
@@ -26,6 +27,9 @@ bool is_at_own_element(const Inst* access, const Inst* loop) {
 Keeper::Keeper(Kernel& kernel, std::span<const uint32_t> fields, const Inst* loop)
     : kernel_(kernel), loop_(loop), b_(kernel) {
   for (const Inst* inst : *loop->region(0)) add_room(inst, fields);
+  // A field that is no input may be a small part of another.
+  std::ranges::stable_partition(
+      rooms_, [&](const Room& r) { return kernel.bindings[r.binding].is_derived(); });
 }
 
 void Keeper::add_room(const Inst* access, std::span<const uint32_t> fields) {
@@ -46,19 +50,16 @@ const Keeper::Room* Keeper::room_for(const Value* v) const {
 }
 
 uint32_t Keeper::declare(const Room& room) {
-  const std::string companion = "parts " + std::to_string(kept_.size());
-  uint32_t last_class = 0;
+  const std::string companion = runtime::Storage::scratch + std::to_string(kept_.size());
   for (uint32_t number = 0; number < kernel_.bindings.size(); number++) {
     const Binding& b = kernel_.bindings[number];
     if (b.of == room.of && b.companion == companion) return number;
-    last_class = std::max(last_class, b.alias_class);
   }
   Binding made = kernel_.bindings[room.binding];
   for (Component& c : made.components) c.type = derivative_type(c.type);
   made.name = "the parts of " + made.name;
   made.of = room.of;
   made.companion = companion;
-  made.alias_class = last_class + 1;  // it overlaps none
   kernel_.bindings.push_back(std::move(made));
   return uint32_t(kernel_.bindings.size() - 1);
 }

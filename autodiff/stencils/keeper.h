@@ -8,8 +8,8 @@
 
 namespace quern::autodiff {
 
-/// Does each iteration of the parallel loop come to an element of its own there: are all of the loop's
-/// indices there, in any order, and besides them what is the same for all?
+/// Does each iteration of the parallel loop come to an element of its own there: are all of the
+/// loop's indices there, in any order, and besides them what is the same for all?
 bool is_at_own_element(const ir::Inst* access, const ir::Inst* loop);
 
 /// Values, floats and b1, that each iteration makes once at most: in companions of a field of which

@@ -344,6 +344,61 @@ TEST_CASE("gradients of a filter whose offsets are rounds") {
   });
 }
 
+TEST_CASE("rounds whose bounds are read where something asks first") {
+  on_every_device([](const qn::Device& device) {
+    Layer layer{device, 4, 3, 5};
+    qn::Field<int> counts{device, {2}};
+    counts.fill(3);
+    qn::Kernel<void(I32)> forward = [&](I32 which) {
+      for (auto [b, o] : layer.y) {
+        Var<double> s = layer.bias[o];
+        If(which < 2) {
+          for (auto i : range(counts[which])) s += layer.x(b, i) * layer.w(i, o);
+        }
+        layer.y(b, o) = s;
+      }
+    };
+    qn::vjp(forward)(2'000'000'000)();
+    expect_near("x", layer.x.grad(), layer.before_x);
+    expect_near("w", layer.w.grad(), layer.before_w);
+    layer.y.grad().copy_from(layer.of_y);
+    layer.bias.grad().fill(0);
+    qn::vjp(forward)(1)();
+    layer.expect_adjoints([](double) { return 1.0; });
+  });
+}
+
+TEST_CASE("indices that cancel are none of an element's") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 5, m = 4;
+    qn::Field<double, 3> x{device, {n, m, 3}};
+    qn::Field<double, 2> y{device, {n, n}};
+    const auto of_y = drawn(y.size(), 1), at_x = drawn(x.size(), 2);
+    x.copy_from(at_x), y.grad().copy_from(of_y);
+    qn::Kernel forward = [&] {
+      for (auto [i, j] : y) {
+        Var<double> s = 0.0;
+        for (auto a : range(m)) {
+          s += x(i, a, (j * 3 + 2) - j - (j + j));
+          s += x(cast<int64_t>(i + j) - cast<int64_t>(j), a, 0);
+        }
+        y(i, j) = s;
+      }
+    };
+    qn::vjp(forward)()();
+    const auto found = qn::to_vector(x.grad());
+    for (int i = 0; i < n; i++) {
+      double sum = 0;
+      for (int j = 0; j < n; j++) sum += of_y[size_t(i * n + j)];
+      for (int a = 0; a < m; a++)
+        for (int k : {0, 1, 2}) {
+          INFO(i << ", " << a << ", " << k);
+          CHECK(found[size_t((i * m + a) * 3 + k)] == Approx(k == 1 ? 0.0 : sum).margin(1e-14));
+        }
+    }
+  });
+}
+
 TEST_CASE("sums by vectors, of elements at multiples and in other orders") {
   on_every_device([](const qn::Device& device) {
     constexpr int B = 6, I = 5, O = 4;
@@ -507,6 +562,40 @@ TEST_CASE("a loss of a layer by its weights alone, and its second derivatives") 
     expect_near("w", w.grad(), gradient);
     expect_near("second", w.grad().dual(), second);
     CHECK(qn::to_vector(wanted) == at);
+    // Snapshots, and parts of fields, are what iterations access alone too.
+    qn::Kernel of_wanted = [&](qn::Field<double, 2> t) -> F64 {
+      Var<double> sum = 0.0;
+      for (auto [b, o] : t) {
+        Var<double> s = -t(b, o);
+        for (auto i : range(I)) s += x(b, i) * w(i, o);
+        sum += s * s;
+      }
+      return sum;
+    };
+    auto by_both = qn::value_and_grad(of_wanted, qn::wrt(w));
+    w.grad().fill(0);
+    CHECK(double(by_both(wanted.snapshot()).value()) == Approx(value).epsilon(1e-13));
+    expect_near("w", w.grad(), gradient);
+    qn::Field<double, 2> larger{device, {3 * B, O}};
+    qn::Field<double, 2> part = larger.slice(0, B, 2 * B);
+    part.copy_from(at);
+    w.grad().fill(0);
+    CHECK(double(by_both(part).value()) == Approx(value).epsilon(1e-13));
+    expect_near("w", w.grad(), gradient);
+    w.grad().fill(0);
+    qn::Field<double, 0> sum{device};
+    qn::Kernel add = [&](qn::Field<double, 2> t) {
+      for (auto [b, o] : t) {
+        Var<double> s = -t(b, o);
+        for (auto i : range(I)) s += x(b, i) * w(i, o);
+        atomic_add(sum(), s * s);
+      }
+    };
+    sum.grad().fill(1);
+    qn::Tape tape{qn::wrt(w)};
+    add(wanted.snapshot());
+    tape.backward();
+    expect_near("w", w.grad(), gradient);
   });
 }
 
@@ -557,6 +646,16 @@ TEST_CASE("sums over iterations are loops of their own, where indices say which"
               }
             },
             3) == Shape{3, 0, 1});
+  // Few rounds come to an element that is there, or one alone.
+  CHECK(shape_of_reverse(
+            [](F2 x, F2 y) {
+              for (auto [c, i] : y) {
+                Var<double> s = 0.0;
+                for (auto r : range(x.dim(1) / 64)) s += x(c, r * 64 + i) * x(c, r * 64 + i);
+                y(c, i) = s;
+              }
+            },
+            2) == Shape{1, 1, 0});
   // Each iteration has rounds of its own.
   const auto triangle = [](auto&, auto b) { return b; };
   CHECK(shape_of_reverse(layer([](auto& s) { return tanh(s); }, triangle), 3) == Shape{1, 1, 0});

@@ -74,9 +74,11 @@ class Storage {
   /// layout, first indices and components, f16 as f32 (sums are kept in it). Made as zeros when it
   /// is first asked for; that of a field on a tree is on the same tree, where what is not active is
   /// 0. A view's companion is the same view of the field's; swap exchanges the
-  /// companions of both fields, release gives them back. Throws Error for a snapshot, and where
-  /// there is no memory.
+  /// companions of both fields, release gives them back. Throws Error for a snapshot, unless the
+  /// name begins with `scratch`, and where there is no memory.
   std::shared_ptr<Storage> companion(const std::string& name, Loc loc) const;
+  /// Companions of this name, with a number, hold what a launch keeps for itself.
+  static constexpr const char* scratch = "parts ";
   /// The whole field's under that name, if it has been asked for; else null.
   std::shared_ptr<Storage> known_companion(const std::string& name) const;
   /// Of a field on a tree: its elements, and the tree's parts, by their names in quern/ir/trees.h.
