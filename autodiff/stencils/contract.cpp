@@ -236,6 +236,7 @@ class Contractor {
 
   std::vector<Value*> place(const Summand& s, std::span<Value* const> element) {
     ValueMap map = outside_;
+    for (size_t k = 0; k < element.size(); k++) map[sums_.own[k].value] = element[k];
     std::vector<Value*> at;
     for (uint32_t axis = 0; axis + 1 < s.atomic->operand_count(); axis++) {
       const auto own = own_at(s, axis);

@@ -135,12 +135,18 @@ class Surveyor {
       const Value* v = summand.atomic->operand(axis);
       if (is_shared(v)) continue;
       Affine form = forms_.of(v);
-      const auto own = std::ranges::find_if(
-          indices_, [&](const Index& index) { return form.factor_of(index.value) != 0; });
-      if (own == indices_.end() || form.factor_of(own->value) != 1) return false;
-      if (std::ranges::find(sums.own, *own) != sums.own.end()) return false;
-      std::erase_if(form.terms, [&](const Affine::Term& t) { return t.symbol == own->value; });
-      sums.own.push_back(*own);
+      std::vector<Index> found;
+      for (const Index& index : indices_)
+        if (form.factor_of(index.value) != 0) found.push_back(index);
+      if (found.empty()) return false;
+      if (is_row_major(form)) {
+        if (!find_several(v, found, summand, sums)) return false;
+        continue;
+      }
+      const Value* own = found[0].value;
+      if (form.factor_of(own) != 1 || has_own(sums, found[0])) return false;
+      std::erase_if(form.terms, [&](const Affine::Term& t) { return t.symbol == own; });
+      sums.own.push_back(found[0]);
       summand.axes.push_back(axis);
       summand.offsets.push_back(std::move(form));
     }
@@ -149,18 +155,46 @@ class Surveyor {
     return !sums.own.empty() && sums.own.size() < Placement::max_axes;
   }
 
-  /// Do several iterations, but not all, come to an element, and most rounds over the summed
-  /// indices to one that is there? Offsets are known then to who knows these.
+  static bool has_own(const Contraction& sums, const Index& index) {
+    return std::ranges::find(sums.own, index) != sums.own.end();
+  }
+  /// Is an index there times what others hardly reach, as in i · n + j?
+  bool is_row_major(const Affine& form) const {
+    return std::ranges::any_of(form.terms, [&](const Affine::Term& t) {
+      const Index* index = index_of(t.symbol);
+      return index && std::abs(t.factor) > most_stride && !has_few_rounds(*index);
+    });
+  }
+  /// All of them are own then, and decide together.
+  bool find_several(const Value* v, std::span<const Index> found, Summand& summand,
+                    Contraction& sums) {
+    std::vector<const Value*> given;
+    for (const Index& index : found) {
+      if (has_own(sums, index)) return false;
+      given.push_back(index.value);
+      sums.own.push_back(index);
+      summand.axes.push_back(no_binding);
+      summand.offsets.emplace_back();
+    }
+    const Slice slice = slicer(given).of(v, longest_code);
+    return summand.is_certain() && slice && slice.is_pure();
+  }
+
+  /// Do several iterations, but not all, come to an element? Offsets are known then to who knows
+  /// the summed indices.
   bool are_sums(const Summand& summand, const Contraction& sums) {
     bool moves = false;  // from round to round
     const auto is_usable = [&](const Affine::Term& t) {
       const auto index = std::ranges::find(sums.summed, t.symbol, &Index::value);
       if (index == sums.summed.end()) return is_shared(t.symbol);
       moves = true;
-      return std::abs(t.factor) <= most_stride || has_few_rounds(*index);
+      return true;
     };
     for (const Affine& offset : summand.offsets)
       if (!std::ranges::all_of(offset.terms, is_usable)) return false;
+    const auto is_near = [](const Affine& offset) { return offset == Affine{}; };
+    const bool are_several = std::ranges::find(summand.axes, no_binding) != summand.axes.end();
+    if (are_several && !std::ranges::all_of(summand.offsets, is_near)) return false;
     const bool is_partly_own = std::ranges::any_of(sums.own, &Index::is_parallel);
     return is_partly_own && !sums.summed.empty() && (moves || sums.summed[0].is_parallel());
   }

@@ -28,7 +28,8 @@ struct Summand {
     bool is_sparing = false;  ///< the value can be computed where it does not hold
   };
   std::vector<Condition> conditions;
-  std::vector<uint32_t> axes;  ///< by own index of the contraction: the one that it decides on
+  /// By own index of the contraction: the one that it alone decides on; no_binding where several do.
+  std::vector<uint32_t> axes;
   /// By own index of the contraction: what the element has on its axis beside the index, made of
   /// indices that are summed over and of what all iterations share.
   std::vector<ir::Affine> offsets;

@@ -368,6 +368,24 @@ TEST_CASE("rounds whose bounds are read where something asks first") {
   });
 }
 
+TEST_CASE("weights that lie in one row") {
+  on_every_device([](const qn::Device& device) {
+    Layer layer{device, 30, 40, 9};
+    qn::Field<double> w{device, {40 * 9}};
+    w.copy_from(layer.at_w), w.grad().copy_from(layer.before_w);
+    qn::Kernel forward = [&] {
+      for (auto [b, o] : layer.y) {
+        Var<double> s = layer.bias[o];
+        for (auto i : range(layer.x.dim(1))) s += layer.x(b, i) * w[i * 9 + o];
+        layer.y(b, o) = tanh(s);
+      }
+    };
+    qn::vjp(forward)()();
+    layer.w.grad().copy_from(qn::to_vector(w.grad()));
+    layer.expect_adjoints([](double s) { return 1 - std::tanh(s) * std::tanh(s); });
+  });
+}
+
 TEST_CASE("indices that cancel are none of an element's") {
   on_every_device([](const qn::Device& device) {
     constexpr int n = 5, m = 4;
@@ -646,7 +664,16 @@ TEST_CASE("sums over iterations are loops of their own, where indices say which"
               }
             },
             3) == Shape{3, 0, 1});
-  // Few rounds come to an element that is there, or one alone.
+  CHECK(shape_of_reverse(
+            [](F2 x, qn::Field<double> w, F2 y) {
+              for (auto [b, o] : y) {
+                Var<double> s = 0.0;
+                for (auto i : range(x.dim(1))) s += x(b, i) * w[i * 50 + o];
+                y(b, o) = tanh(s);
+              }
+            },
+            3) == Shape{5, 0, 1});
+  // One round alone comes to an element.
   CHECK(shape_of_reverse(
             [](F2 x, F2 y) {
               for (auto [c, i] : y) {

@@ -270,6 +270,7 @@ struct Program {
 
   /// Makes operands as large as reads want, smaller where these ask. Comes back: is it little work?
   bool make_room() {
+    constexpr size_t most_reads = 120'000, most_elements = 1'000'000;
     size_t reads = 0, elements = 0;
     const auto reach = [&](const Read& r, const Indices& i, bool guarded) {
       operands[r.operand].reach(r.place(i), guarded);
@@ -280,6 +281,7 @@ struct Program {
         if (c.kind == Condition::on_data) reach(c.read, i, false);
     };
     each_element([&](Indices& i) {
+      if (reads > most_reads) return;
       for (const Rounds& sum : sums) {
         reach_for(sum.conditions, i);
         sum.each(i, [&](const Term& t) {
@@ -294,7 +296,7 @@ struct Program {
         if (o.is_guarded && o.end[a] - o.lo[a] > 2) o.lo[a]++, o.end[a] -= int(a % 2);
       elements += o.size();
     }
-    return reads <= 300'000 && elements <= 1'000'000;
+    return reads <= most_reads && elements <= most_elements;
   }
 };
 
@@ -339,7 +341,7 @@ class Draw {
   Index index(int loops, int first) {
     Index x;
     if (!one_in(8)) x.parts.push_back(part(first, !one_in(12) ? 1 : one_in(2) ? 2 : -1));
-    if (one_in(3)) x.parts.push_back(part(between(0, loops - 1), one_in(3) ? -1 : 1));
+    if (one_in(3)) x.parts.push_back(part(loops - between(1, 2), one_in(3) ? -1 : 1));
     if (one_in(12)) x.parts.push_back(part(between(0, loops - 1), 1));
     if (one_in(10)) x.parts.push_back({between(0, settings - 1), 1});
     if (one_in(4)) x.constant = between(-2, 2);
@@ -413,18 +415,19 @@ void record(const Program& p, const qn::Field<int, 3>& extents, const qn::Field<
     else
       result(i...) = value;
   };
-  const auto along = [&](size_t axis) { return range(p.lo[axis], p.end[axis]); };
-  if constexpr (N == 2) {
-    const auto run = [&](const auto& domain) {
+  const auto run = [&](const auto& domain) {
+    if constexpr (N == 2)
       for (auto [i, j] : domain) element(i, j);
-    };
-    p.is_over_field ? run(result) : run(grid(along(0), along(1)));
-  } else {
-    const auto run = [&](const auto& domain) {
+    else
       for (auto [i, j, k] : domain) element(i, j, k);
-    };
-    p.is_over_field ? run(result) : run(grid(along(0), along(1), along(2)));
-  }
+  };
+  const auto along = [&](size_t axis) { return range(p.lo[axis], p.end[axis]); };
+  if (p.is_over_field)
+    run(result);
+  else if constexpr (N == 2)
+    run(grid(along(0), along(1)));
+  else
+    run(grid(along(0), along(1), along(2)));
 }
 
 void expect_near(const std::vector<double>& found, const std::vector<double>& expected) {
