@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "autodiff/primal/activity.h"
@@ -160,6 +161,26 @@ TEST_CASE("gradients of a layer whose unit is off for some") {
     };
     qn::vjp(forward)()();
     layer.expect_adjoints([](double s) { return s > 0 ? 1.0 : 0.0; });
+  });
+}
+
+TEST_CASE("units that are off pass on nothing, whatever their weights are") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int B = 3, I = 4, O = 6, off = 2;
+    qn::Field<double, 2> x{device, {B, I}}, w{device, {I, O}}, y{device, {B, O}};
+    x.fill(1), w.fill(0.5), y.grad().fill(1);
+    for (int i = 0; i < I; i++) w.set(i, off, -std::numeric_limits<double>::infinity());
+    qn::Kernel forward = [&] {
+      for (auto [b, o] : y) {
+        Var<double> s = 0.0;
+        for (auto i : range(x.dim(1))) s += x(b, i) * w(i, o);
+        y(b, o) = max(s, 0.0);
+      }
+    };
+    qn::vjp(forward)()();
+    for (int b = 0; b < B; b++)
+      for (int i = 0; i < I; i++) CHECK(x.grad().at(b, i) == 0.5 * (O - 1));
+    for (int o = 0; o < O; o++) CHECK(w.grad().at(0, o) == (o == off ? 0 : B));
   });
 }
 
