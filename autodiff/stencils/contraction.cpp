@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
-#include <unordered_map>
 
 #include "ir/analysis/affine.h"
 #include "ir/analysis/facts.h"
@@ -116,7 +115,6 @@ class Surveyor {
     Contraction sums;
     Summand summand{atomic, conditions_, {}, {}, {}};
     if (!find_own(summand, sums) || !are_sums(summand, sums) || !find_kept(summand)) return;
-    const auto is_near = [](const Affine& offset) { return offset == Affine{}; };
     if (!summand.is_certain() || !std::ranges::all_of(summand.offsets, is_near))
       sums.binding = atomic->binding();
     const auto known = std::ranges::find_if(found_, [&](const Contraction& c) {
@@ -155,6 +153,7 @@ class Surveyor {
     return !sums.own.empty() && sums.own.size() < Placement::max_axes;
   }
 
+  static bool is_near(const Affine& offset) { return offset == Affine{}; }
   static bool has_own(const Contraction& sums, const Index& index) {
     return std::ranges::find(sums.own, index) != sums.own.end();
   }
@@ -192,7 +191,6 @@ class Surveyor {
     };
     for (const Affine& offset : summand.offsets)
       if (!std::ranges::all_of(offset.terms, is_usable)) return false;
-    const auto is_near = [](const Affine& offset) { return offset == Affine{}; };
     const bool are_several = std::ranges::find(summand.axes, no_binding) != summand.axes.end();
     if (are_several && !std::ranges::all_of(summand.offsets, is_near)) return false;
     const bool is_partly_own = std::ranges::any_of(sums.own, &Index::is_parallel);
