@@ -108,8 +108,10 @@ class Contractor {
   Bounds reached(size_t k) {
     Value *lo = nullptr, *hi = nullptr;
     for (const Summand& s : sums_.summands) {
-      Value* least = farthest(own_[k].lo, s.offsets[k], false);
-      Value* most = farthest(own_[k].hi, s.offsets[k], true);
+      const int64_t stride = s.strides[k];
+      Value* last = plus(times_stride(plus(own_[k].hi, -1), stride), 1);
+      Value* least = farthest(times_stride(own_[k].lo, stride), s.offsets[k], false);
+      Value* most = farthest(last, s.offsets[k], true);
       lo = lo ? b_.binary(Op::min, lo, least) : least;
       hi = hi ? b_.binary(Op::max, hi, most) : most;
     }
@@ -137,6 +139,7 @@ class Contractor {
   Value* plus(Value* v, int64_t constant) {
     return constant == 0 ? v : b_.add(v, b_.integer(v->type, constant));
   }
+  Value* times_stride(Value* v, int64_t stride) { return multiple(v, stride, v->type); }
   Value* multiple(Value* v, int64_t factor, Type type) {
     v = b_.convert(v, type);
     return factor == 1 ? v : b_.mul(v, b_.integer(type, factor));
@@ -327,13 +330,7 @@ class Contractor {
         index = b_.sub(index, multiple(v, t.factor, index->type));
       }
       index = plus(index, -s.offsets[k].constant);
-      if (is_asked(k)) {
-        is_there = both(is_there, b_.binary(Op::ge, index, own_[k].lo));
-        is_there = both(is_there, b_.lt(index, own_[k].hi));
-        index = b_.binary(Op::min, index, plus(own_[k].hi, -1));
-        index = b_.binary(Op::max, index, own_[k].lo);
-      }
-      map[sums_.own[k].value] = index;
+      map[sums_.own[k].value] = is_asked(k) ? nearest(index, k, s.strides[k], is_there) : index;
     }
     std::vector<Value*> iteration;
     for (const Value& index : body_->args) iteration.push_back(map.at(&index));
@@ -344,12 +341,30 @@ class Contractor {
     if (!in_order_) made->inst->kind |= reassociate;
     return made;
   }
+  /// The own index whose multiple it is, or one near it; `is_there` learns whether it is one.
+  Value* nearest(Value* index, size_t k, int64_t stride, Value*& is_there) {
+    const Bounds& of = own_[k];
+    if (stride != 1) {
+      Value* from = b_.sub(index, times_stride(of.lo, stride));
+      Value* by = b_.integer(index->type, stride);
+      Value* rest = b_.binary(Op::rem, from, by);
+      is_there = both(is_there, b_.binary(Op::ge, from, b_.integer(index->type, 0)));
+      is_there = both(is_there, b_.binary(Op::eq, rest, b_.integer(index->type, 0)));
+      index = b_.add(of.lo, b_.div(from, by));
+    } else {
+      is_there = both(is_there, b_.binary(Op::ge, index, of.lo));
+    }
+    is_there = both(is_there, b_.lt(index, of.hi));
+    index = b_.binary(Op::min, index, plus(of.hi, -1));
+    return b_.binary(Op::max, index, of.lo);
+  }
   /// Is there an element of which a summand has no iteration or round?
   bool is_asked(size_t k) const {
-    const Affine& first = sums_.summands[0].offsets[k];
-    return !first.is_constant() || std::ranges::any_of(sums_.summands, [&](const Summand& s) {
-      return s.offsets[k] != first;
-    });
+    const Summand& first = sums_.summands[0];
+    return !first.offsets[k].is_constant() ||
+           std::ranges::any_of(sums_.summands, [&](const Summand& s) {
+             return s.offsets[k] != first.offsets[k] || s.strides[k] != 1;
+           });
   }
   Value* nothing(Type type) { return b_.real(type, -0.0); }
   /// Each of the conditions is asked where those before hold.

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t longest_code = 48;   ///< that is run once more for a summand
 constexpr size_t shortest_code = 4;   ///< that is run once more, not to keep its value
 constexpr size_t most_summands = 32;  ///< of one loop
-constexpr int64_t most_stride = 2;    ///< from round to round, unless there are few
+constexpr int64_t most_stride = 2;    ///< from iteration to iteration, or round, if those are many
 constexpr int64_t few_rounds = 8;
 
 class Surveyor {
@@ -113,10 +113,9 @@ class Surveyor {
     const bool in_rounds = indices_.size() > body_->args.size();
     if ((!in_rounds && !everywhere_) || !is_alone(atomic)) return;
     Contraction sums;
-    Summand summand{atomic, conditions_, {}, {}, {}};
+    Summand summand{atomic, conditions_, {}, {}, {}, {}};
     if (!find_own(summand, sums) || !are_sums(summand, sums) || !find_kept(summand)) return;
-    if (!summand.is_certain() || !std::ranges::all_of(summand.offsets, is_near))
-      sums.binding = atomic->binding();
+    if (!summand.is_certain() || !is_at_own(summand)) sums.binding = atomic->binding();
     const auto known = std::ranges::find_if(found_, [&](const Contraction& c) {
       return c.own == sums.own && c.summed == sums.summed && c.binding == sums.binding &&
              (c.binding == no_binding || c.summands[0].axes == summand.axes) &&
@@ -126,8 +125,8 @@ class Surveyor {
     of.summands.push_back(std::move(summand));
   }
 
-  /// Which index decides on each axis of the element: the first one there, plus an offset. False:
-  /// none does, or one does on two.
+  /// Which index decides on each axis of the element: the first one there, times a stride, plus an
+  /// offset. False: none does, or one does on two.
   bool find_own(Summand& summand, Contraction& sums) {
     for (uint32_t axis = 0; axis < kernel_.bindings[summand.atomic->binding()].rank; axis++) {
       const Value* v = summand.atomic->operand(axis);
@@ -142,18 +141,24 @@ class Surveyor {
         continue;
       }
       const Value* own = found[0].value;
-      if (form.factor_of(own) != 1 || has_own(sums, found[0])) return false;
+      const int64_t stride = form.factor_of(own);
+      if (stride < 1 || stride > most_stride || has_own(sums, found[0])) return false;
       std::erase_if(form.terms, [&](const Affine::Term& t) { return t.symbol == own; });
       sums.own.push_back(found[0]);
       summand.axes.push_back(axis);
       summand.offsets.push_back(std::move(form));
+      summand.strides.push_back(stride);
     }
     for (const Index& index : indices_)
       if (std::ranges::find(sums.own, index) == sums.own.end()) sums.summed.push_back(index);
     return !sums.own.empty() && sums.own.size() < Placement::max_axes;
   }
 
-  static bool is_near(const Affine& offset) { return offset == Affine{}; }
+  static bool is_at_own(const Summand& summand) {
+    for (size_t k = 0; k < summand.offsets.size(); k++)
+      if (!summand.is_at(k)) return false;
+    return true;
+  }
   static bool has_own(const Contraction& sums, const Index& index) {
     return std::ranges::find(sums.own, index) != sums.own.end();
   }
@@ -174,6 +179,7 @@ class Surveyor {
       sums.own.push_back(index);
       summand.axes.push_back(no_binding);
       summand.offsets.emplace_back();
+      summand.strides.push_back(1);
     }
     const Slice slice = slicer(given).of(v, longest_code);
     return summand.is_certain() && slice && slice.is_pure();
@@ -192,7 +198,7 @@ class Surveyor {
     for (const Affine& offset : summand.offsets)
       if (!std::ranges::all_of(offset.terms, is_usable)) return false;
     const bool are_several = std::ranges::find(summand.axes, no_binding) != summand.axes.end();
-    if (are_several && !std::ranges::all_of(summand.offsets, is_near)) return false;
+    if (are_several && !is_at_own(summand)) return false;
     const bool is_partly_own = std::ranges::any_of(sums.own, &Index::is_parallel);
     return is_partly_own && !sums.summed.empty() && (moves || sums.summed[0].is_parallel());
   }

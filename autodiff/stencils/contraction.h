@@ -28,18 +28,23 @@ struct Summand {
     bool is_sparing = false;  ///< the value can be computed where it does not hold
   };
   std::vector<Condition> conditions;
-  /// By own index of the contraction: the one that it alone decides on; no_binding where several do.
+  /// By own index of the contraction: the one that it alone decides on; no_binding where several
+  /// do.
   std::vector<uint32_t> axes;
   /// By own index of the contraction: what the element has on its axis beside the index, made of
   /// indices that are summed over and of what all iterations share.
   std::vector<ir::Affine> offsets;
+  std::vector<int64_t> strides;  ///< by own index: what it is times, on its axis; 1 or 2
   std::vector<ir::Value*> kept;  ///< floats and b1, made once at most in an iteration
   ir::Value* value() const { return atomic->operands.back().value; }
+  /// Is the element's index on its axis that own index?
+  bool is_at(size_t own) const { return offsets[own] == ir::Affine{} && strides[own] == 1; }
   /// Is it made for all values of the indices, so that the element is there?
   bool is_certain() const { return std::ranges::all_of(conditions, &Condition::is_sparing); }
 };
 
-/// Sums over the same indices, to elements of the same others: x[own + offset…] += Σ over summed.
+/// Sums over the same indices, to elements of the same others: x[stride · own + offset…] += Σ over
+/// summed.
 struct Contraction {
   /// By axes of the first summand's element; one of the parallel loop's among them.
   std::vector<Index> own;

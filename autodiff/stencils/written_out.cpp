@@ -32,9 +32,8 @@ bool is_offset(const Contraction& sums, const Index& index) {
 
 /// Are elements there for all rounds of that own index?
 bool is_plain(const Contraction& sums, size_t own) {
-  return std::ranges::all_of(sums.summands, [&](const Summand& s) {
-    return s.is_certain() && s.offsets[own] == Affine{};
-  });
+  return std::ranges::all_of(sums.summands,
+                             [&](const Summand& s) { return s.is_certain() && s.is_at(own); });
 }
 
 }  // namespace

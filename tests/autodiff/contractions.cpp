@@ -438,6 +438,40 @@ TEST_CASE("indices that cancel are none of an element's") {
   });
 }
 
+TEST_CASE("gradients of a filter that stands at every second element") {
+  on_every_device([](const qn::Device& device) {
+    for (int wide : {1, 2, 5}) {
+      INFO(wide << " wide");
+      constexpr int H = 24, W = 40;
+      qn::Field<double, 2> image{device, {H, W}}, result{device, {9, 17}}, filter{device, {5, 3}};
+      const auto at_image = drawn(image.size(), 1), of_result = drawn(result.size(), 2),
+                 at_filter = drawn(filter.size(), 3);
+      image.copy_from(at_image), filter.copy_from(at_filter);
+      result.grad().copy_from(of_result);
+      qn::Kernel<void(I32)> apply = [&](I32 n) {
+        for (auto [i, j] : grid(range(1, 9), range(17))) {
+          Var<double> s = 0.0;
+          for (auto a : range(n))
+            for (auto b : range(3)) s += image(2 * i + a, b + 2 * j) * filter(a, b);
+          result(i, j) = s;
+        }
+      };
+      qn::vjp(apply)(wide)();
+      std::vector<double> of_image(image.size(), 0.0), of_filter(filter.size(), 0.0);
+      for (int i = 1; i < 9; i++)
+        for (int j = 0; j < 17; j++)
+          for (int a = 0; a < wide; a++)
+            for (int b = 0; b < 3; b++) {
+              const size_t at = size_t((2 * i + a) * W + b + 2 * j), by = size_t(a * 3 + b);
+              of_image[at] += of_result[size_t(i * 17 + j)] * at_filter[by];
+              of_filter[by] += of_result[size_t(i * 17 + j)] * at_image[at];
+            }
+      expect_near("image", image.grad(), of_image);
+      expect_near("filter", filter.grad(), of_filter);
+    }
+  });
+}
+
 TEST_CASE("sums by vectors, of elements at multiples and in other orders") {
   on_every_device([](const qn::Device& device) {
     constexpr int B = 6, I = 5, O = 4;
@@ -704,6 +738,15 @@ TEST_CASE("sums over iterations are loops of their own, where indices say which"
               }
             },
             2) == Shape{1, 1, 0});
+  CHECK(shape_of_reverse(
+            [](F2 x, F2 y) {
+              for (auto [i, j] : y) {
+                Var<double> s = 0.0;
+                for (auto a : range(3)) s += x(2 * i + a, j) * x(2 * i + a, j);
+                y(i, j) = s;
+              }
+            },
+            2) == Shape{2, 0, 1});
   // Each iteration has rounds of its own.
   const auto triangle = [](auto&, auto b) { return b; };
   CHECK(shape_of_reverse(layer([](auto& s) { return tanh(s); }, triangle), 3) == Shape{1, 1, 0});
