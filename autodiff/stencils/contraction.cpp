@@ -17,8 +17,10 @@ namespace {
 constexpr size_t longest_code = 48;   ///< that is run once more for a summand
 constexpr size_t shortest_code = 4;   ///< that is run once more, not to keep its value
 constexpr size_t most_summands = 32;  ///< of one loop
-constexpr int64_t most_stride = 2;    ///< from iteration to iteration, or round, if those are many
-constexpr int64_t few_rounds = 8;
+constexpr int64_t most_stride = 2;    ///< from one iteration or round to the next
+/// That move along an axis with the element: each element looks through all of them for its own,
+/// however few iterations there are.
+constexpr int64_t few_rounds = 16;
 
 class Surveyor {
  public:
@@ -118,11 +120,27 @@ class Surveyor {
     if (!summand.is_certain() || !is_at_own(summand)) sums.binding = atomic->binding();
     const auto known = std::ranges::find_if(found_, [&](const Contraction& c) {
       return c.own == sums.own && c.summed == sums.summed && c.binding == sums.binding &&
-             (c.binding == no_binding || c.summands[0].axes == summand.axes) &&
-             c.summands.size() < most_summands;
+             (c.binding == no_binding || are_near(c, summand)) && c.summands.size() < most_summands;
     });
     Contraction& of = known != found_.end() ? *known : found_.emplace_back(std::move(sums));
     of.summands.push_back(std::move(summand));
+  }
+
+  /// Do its elements lie around those of the first summand? One loop runs over all of them.
+  static bool are_near(const Contraction& c, const Summand& summand) {
+    const Summand& first = c.summands[0];
+    if (first.axes != summand.axes) return false;
+    const auto shared = [&](Affine offset) {
+      std::erase_if(offset.terms, [&](const Affine::Term& t) {
+        return std::ranges::find(c.summed, t.symbol, &Index::value) != c.summed.end();
+      });
+      return offset;
+    };
+    for (size_t k = 0; k < first.offsets.size(); k++) {
+      const Affine a = shared(first.offsets[k]), b = shared(summand.offsets[k]);
+      if (a.terms != b.terms || std::abs(a.constant - b.constant) > few_rounds) return false;
+    }
+    return true;
   }
 
   /// Which index decides on each axis of the element: the first one there, times a stride, plus an
@@ -166,7 +184,7 @@ class Surveyor {
   bool is_row_major(const Affine& form) const {
     return std::ranges::any_of(form.terms, [&](const Affine::Term& t) {
       const Index* index = index_of(t.symbol);
-      return index && std::abs(t.factor) > most_stride && !has_few_rounds(*index);
+      return index && std::abs(t.factor) > most_stride;
     });
   }
   /// All of them are own then, and decide together.
@@ -193,7 +211,7 @@ class Surveyor {
       const auto index = std::ranges::find(sums.summed, t.symbol, &Index::value);
       if (index == sums.summed.end()) return is_shared(t.symbol);
       moves = true;
-      return true;
+      return has_few_rounds(*index);
     };
     for (const Affine& offset : summand.offsets)
       if (!std::ranges::all_of(offset.terms, is_usable)) return false;
