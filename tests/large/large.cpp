@@ -38,7 +38,7 @@ void expect_proportional(int statements, const std::function<void(int)>& compile
   };
   compile(1);
   double small = seconds(statements), large = seconds(8 * statements);
-  for (int k = 0; k < 8 && large >= most * small; k++) {
+  for (int k = 0; k < 3 && large >= most * small; k++) {
     small = std::max(small, seconds(statements));
     large = std::min(large, seconds(8 * statements));
   }
