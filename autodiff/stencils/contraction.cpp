@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "autodiff/stencils/stencil.h"
 #include "ir/analysis/affine.h"
 #include "ir/analysis/facts.h"
 #include "ir/analysis/slice.h"
@@ -28,7 +29,7 @@ class Surveyor {
       : kernel_(kernel),
         body_(loop->region(0)),
         everywhere_(everywhere),
-        writes_primal_(writes_primal()),
+        writes_primal_(writes_primal(kernel, body_)),
         invariant_(kernel, body_),
         indices_(indices_of(loop)),
         iteration_(slicer(values_of_indices())) {}
@@ -45,16 +46,6 @@ class Surveyor {
     for (const Value& index : loop->region(0)->args) all.push_back({&index, loop});
     return all;
   }
-  bool writes_primal() const {
-    bool writes = false;
-    walk(const_cast<Region*>(body_), [&](const Inst* inst) {
-      if (!has(inst->op, flag::writes)) return;
-      writes |= inst->is(Op::call) ||
-                (accesses_element(inst->op) && !kernel_.bindings[inst->binding()].is_derived());
-    });
-    return writes;
-  }
-
   static bool adds(const Inst* inst) {
     return inst->is(Op::atomic) && inst->atomic() == AtomicOp::add && !inst->used() &&
            is_float(inst->elem);

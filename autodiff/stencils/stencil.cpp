@@ -40,16 +40,6 @@ class Surveyor {
   }
 
  private:
-  static bool writes_primal(const Kernel& kernel, const Region* region) {
-    bool writes = false;
-    walk(const_cast<Region*>(region), [&](const Inst* inst) {
-      if (!has(inst->op, flag::writes)) return;
-      writes |= inst->is(Op::call) ||
-                (accesses_element(inst->op) && !kernel.bindings[inst->binding()].is_derived());
-    });
-    return writes;
-  }
-
   std::vector<const Value*> indices() const {
     std::vector<const Value*> all;
     for (const Value& index : body_->args) all.push_back(&index);
@@ -360,6 +350,16 @@ class Surveyor {
 };
 
 }  // namespace
+
+bool writes_primal(const Kernel& kernel, const Region* region) {
+  bool writes = false;
+  walk(const_cast<Region*>(region), [&](const Inst* inst) {
+    if (!has(inst->op, flag::writes)) return;
+    writes |= inst->is(Op::call) ||
+              (accesses_element(inst->op) && !kernel.bindings[inst->binding()].is_derived());
+  });
+  return writes;
+}
 
 std::vector<Stencil> stencils_of(const Kernel& kernel, const Inst* loop) {
   return Surveyor(kernel, loop).run();

@@ -54,6 +54,9 @@ struct Stencil {
   std::vector<Term> terms;
 };
 
+/// Does the region write fields that are derived of no others, or call what may?
+bool writes_primal(const ir::Kernel& kernel, const ir::Region* region);
+
 /// Stencils with more than one term, or one that is not exact, on derived fields that the loop does
 /// nothing else to than to add atomically. A field may have further such atomics: they are none of
 /// its terms.
