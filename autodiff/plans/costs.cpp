@@ -1,5 +1,8 @@
 #include "autodiff/plans/costs.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "quern/ir/ops.h"
 
 namespace quern::autodiff {
@@ -8,17 +11,29 @@ using namespace ir;
 
 namespace {
 constexpr double usual_rounds = 16;
+
+/// Of an integer constant.
+std::optional<int64_t> number(const Value* v) {
+  if (!v->inst || !v->inst->is(Op::constant)) return {};
+  return to_signed(v->inst->imm, v->type);
 }
+}  // namespace
 
 int64_t constant_rounds(const Inst* loop) {
-  int64_t v[3];
-  for (size_t k = 0; k < 3; k++) {
-    const Inst* made = loop->operand(k)->inst;
-    if (!made || !made->is(Op::constant)) return -1;
-    v[k] = to_signed(made->imm, made->type());
+  const auto begin = number(loop->operand(0)), end = number(loop->operand(1)),
+             step = number(loop->operand(2));
+  if (!begin || !end || !step || *step <= 0) return -1;
+  return *begin < *end ? (*end - *begin - 1) / *step + 1 : 0;
+}
+
+double iterations(const Inst* parallel) {
+  double all = 1;
+  for (size_t k = 0; k + 1 < parallel->operand_count(); k += 2) {
+    const auto begin = number(parallel->operand(k)), end = number(parallel->operand(k + 1));
+    if (!begin || !end) return usual_rounds;
+    all *= std::max(double(*end) - double(*begin), 0.0);
   }
-  if (v[2] <= 0) return -1;
-  return v[0] < v[1] ? (v[1] - v[0] - 1) / v[2] + 1 : 0;
+  return parallel->operand_count() == 0 ? usual_rounds : all;
 }
 
 double cost(const Inst* inst) {

@@ -9,11 +9,15 @@ namespace quern::autodiff {
 inline constexpr double library_call = 20;
 /// Storing a byte and loading it again, far from the caches.
 inline constexpr double to_keep_byte = 1.5;
-/// What an iteration is to be spared, as the kernel that keeps it takes long to compile.
-inline constexpr double to_make_a_kernel = 2000;
+/// What a launch is to be spared by a kernel of its own that keeps something: it takes longer to
+/// launch, and long to compile.
+inline constexpr double to_make_a_kernel = 32'000;
 
 /// Rounds of a loop between constants; else -1.
 int64_t constant_rounds(const ir::Inst* loop);
+
+/// Iterations of a parallel loop between constants; else a usual number.
+double iterations(const ir::Inst* parallel);
 
 /// With what is inside; of loops whose bounds are no constants for a usual number of rounds.
 double cost(const ir::Inst* inst);

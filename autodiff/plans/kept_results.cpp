@@ -30,11 +30,10 @@ class Chooser {
     for (const Inst* inst : *iteration_) order_[inst] = number++;
     for (const Inst* inst : *iteration_) {
       if (inst->is(Op::slot) && inst->imm > 1) consider_array(inst);
-      if (inst->is(Op::loop) && is_run_for_results(inst))
-        for (const Value& v : inst->results)
-          if (wanted_(&v)) add(&v, 1, v.type, cost(inst));
+      if (inst->is(Op::loop) && is_run_for_results(inst)) consider_results(inst);
     }
-    if (spares_ < to_make_a_kernel && where_ != Augment::wherever_possible) return {};
+    if (iterations(parallel_) * spares_ < to_make_a_kernel && where_ != Augment::wherever_possible)
+      return {};
     tell();
     return std::move(kept_);
   }
@@ -71,7 +70,15 @@ class Chooser {
     if (!is_wanted || !is_covered || last_put >= first_get) return;
     double spares = 0;
     for (const Inst* loop : fillers) spares += cost(loop);
-    add(slot->result(), slot->imm, slot->elem, spares);
+    add({{slot->result(), parallel_, slot->imm, slot->elem}}, spares);
+  }
+
+  /// All that are wanted of one loop, or none.
+  void consider_results(const Inst* loop) {
+    std::vector<KeptResult> all;
+    for (const Value& v : loop->results)
+      if (wanted_(&v)) all.push_back({&v, parallel_, 1, v.type});
+    if (!all.empty()) add(all, cost(loop));
   }
 
   /// Is it of each of so many elements once, in a loop over them?
@@ -95,10 +102,11 @@ class Chooser {
     return is_int(type) && (numbers - 1) >> (bit_width(type) - 1) == 0;
   }
 
-  void add(const Value* v, uint64_t elements, Type type, double spares) {
-    const double bytes = double(elements) * byte_size(type);
+  void add(const std::vector<KeptResult>& all, double spares) {
+    double bytes = 0;
+    for (const KeptResult& kept : all) bytes += double(kept.elements) * byte_size(kept.type);
     if (spares < to_keep_byte * bytes && where_ != Augment::wherever_possible) return;
-    kept_.push_back({v, parallel_, elements, type});
+    kept_.insert(kept_.end(), all.begin(), all.end());
     spares_ += spares;
   }
 

@@ -23,7 +23,8 @@ struct KeptResult {
 };
 
 /// Of a kernel at level structured those that who goes back wants: where they pay (costs.h), and
-/// with them that the primal is compiled once more; or all.
+/// with them that the primal is compiled once more; or all. Of a loop's results all that are wanted
+/// are kept, or none.
 std::vector<KeptResult> choose_kept_results(const ir::Kernel& kernel, const Activity& active,
                                             const Slopes& slopes, const LoopPlans& plans,
                                             Augment where);

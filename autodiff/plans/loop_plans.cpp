@@ -174,7 +174,8 @@ bool LoopPlans::keeps_by_primal(LoopPlan& plan, const Inst* loop) {
   keep_wanted(plan, loop, in_rows);
   if (plan.types.empty()) return false;
   const double spared = plan.cost - to_keep_byte * double(plan.bytes());
-  return augment_ == Augment::wherever_possible || double(plan.rounds) * spared >= to_make_a_kernel;
+  return augment_ == Augment::wherever_possible ||
+         iterations(parallel) * double(plan.rounds) * spared >= to_make_a_kernel;
 }
 
 /// Do all iterations of the parallel loop around it, that come to it, make the same of it, at no

@@ -171,12 +171,8 @@ bool Replay::replay_kept(const Inst* inst) {
     return true;
   }
   if (!inst->is(Op::loop)) return false;
-  bool any = false, all = true;
-  for (const Value& v : inst->results) {
-    const bool is_kept = kept_result(&v) != nullptr;
-    any |= is_kept;
-    all = all && (is_kept || !v.uses);
-  }
+  const bool any =
+      std::ranges::any_of(inst->results, [this](const Value& v) { return kept_result(&v); });
   if (!any || mode_ == counting) return false;  // rows that loops inside take are counted there
   if (mode_ == augmenting) {
     loop(inst);
@@ -184,9 +180,11 @@ bool Replay::replay_kept(const Inst* inst) {
       if (const KeptResult* kept = kept_result(&v)) keep_result(*kept, nullptr, now(&v));
     return true;
   }
-  if (!all || changes_others(inst)) return false;
-  for (const Value& v : inst->results)
-    values_[&v] = v.uses ? load(*kept_result(&v), nullptr) : b_.constant(v.type, 0);
+  if (changes_others(inst)) return false;
+  for (const Value& v : inst->results) {
+    const KeptResult* kept = kept_result(&v);
+    values_[&v] = kept ? load(*kept, nullptr) : b_.constant(v.type, 0);  // nobody wants it
+  }
   return true;
 }
 

@@ -149,6 +149,66 @@ TEST_CASE("what spares little is computed again, unless nothing else will do") {
   CHECK(reverse_of(Augment::wherever_possible, body).augmented);
 }
 
+namespace {
+
+constexpr int rounds = 14;
+
+/// A sum that going back wants, and one that it does not, in one loop.
+void sums_of_rounds(const qn::Field<double>& x, const qn::Field<double>& y, int iterations) {
+  for (auto i : range(iterations)) {
+    Var<double> sum = 2, right = 0;
+    for (auto c : range(rounds)) {
+      sum += exp(0.1 * cast<double>(c) * x[i]);
+      right += cast<double>(c) * x[i];
+    }
+    y[i] = log(sum) - right;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what few iterations spare is computed again, and kept by a thousand") {
+  const auto of = [](int iterations) {
+    return reverse_of(Augment::where_it_pays, [=](qn::Field<double> x, qn::Field<double> y) {
+      sums_of_rounds(x, y, iterations);
+    });
+  };
+  const Reverse few = of(20), many = of(1000);
+  CHECK_FALSE(few.augmented);
+  CHECK(count(*few.kernel, Op::exp) == 2);
+  REQUIRE(many.augmented);
+  CHECK(many.augmented.sites.size() == 1);
+  CHECK(count(*many.kernel, Op::exp) == 1);
+  CHECK(count(*many.augmented.kernel, Op::store) == 1 + 1);
+}
+
+TEST_CASE("gradients through one of a loop's results that the primal's launch keeps") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 1000;
+    std::vector<double> at(n);
+    for (int i = 0; i < n; i++) at[size_t(i)] = std::sin(0.3 * i);
+    auto x = numbers(device, at);
+    qn::Field<double> y{device, {n}};
+    qn::Kernel f{[&] { sums_of_rounds(x, y, n); }, unchecked};
+    qn::Tape tape;
+    f();
+    y.grad().fill(1);
+    tape.backward();
+    int wrong = 0;
+    const std::vector<double> found = qn::to_vector(x.grad());
+    for (int i = 0; i < n; i++) {
+      double sum = 2, by_sum = 0, right = 0;
+      for (int c = 0; c < rounds; c++) {
+        sum += std::exp(0.1 * c * at[size_t(i)]);
+        by_sum += 0.1 * c * std::exp(0.1 * c * at[size_t(i)]);
+        right += c;
+      }
+      wrong += std::abs(found[size_t(i)] - (by_sum / sum - right)) > 1e-10;
+    }
+    CHECK(wrong == 0);
+  });
+}
+
 TEST_CASE("arrays are kept that are full before they are read, and change no more") {
   const auto sites = [](auto fill, auto use) {
     const auto body = [&](qn::Field<double> x, qn::Field<double> y) {
