@@ -232,8 +232,8 @@ class Run {
     return task.reductions == 0 ? grain : std::max(grain, total / most_partials + 1);
   }
 
-  /// The grain, or a multiple of Task::together where workers are ready no later by that. Vectors
-  /// are of iterations of one row.
+  /// The grain, or a multiple of Task::together, and of Task::strip, where workers are ready no later
+  /// by that. Vectors are of iterations of one row.
   uint64_t whole_vectors(const Image::Task& task, const Extent& extent, uint64_t grain) const {
     constexpr uint64_t lanes = ir::Task::lanes_together;
     const uint64_t together = task.together, workers = driver_.target().workers;
@@ -246,8 +246,13 @@ class Run {
       return quotient(quotient(extent.total, of_chunk), workers) * quotient(of_chunk, length) *
              (by_vectors ? quotient(length, lanes) : length);
     };
-    const uint64_t whole = quotient(grain, together) * together;
-    return time(whole) <= time(grain) ? whole : grain;
+    const uint64_t strip =
+        task.strip <= extent.row ? std::max(task.strip, task.together) : together;
+    for (uint64_t unit : {together, strip}) {
+      const uint64_t whole = quotient(grain, unit) * unit;
+      if (time(whole) <= time(grain)) grain = whole;
+    }
+    return grain;
   }
 
   Chunked chunked(uint32_t index, const Extent& extent) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char magic[8] = {'Q', 'U', 'E', 'R', 'N', 'I', 'M', 'G'};
 /// Of the format below. What launches and code agree on has a version of its own, abi::version.
-constexpr uint32_t format_version = 9;
+constexpr uint32_t format_version = 10;
 constexpr size_t head_bytes = sizeof magic + 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
 /// Cells are numbered in 16 bits.
 constexpr uint32_t most_frame_bytes = 8 << 16;
@@ -180,6 +180,7 @@ void archive(Archive& a, Image::Task& t) {
   a(t.reductions);
   a(t.grain);
   a(t.together);
+  a(t.strip);
   a(t.operations);
   for (std::optional<HostExpression>* e : {&t.domain, &t.bound}) {
     bool is_there = e->has_value();

@@ -347,6 +347,8 @@ class Parser {
         t.grain = attribute<uint64_t>("a number of iterations");
       } else if (accept("together")) {
         t.together = attribute<uint32_t>("a number of iterations");
+      } else if (accept("strip")) {
+        t.strip = attribute<uint32_t>("a number of iterations");
       } else if (accept("block")) {
         t.options.block = attribute<uint16_t>("a block size");
       } else if (accept("deterministic")) {

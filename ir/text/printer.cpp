@@ -306,6 +306,7 @@ class Printer {
     if (t.options.ordinal != ~0u) out_ += number(" ordinal=", t.options.ordinal);
     if (t.grain) out_ += number(" grain=", t.grain);
     if (t.together != 1) out_ += number(" together=", t.together);
+    if (t.strip != 0) out_ += number(" strip=", t.strip);
     out_ += options_of(t.options);
     if (t.lanes) out_ += " lanes";
     if (t.once) out_ += " once";

@@ -281,6 +281,7 @@ class Verifier {
         what + " merges what is no buffer of copies");
     require(t.together == 1 || (t.together > 1 && t.walk == Task::chunked),
             what + ": iterations that are together are of a chunked task");
+    require(t.strip == 0 || t.walk == Task::chunked, what + ": strips are of a chunked task");
     if (t.follows.task != no_task) following(t, what);
     require(!t.lanes || (t.walk == Task::element && !t.reductions.empty()),
             what + ": lanes are of an element task with reductions");

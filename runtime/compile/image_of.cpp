@@ -164,6 +164,7 @@ Image Compiler::compile(const Kernel& kernel, const Target& target) const {
     t.reductions = uint32_t(task.reductions.size());
     t.grain = task.grain;
     t.together = task.together;
+    t.strip = task.strip;
     if (task.domain) t.domain = expression_of(kernel, task.domain, image.layout);
     if (task.bound) t.bound = expression_of(kernel, task.bound, image.layout);
     t.merges = task.merges;

@@ -164,7 +164,8 @@ TEST_CASE("chunks have whole vectors of iterations") {
   std::vector<uint64_t> grains;
   auto device =
       std::make_shared<Device>("noting", std::make_unique<Noting>(asked, nullptr, &grains));
-  auto grain_of = [&](uint64_t iterations, uint64_t operations, uint32_t together) {
+  auto grain_of = [&](uint64_t iterations, uint64_t operations, uint32_t together,
+                      uint32_t strip = 0) {
     using Step = HostExpression::Step;
     const Step zero{.source = HostExpression::constant, .result = ir::Type::i64};
     Step end = zero;
@@ -178,6 +179,7 @@ TEST_CASE("chunks have whole vectors of iterations") {
     task.domain = {{zero, end}, {0, 1}, false};
     task.operations = operations;
     task.together = together;
+    task.strip = strip;
     image->tasks.push_back(task);
     image->schedule.push_back({});
     LoadedKernel(device, image).launch({});
@@ -194,4 +196,9 @@ TEST_CASE("chunks have whole vectors of iterations") {
   // Few iterations that go one by one are as soon ready, each worker's.
   CHECK(grain_of(40, 1'000'000, 32) == 32);
   CHECK(grain_of(12, 1'000'000, 32) == 1);
+  // Whole strips, where no worker has more to do by that.
+  CHECK(grain_of(1000, 100'000, 8) == 32);
+  CHECK(grain_of(1000, 100'000, 8, 128) == 128);
+  CHECK(grain_of(400, 100'000, 8, 128) == 16);
+  CHECK(grain_of(100, 100'000, 8, 128) == 8);
 }

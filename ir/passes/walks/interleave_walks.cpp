@@ -13,8 +13,10 @@ namespace quern::ir {
 namespace {
 
 /// What a strip keeps should stay in the first-level cache, unless strips became so short that
-/// their loops cost more; it must leave room on a thread's stack for the task's other walks.
-constexpr int64_t bytes_near = 24576, bytes_at_most = 65536;
+/// their loops cost more; it must leave room on a thread's stack for the task's other walks. Where
+/// rounds end by combining what the strip gives to locations that it shares, which takes as long as
+/// some vectors, longer strips from the second-level cache take less time.
+constexpr int64_t bytes_near = 24576, bytes_near_updates = 98304, bytes_at_most = 65536;
 constexpr int64_t short_strip = 64;
 /// Where local arrays are that long, a strip of one vector may take more than that cache, unless
 /// rounds of the inner loops could be taken by vectors themselves: chains of 32 KB a walk still
@@ -48,6 +50,7 @@ class Interleaver : NestSums {
     b_.before(walk_).at(walk_->loc);
     const int64_t lanes = Task::lanes_together;
     takes_together(is_short_ ? std::min(lanes, strip_) : lanes);
+    if (nest_.has_updates()) task_.strip = std::max(task_.strip, uint32_t(strip_));
     if (!is_short_) {
       make_slots();
       is_there_twice_ ? whole_strips_and_rest() : any_strips();
@@ -255,10 +258,12 @@ class Interleaver : NestSums {
   bool fits(int64_t bytes) {
     const bool apart = nest_.has_rounds_apart();
     const int64_t most = apart ? bytes_of_cache : bytes_at_most;
+    const int64_t near = nest_.has_updates() ? bytes_near_updates : bytes_near;
     int64_t strip = strip_;
-    while (strip > short_strip && bytes * strip > bytes_near) strip /= 2;
-    while (strip > least_strip && bytes * strip > most) strip /= 2;
-    if (bytes * strip > (apart ? bytes_of_cache : bytes_of_least)) return false;
+    while (strip > short_strip && bytes * strip > near) strip /= 2;
+    while (strip <= short_strip && strip > least_strip && bytes * strip > most) strip /= 2;
+    if (strip <= short_strip && bytes * strip > (apart ? bytes_of_cache : bytes_of_least))
+      return false;
     strip_ = strip;
     return true;
   }

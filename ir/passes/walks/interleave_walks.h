@@ -23,8 +23,8 @@
 // and very long ones once. Loops over what whole strips leave over, and over all strips of very
 // long bodies, are `brief`. A loop over a strip has no more code than back ends make vectors of,
 // and few updates: what is more goes to another one behind it. The task says how many iterations
-// are worth a strip (Task::together). Nothing changes where target.strip is 0. Linear in the code
-// that it makes.
+// are worth a strip (Task::together), and how many are a whole one where that matters
+// (Task::strip). Nothing changes where target.strip is 0. Linear in the code that it makes.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

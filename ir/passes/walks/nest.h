@@ -72,6 +72,7 @@ class Nest {
   /// combine its contributions first (rule 10 of docs/semantics.md); or a branch that all take the
   /// same way, of nothing but such atomics.
   bool is_update(const Inst* inst) const { return updates_.contains(inst); }
+  bool has_updates() const { return !updates_.empty(); }
   /// A branch with one region of code, which is run for the strip where any of its iterations takes it:
   /// what it reads, or updates, is the same for all that do. The number of the region.
   std::optional<size_t> taken_by_any(const Inst* branch) const;

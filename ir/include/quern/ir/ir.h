@@ -252,6 +252,9 @@ struct Task {
   /// (chunked). Fewer go one by one, but through vectors where it is `lanes_together` or less.
   uint32_t together = 1;
   static constexpr uint32_t lanes_together = 8;
+  /// Where each strip ends by combining what its iterations give to locations that they share: so
+  /// many are a whole one. 0: strips of any length are as good (chunked).
+  uint32_t strip = 0;
   Region* domain = nullptr;  ///< null for a serial task, and where `options.over` is in its place
   /// Element walk: indices that contain the domain's, for a host that does not know those. The code
   /// then finds its extents itself, and a launch says the bound as its end. Null: the host knows.

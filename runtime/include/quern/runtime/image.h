@@ -60,6 +60,7 @@ struct Image {
     uint32_t reductions = 0;
     uint64_t grain = 0;
     uint32_t together = 1;
+    uint32_t strip = 0;
     uint64_t operations = 0;  ///< of an iteration, estimated
     std::optional<HostExpression> domain;
     std::optional<HostExpression> bound;  ///< ir::Task::bound
