@@ -18,6 +18,7 @@ namespace {
 constexpr size_t longest_code = 48;   ///< that is run once more for a summand
 constexpr size_t shortest_code = 4;   ///< that is run once more, not to keep its value
 constexpr size_t most_summands = 32;  ///< of one loop
+constexpr size_t most_kept = 8;       ///< of an iteration, each in an array of all of them
 constexpr int64_t most_stride = 2;    ///< from one iteration or round to the next
 /// That move along an axis with the element: each element looks through all of them for its own,
 /// however few iterations there are.
@@ -108,6 +109,10 @@ class Surveyor {
     Contraction sums;
     Summand summand{atomic, conditions_, {}, {}, {}, {}};
     if (!find_own(summand, sums) || !are_sums(summand, sums) || !find_kept(summand)) return;
+    std::set<const Value*> kept = kept_;
+    kept.insert(summand.kept.begin(), summand.kept.end());
+    if (kept.size() > most_kept) return;
+    kept_ = std::move(kept);
     if (!summand.is_certain() || !is_at_own(summand)) sums.binding = atomic->binding();
     const auto known = std::ranges::find_if(found_, [&](const Contraction& c) {
       return c.own == sums.own && c.summed == sums.summed && c.binding == sums.binding &&
@@ -313,6 +318,7 @@ class Surveyor {
   Slicer iteration_;            ///< of what is made once at most in an iteration
   std::vector<Summand::Condition> conditions_;
   std::vector<Contraction> found_;
+  std::set<const Value*> kept_;  ///< for their summands
 };
 
 }  // namespace

@@ -56,8 +56,8 @@ struct Contraction {
 };
 
 /// Those of a loop with derived fields that it does nothing else to than to add atomically; of what
-/// stands in rounds, and where `everywhere` is set of all that iterations add. Linear, times the
-/// length of what computes a summand, 48 operations at most.
+/// stands in rounds, and where `everywhere` is set of all that iterations add. An iteration keeps 8
+/// values at most. Linear, times the length of what computes a summand, 48 operations at most.
 std::vector<Contraction> contractions_of(const ir::Kernel& kernel, const ir::Inst* loop,
                                          bool everywhere);
 

@@ -50,6 +50,27 @@ Shape shape_of_reverse(F&& body, size_t fields, std::vector<size_t> others = {})
 
 }  // namespace
 
+TEST_CASE("iterations keep eight values for the loops behind, each in an array") {
+  const auto layers = [](int number) {
+    return [=](qn::Field<double, 2> x, qn::Field<double, 3> w, qn::Field<double, 2> y) {
+      for (auto [b, o] : y) {
+        Var<double> all = 0.0;
+        for (int k = 0; k < number; k++) {
+          Var<double> s = 0.0;
+          for (auto i : range(x.dim(1))) s += x(b, i) * w(k, i, o);
+          all += tanh(s);
+        }
+        y(b, o) = all;
+      }
+    };
+  };
+  const Shape few = shape_of_reverse(layers(8), 3), many = shape_of_reverse(layers(10), 3);
+  CHECK(few.kept == 8);
+  CHECK(few.adding_in_rounds == 0);
+  CHECK(many.kept == 8);
+  CHECK(many.adding_in_rounds == 1);
+}
+
 TEST_CASE("sums over iterations are loops of their own, where indices say which") {
   using F2 = qn::Field<double, 2>;
   const auto layer = [](auto&& activation, auto&& bound) {
