@@ -173,7 +173,9 @@ bool Replay::replay_kept(const Inst* inst) {
   if (!inst->is(Op::loop)) return false;
   const bool any =
       std::ranges::any_of(inst->results, [this](const Value& v) { return kept_result(&v); });
-  if (!any || mode_ == counting) return false;  // rows that loops inside take are counted there
+  // Rows that loops inside take are counted there; a loop that is run again is run for the
+  // variables of the kernel, which take what nobody wants going back, too.
+  if (!any || mode_ == counting || runs_again_) return false;
   if (mode_ == augmenting) {
     loop(inst);
     for (const Value& v : inst->results)

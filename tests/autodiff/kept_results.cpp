@@ -209,6 +209,40 @@ TEST_CASE("gradients through one of a loop's results that the primal's launch ke
   });
 }
 
+TEST_CASE(
+    "what nobody wants of a kept loop is there where variables of the kernel are made of it") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 1000;
+    auto x = numbers(device, std::vector<double>(n, 0.5));
+    qn::Field<double> y{device, {n}}, z{device, {n}};
+    qn::Kernel f{[&] {
+                   Var<double> total = 0;
+                   Var<int> many = 0;
+                   for (auto i : range(n)) {
+                     Var<double> sum = 2, right = 0;
+                     Var<int> count = 0;
+                     for (auto c : range(rounds)) {
+                       sum += exp(0.1 * cast<double>(c) * x[i]);
+                       right += cast<double>(c) * x[i];
+                       count += cast<int>(cast<double>(c) * x[i]) % 2;
+                     }
+                     y[i] = log(sum);
+                     total += right;
+                     If(count > 2) many += 1;
+                   }
+                   for (auto i : range(n)) z[i] = x[i] * total * cast<double>(many);
+                 },
+                 unchecked};
+    qn::Tape tape;
+    f();
+    z.grad().fill(1);
+    tape.backward();
+    // Σ z = (Σ x)² Σ c · many, where x is 1/2 and all counts are 6.
+    const double slope = 2 * (0.5 * n) * (rounds * (rounds - 1) / 2) * n;
+    for (double found : qn::to_vector(x.grad())) REQUIRE(found == Approx(slope).epsilon(1e-10));
+  });
+}
+
 TEST_CASE("arrays are kept that are full before they are read, and change no more") {
   const auto sites = [](auto fill, auto use) {
     const auto body = [&](qn::Field<double> x, qn::Field<double> y) {
