@@ -12,11 +12,13 @@ namespace quern::ir {
 
 namespace {
 
-/// What a strip keeps should stay in the first-level cache, unless strips became so short that
-/// their loops cost more; it must leave room on a thread's stack for the task's other walks. Where
-/// rounds end by combining what the strip gives to locations that it shares, which takes as long as
-/// some vectors, longer strips from the second-level cache take less time.
-constexpr int64_t bytes_near = 24576, bytes_near_updates = 98304, bytes_at_most = 65536;
+/// What a strip keeps should stay in the first-level cache. Where rounds end by combining what the
+/// strip gives to locations that it shares, which takes as long as some vectors, longer strips from
+/// the second-level cache take less time.
+constexpr int64_t bytes_near = 24576, bytes_near_updates = 98304;
+/// Short strips keep more, as their loops cost more; it must leave room on a thread's stack for the
+/// task's other walks.
+constexpr int64_t bytes_at_most = 65536;
 constexpr int64_t short_strip = 64;
 /// Where local arrays are that long, a strip of one vector may take more than that cache, unless
 /// rounds of the inner loops could be taken by vectors themselves: chains of 32 KB a walk still
