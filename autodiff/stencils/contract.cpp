@@ -21,16 +21,21 @@ constexpr int64_t least_rounds = 256;    ///< of a piece of a sum
 constexpr int64_t enough_sums = 16'384;  ///< to occupy any device
 constexpr int64_t most_counted = int64_t(1) << 31;
 
+bool is_in_order(const Kernel& kernel, const Inst* loop) {
+  return kernel.modes.strict || loop->options.deterministic;
+}
+
 class Contractor {
  public:
   Contractor(Kernel& kernel, std::span<const uint32_t> shapes, Inst* loop, const Contraction& sums,
-             const Keeper& keeper, Builder& b)
+             const WrittenOut& written, const Keeper& keeper, Builder& b)
       : loop_(loop),
         body_(loop->region(0)),
         sums_(sums),
+        written_(written),
         keeper_(keeper),
         shape_(sums.binding == no_binding ? no_binding : shapes[sums.binding]),
-        in_order_(kernel.modes.strict || loop->options.deterministic),
+        in_order_(is_in_order(kernel, loop)),
         b_(b) {
     number_totals();
   }
@@ -41,7 +46,6 @@ class Contractor {
     for (const Index& index : sums_.summed) summed_.push_back(bounds(index));
     for (size_t k = 0; k < own_.size(); k++)
       elements_.push_back(shape_ == no_binding ? own_[k] : reached(k));
-    written_.emplace(sums_, own_, summed_);
     Value* all = b_.integer(Type::i64, 1);
     for (const Bounds& of : summed_) all = times(all, count(of));
     for (size_t k = 0; k < own_.size(); k++)
@@ -58,7 +62,9 @@ class Contractor {
   }
 
  private:
-  using Bounds = WrittenOut::Bounds;
+  struct Bounds {
+    Value *lo, *hi;
+  };
 
   /// Summands of one element have one sum.
   void number_totals() {
@@ -170,7 +176,7 @@ class Contractor {
     of_rest = b_.binary(Op::max, of_rest, one);
     Value* sums = one;
     for (size_t k = 0; k < elements_.size(); k++)
-      if (!written_->has_own(k)) sums = times(sums, count(elements_[k]));
+      if (!written_.has_own(k)) sums = times(sums, count(elements_[k]));
     Value* first = count(summed_[0]);
     Value* least = quotient_up(b_.integer(Type::i64, least_rounds), of_rest);
     Value* enough = quotient_up(b_.mul(first, sums), b_.integer(Type::i64, enough_sums));
@@ -188,7 +194,7 @@ class Contractor {
     const Type type = index_type();
     if (end_piece) operands = {b_.convert(first_piece, type), b_.convert(end_piece, type)};
     for (size_t k = 0; k < elements_.size(); k++) {
-      if (written_->has_own(k)) continue;
+      if (written_.has_own(k)) continue;
       const Bounds& of = elements_[k];
       operands.push_back(b_.convert(of.lo, type));
       Value* hi = runs ? b_.select(runs, of.hi, of.lo) : of.hi;
@@ -206,7 +212,7 @@ class Contractor {
     std::vector<Value*> element(elements_.size(), nullptr);
     size_t next = end_piece ? 1 : 0;
     for (size_t k = 0; k < elements_.size(); k++)
-      if (!written_->has_own(k))
+      if (!written_.has_own(k))
         element[k] = b_.convert(body->arg(next++), sums_.own[k].value->type);
     std::vector<Bounds> rounds = summed_;
     if (end_piece) rounds[0] = piece(b_.convert(body->arg(0), Type::i64));
@@ -278,12 +284,12 @@ class Contractor {
   /// The sums over the rounds, one in the other.
   std::vector<Value*> total(std::span<const Bounds> rounds, const std::vector<Value*>& element) {
     std::vector<Value*> sums;
-    for (size_t n = 0; n < totals_ * size_t(written_->own_rounds()); n++)
+    for (size_t n = 0; n < totals_ * size_t(written_.own_rounds()); n++)
       sums.push_back(nothing(sums_.summands[first_of(n % totals_)].value()->type));
     std::vector<Inst*> loops;
     ValueMap map = outside_;
     for (size_t k = 0; k < rounds.size(); k++) {
-      if (written_->has_summed(k)) continue;
+      if (written_.has_summed(k)) continue;
       Value* step = b_.integer(rounds[k].lo->type, 1);
       loops.push_back(b_.loop(rounds[k].lo, rounds[k].hi, step, sums));
       Region* body = loops.back()->region(0);
@@ -301,18 +307,18 @@ class Contractor {
   }
   /// All summands of a round of the loops, for each round that is written out.
   void add_all(std::vector<Value*>& sums, const std::vector<Value*>& element, const ValueMap& map) {
-    for (int64_t round = 0; round < written_->rounds(); round++)
+    for (int64_t round = 0; round < written_.rounds(); round++)
       for (size_t n = 0; n < sums_.summands.size(); n++) {
         ValueMap of_summand = map;
-        for (const auto& [index, value] : written_->at(round))
+        for (const auto& [index, value] : written_.at(round))
           of_summand[index->value] = b_.integer(index->value->type, value);
-        Value*& sum = sums[size_t(round % written_->own_rounds()) * totals_ + total_[n]];
+        Value*& sum = sums[size_t(round % written_.own_rounds()) * totals_ + total_[n]];
         sum = add(sum, sums_.summands[n], element_in(round, element), of_summand);
       }
   }
   /// The element with own indices that are written out.
   std::vector<Value*> element_in(int64_t round, std::vector<Value*> element) {
-    for (const auto& [index, value] : written_->at(round))
+    for (const auto& [index, value] : written_.at(round))
       for (size_t k = 0; k < element.size(); k++)
         if (sums_.own[k] == *index) element[k] = b_.integer(index->value->type, value);
     return element;
@@ -393,6 +399,7 @@ class Contractor {
   Inst* const loop_;
   Region* const body_;
   const Contraction& sums_;
+  const WrittenOut& written_;
   const Keeper& keeper_;
   const uint32_t shape_;  ///< a field that has the shape of the one that all is added to
   const bool in_order_;
@@ -401,7 +408,6 @@ class Contractor {
   std::vector<size_t> total_;  ///< by summand: which of the sums it is part of
   size_t totals_ = 0;
   std::vector<Bounds> own_, summed_;
-  std::optional<WrittenOut> written_;
   std::vector<Bounds> elements_;  ///< by own index: those that are added to
   Value *length_ = nullptr, *pieces_ = nullptr;
 };
@@ -410,6 +416,7 @@ bool contract(Kernel& kernel, std::span<const uint32_t> fields, std::span<const 
               Inst* loop) {
   Keeper keeper(kernel, fields, loop);
   std::vector<Contraction> found = contractions_of(kernel, loop, kernel.modes.strict);
+  const bool in_order = is_in_order(kernel, loop);
   Builder b(kernel);
   b.after(loop);
   std::vector<Inst*> replaced;
@@ -418,11 +425,13 @@ bool contract(Kernel& kernel, std::span<const uint32_t> fields, std::span<const 
       return !std::ranges::all_of(s.kept, [&](auto* v) { return keeper.has_room_for(v); });
     });
     if (sums.summands.empty()) continue;
+    const WrittenOut written(sums);
+    if (written.asks_in_rounds() && !in_order) continue;
     for (const Summand& s : sums.summands) {
       for (Value* v : s.kept) keeper.keep(v);
       replaced.push_back(s.atomic);
     }
-    Contractor(kernel, shapes, loop, sums, keeper, b).run();
+    Contractor(kernel, shapes, loop, sums, written, keeper, b).run();
   }
   for (Inst* atomic : replaced) atomic->erase();
   return !replaced.empty();

@@ -11,16 +11,23 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t most_products = 32;
-constexpr int64_t most_elements = 7;  ///< of one own index
+constexpr int64_t most_of_offsets = 128;
+constexpr int64_t most_products = 32;  ///< that own indices make of them
+constexpr int64_t most_elements = 7;   ///< of one own index
 
 /// 0: they are not constant, or none.
-int64_t constant_rounds(const Index& index, const WrittenOut::Bounds& of) {
-  const Inst *lo = constant_of(of.lo), *hi = constant_of(of.hi);
-  if (index.is_parallel() || !lo || !hi) return 0;
-  const Type type = of.lo->type;
-  const int64_t rounds = to_signed(hi->imm, type) - to_signed(lo->imm, type);
-  return std::clamp<int64_t>(rounds, 0, most_products + 1);
+int64_t constant_rounds(const Index& index) {
+  if (index.is_parallel()) return 0;
+  const Inst *lo = constant_of(index.loop->operand(0)), *hi = constant_of(index.loop->operand(1));
+  if (!lo || !hi) return 0;
+  const int64_t rounds = to_signed(hi->imm, hi->type()) - to_signed(lo->imm, lo->type());
+  return std::clamp<int64_t>(rounds, 0, most_of_offsets + 1);
+}
+
+/// Of constant rounds.
+int64_t first_of(const Index& index) {
+  const Inst* lo = constant_of(index.loop->operand(0));
+  return to_signed(lo->imm, lo->type());
 }
 
 bool is_offset(const Contraction& sums, const Index& index) {
@@ -38,34 +45,34 @@ bool is_plain(const Contraction& sums, size_t own) {
 
 }  // namespace
 
-WrittenOut::WrittenOut(const Contraction& sums, const std::vector<Bounds>& own,
-                       const std::vector<Bounds>& summed) {
-  choose_summed(sums, summed);
-  choose_own(sums, own);
+WrittenOut::WrittenOut(const Contraction& sums) {
+  choose_summed(sums);
+  choose_own(sums);
 }
 
-void WrittenOut::choose_summed(const Contraction& sums, const std::vector<Bounds>& bounds) {
+void WrittenOut::choose_summed(const Contraction& sums) {
   std::vector<Written> chosen;
   int64_t all = 1;
   for (size_t k = 0; k < sums.summed.size(); k++) {
     const Index& index = sums.summed[k];
     if (!is_offset(sums, index)) continue;
-    const int64_t rounds = constant_rounds(index, bounds[k]);
+    const int64_t rounds = constant_rounds(index);
     all *= rounds;
-    if (rounds == 0 || all * int64_t(sums.summands.size()) > most_products) return;
-    chosen.push_back({k, &index, to_signed(bounds[k].lo->inst->imm, index.value->type), rounds});
+    asks_in_rounds_ = rounds == 0 || all * int64_t(sums.summands.size()) > most_of_offsets;
+    if (asks_in_rounds_) return;
+    chosen.push_back({k, &index, first_of(index), rounds});
   }
   summed_ = std::move(chosen);
   summed_rounds_ = all;
 }
 
-void WrittenOut::choose_own(const Contraction& sums, const std::vector<Bounds>& bounds) {
+void WrittenOut::choose_own(const Contraction& sums) {
   for (size_t k = sums.own.size(); k-- > 0;) {
     const Index& index = sums.own[k];
-    const int64_t rounds = constant_rounds(index, bounds[k]);
+    const int64_t rounds = constant_rounds(index);
     const int64_t all = this->rounds() * rounds * int64_t(sums.summands.size());
     if (rounds == 0 || rounds > most_elements || all > most_products || !is_plain(sums, k)) return;
-    own_.push_back({k, &index, to_signed(bounds[k].lo->inst->imm, index.value->type), rounds});
+    own_.push_back({k, &index, first_of(index), rounds});
     own_rounds_ *= rounds;
   }
 }

@@ -101,6 +101,19 @@ TEST_CASE("sums over iterations are loops of their own, where indices say which"
   // Offsets of any number could be more than there are iterations.
   CHECK(shape_of_reverse(convolution([](auto& w) { return w.dim(2); }), 3) == Shape{3, 1, 1});
   CHECK(shape_of_reverse(convolution([](auto&) { return 17; }), 3) == Shape{3, 1, 1});
+  // Nor does it pay where each round asks for its element, as too many are not written out.
+  const auto by = [](int rounds) {
+    return [=](F2 image, F2 weights, F2 y) {
+      for (auto [i, j] : y) {
+        Var<double> s = 0.0;
+        for (auto a : range(rounds))
+          for (auto k : range(rounds)) s += image(i + a, j + k) * weights(a, k);
+        y(i, j) = s;
+      }
+    };
+  };
+  CHECK(shape_of_reverse(by(11), 3, {1}).adding_in_rounds == 0);
+  CHECK(shape_of_reverse(by(12), 3, {1}).adding_in_rounds == 1);
   CHECK(shape_of_reverse(
             [](F2 x, F2 y) {
               for (auto [i, j] : grid(range(1, 9), range(1, 9))) {
