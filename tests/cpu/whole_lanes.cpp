@@ -70,10 +70,13 @@ struct Counts {
   int loads, stores;
 };
 
+std::string optimised(const test::X86& cpu, const std::string& slot) {
+  return test::compiler(test::driver("cpu"))
+      .listing(*ir::parse(halved(slot)), test::target_of(cpu), "llvm-optimised");
+}
+
 Counts masked(const test::X86& cpu, const std::string& slot) {
-  const std::string code =
-      test::compiler(test::driver("cpu"))
-          .listing(*ir::parse(halved(slot)), test::target_of(cpu), "llvm-optimised");
+  const std::string code = optimised(cpu, slot);
   const auto calls = [&](const std::string& name) {
     const std::regex call("call [^\n]*@llvm\\.masked\\." + name);
     return int(std::distance(std::sregex_iterator(code.begin(), code.end(), call), {}));
@@ -91,6 +94,14 @@ TEST_CASE("an array of a strip is read and written whole where lanes are masked"
     CHECK(whole.stores == 1);
     CHECK(others.loads > 1);
     CHECK(others.stores > 1);
+  }
+}
+
+TEST_CASE("arrays of strips are a line of 64 bytes longer, not to share sets of the cache") {
+  for (const test::X86& cpu : test::with_avx512) {
+    INFO(cpu.name);
+    CHECK(optimised(cpu, "slot.unset").find("[272 x float]") != std::string::npos);
+    CHECK(optimised(cpu, "slot").find("[256 x float]") != std::string::npos);
   }
 }
 
