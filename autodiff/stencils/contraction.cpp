@@ -217,10 +217,8 @@ class Surveyor {
     return is_partly_own && !sums.summed.empty() && (moves || sums.summed[0].is_parallel());
   }
   static bool has_few_rounds(const Index& index) {
-    if (index.is_parallel()) return false;
-    const Inst *lo = constant_of(index.loop->operand(0)), *hi = constant_of(index.loop->operand(1));
-    const Type type = index.value->type;
-    return lo && hi && to_signed(hi->imm, type) - to_signed(lo->imm, type) <= few_rounds;
+    const std::optional<int64_t> rounds = index.constant_rounds();
+    return rounds && *rounds <= few_rounds;
   }
 
   const Index* index_of(const Value* v) const {
@@ -322,6 +320,13 @@ class Surveyor {
 };
 
 }  // namespace
+
+std::optional<int64_t> Index::constant_rounds() const {
+  if (is_parallel()) return std::nullopt;
+  const Inst *lo = constant_of(loop->operand(0)), *hi = constant_of(loop->operand(1));
+  if (!lo || !hi) return std::nullopt;
+  return std::max<int64_t>(to_signed(hi->imm, hi->type()) - to_signed(lo->imm, lo->type()), 0);
+}
 
 std::vector<Contraction> contractions_of(const Kernel& kernel, const Inst* loop, bool everywhere) {
   return Surveyor(kernel, loop, everywhere).run();

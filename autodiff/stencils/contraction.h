@@ -3,6 +3,7 @@
 // of fewer indices than loop and rounds have together, as a layer's gradient by its weights, or
 // around the iteration's own, as a convolution's by its image.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "ir/analysis/affine.h"
@@ -15,6 +16,8 @@ struct Index {
   const ir::Value* value = nullptr;
   const ir::Inst* loop = nullptr;
   bool is_parallel() const { return loop->is(ir::Op::parallel); }
+  /// Of a serial loop between constants.
+  std::optional<int64_t> constant_rounds() const;
   bool operator==(const Index&) const = default;
 };
 

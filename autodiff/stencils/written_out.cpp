@@ -16,12 +16,8 @@ constexpr int64_t most_products = 32;  ///< that own indices make of them
 constexpr int64_t most_elements = 7;   ///< of one own index
 
 /// 0: they are not constant, or none.
-int64_t constant_rounds(const Index& index) {
-  if (index.is_parallel()) return 0;
-  const Inst *lo = constant_of(index.loop->operand(0)), *hi = constant_of(index.loop->operand(1));
-  if (!lo || !hi) return 0;
-  const int64_t rounds = to_signed(hi->imm, hi->type()) - to_signed(lo->imm, lo->type());
-  return std::clamp<int64_t>(rounds, 0, most_of_offsets + 1);
+int64_t rounds_of(const Index& index) {
+  return std::min(index.constant_rounds().value_or(0), most_of_offsets + 1);
 }
 
 /// Of constant rounds.
@@ -56,7 +52,7 @@ void WrittenOut::choose_summed(const Contraction& sums) {
   for (size_t k = 0; k < sums.summed.size(); k++) {
     const Index& index = sums.summed[k];
     if (!is_offset(sums, index)) continue;
-    const int64_t rounds = constant_rounds(index);
+    const int64_t rounds = rounds_of(index);
     all *= rounds;
     asks_in_rounds_ = rounds == 0 || all * int64_t(sums.summands.size()) > most_of_offsets;
     if (asks_in_rounds_) return;
@@ -69,7 +65,7 @@ void WrittenOut::choose_summed(const Contraction& sums) {
 void WrittenOut::choose_own(const Contraction& sums) {
   for (size_t k = sums.own.size(); k-- > 0;) {
     const Index& index = sums.own[k];
-    const int64_t rounds = constant_rounds(index);
+    const int64_t rounds = rounds_of(index);
     const int64_t all = this->rounds() * rounds * int64_t(sums.summands.size());
     if (rounds == 0 || rounds > most_elements || all > most_products || !is_plain(sums, k)) return;
     own_.push_back({k, &index, first_of(index), rounds});
