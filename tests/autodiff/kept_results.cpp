@@ -151,13 +151,13 @@ TEST_CASE("what spares little is computed again, unless nothing else will do") {
 
 namespace {
 
-constexpr int rounds = 14;
+constexpr int summed = 14;
 
 /// A sum that going back wants, and one that it does not, in one loop.
 void sums_of_rounds(const qn::Field<double>& x, const qn::Field<double>& y, int iterations) {
   for (auto i : range(iterations)) {
     Var<double> sum = 2, right = 0;
-    for (auto c : range(rounds)) {
+    for (auto c : range(summed)) {
       sum += exp(0.1 * cast<double>(c) * x[i]);
       right += cast<double>(c) * x[i];
     }
@@ -198,7 +198,7 @@ TEST_CASE("gradients through one of a loop's results that the primal's launch ke
     const std::vector<double> found = qn::to_vector(x.grad());
     for (int i = 0; i < n; i++) {
       double sum = 2, by_sum = 0, right = 0;
-      for (int c = 0; c < rounds; c++) {
+      for (int c = 0; c < summed; c++) {
         sum += std::exp(0.1 * c * at[size_t(i)]);
         by_sum += 0.1 * c * std::exp(0.1 * c * at[size_t(i)]);
         right += c;
@@ -221,7 +221,7 @@ TEST_CASE(
                    for (auto i : range(n)) {
                      Var<double> sum = 2, right = 0;
                      Var<int> count = 0;
-                     for (auto c : range(rounds)) {
+                     for (auto c : range(summed)) {
                        sum += exp(0.1 * cast<double>(c) * x[i]);
                        right += cast<double>(c) * x[i];
                        count += cast<int>(cast<double>(c) * x[i]) % 2;
@@ -238,7 +238,7 @@ TEST_CASE(
     z.grad().fill(1);
     tape.backward();
     // Σ z = (Σ x)² Σ c · many, where x is 1/2 and all counts are 6.
-    const double slope = 2 * (0.5 * n) * (rounds * (rounds - 1) / 2) * n;
+    const double slope = 2 * (0.5 * n) * (summed * (summed - 1) / 2) * n;
     for (double found : qn::to_vector(x.grad())) REQUIRE(found == Approx(slope).epsilon(1e-10));
   });
 }
