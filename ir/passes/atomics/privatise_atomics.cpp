@@ -14,17 +14,21 @@ namespace quern::ir {
 
 namespace {
 
-constexpr size_t most_sites = 64;  ///< atomics on a component; each one more branch to compile
-/// Rounds of an inner loop that are not known, and one of how many times a branch is taken: borders of
-/// stencils are.
+constexpr size_t most_sites = 64;  ///< atomics on a component; each is there twice, to compile
+/// Rounds of an inner loop that are not known, and one of how many times a branch is taken: borders
+/// of stencils are.
 constexpr uint64_t likely_rounds = 8, seldom = 64;
-/// So many updates of a field by an iteration share much of where their elements lie: it pays to keep
-/// what they share until they are done.
+/// So many updates of a field by an iteration share much of where their elements lie: it pays to
+/// keep what they share until they are done.
 constexpr size_t many_updates = 8;
+/// So many updates ask together whether there are copies: as many as a loop over a strip sums
+/// (nest.cpp). With more of them what they add would not stay in registers until it is asked.
+constexpr size_t most_together = 8;
 /// So many updates apart those of one element do not wait for each other.
 constexpr uint64_t many_rounds = 16;
 
-/// A field with the components that are updated, and the buffer of its copies.
+/// A field with the components that are updated, and the buffer of its
+/// copies.
 struct Copied {
   uint32_t field = 0, buffer = 0;
   uint8_t rank = 0;
@@ -82,8 +86,8 @@ uint64_t rounds_of(const Inst* loop) {
   return uint64_t(bounds[1] - bounds[0] - 1) / uint64_t(bounds[2]) + 1;
 }
 
-/// How often so many iterations as BufferSize::updates speaks of run it, by what is known of the loops
-/// around it.
+/// How often so many iterations as BufferSize::updates speaks of run it, by what is known of the
+/// loops around it.
 uint64_t times(const Inst* inst, const Region* iteration) {
   uint64_t product = BufferSize::updating;
   for (const Region* r = inst->parent; r != iteration; r = r->parent->parent) {
@@ -155,26 +159,52 @@ class Privatiser {
       for (uint32_t n = 0; n < c_.parts.size(); n++)
         b_.store(c_.buffer, n, {&at, 1}, start_of(b_, c_.parts[n]));
     });
-    for (Inst* inst : c_.atomics) update(inst, shape, own, from, mask);
+    for (const std::vector<Inst*>& side_by_side : groups())
+      update(side_by_side, shape, own, from, mask);
   }
 
  private:
-  /// In the loop: to the copy, or as it was. Where the element lies in the copy is computed outside of
-  /// the branch where many updates share parts of it, in 32 bits, which vectors multiply faster; but in
-  /// rounds of a loop, where registers are few.
-  void update(Inst* inst, const Shape& shape, Value* own, Value* from, Value* mask) {
-    b_.before(inst).at(inst->loc);
-    const bool shares = c_.atomics.size() >= many_updates && !is_in_rounds(inst);
-    Value* place = shares ? place_of(inst, shape, mask, Type::i32) : nullptr;
+  /// Updates of one region, a few together: they ask once.
+  std::vector<std::vector<Inst*>> groups() const {
+    std::vector<std::vector<Inst*>> all;
+    const auto stands_between = [](const Inst* a, const Inst* b) {
+      for (; a != b; a = a->next)
+        if (!a->regions.empty()) return true;
+      return false;
+    };
+    for (Inst* inst : c_.atomics) {
+      const bool is_next = !all.empty() && all.back().size() < most_together &&
+                           all.back().back()->parent == inst->parent &&
+                           !stands_between(all.back().back(), inst);
+      if (!is_next) all.emplace_back();
+      all.back().push_back(inst);
+    }
+    return all;
+  }
+
+  /// In the loop: to the copy, or as they were. Where elements lie in the copy is computed outside
+  /// of the branch where many updates share parts of it, in 32 bits, which vectors multiply faster;
+  /// but in rounds of a loop, where registers are few.
+  void update(const std::vector<Inst*>& all, const Shape& shape, Value* own, Value* from,
+              Value* mask) {
+    const bool shares = c_.atomics.size() >= many_updates && !is_in_rounds(all[0]);
+    b_.before(all.back());
+    std::vector<Value*> places;
+    if (shares)
+      for (const Inst* inst : all) places.push_back(place_of(inst, shape, mask, Type::i32));
     Inst* branch = b_.if_(own);
     b_.at_end(branch->region(0));
-    if (!place) place = place_of(inst, shape, mask, Type::i64);
-    Value* at = b_.add(from, b_.convert(place, Type::i64));
-    Value* v = inst->operand(shape.extents.size());
-    b_.atomic(inst->atomic(), c_.buffer, c_.number(inst), inst->elem, {&at, 1}, {&v, 1});
+    for (size_t k = 0; k < all.size(); k++) {
+      const Inst* inst = all[k];
+      b_.at(inst->loc);
+      Value* place = shares ? places[k] : place_of(inst, shape, mask, Type::i64);
+      Value* at = b_.add(from, b_.convert(place, Type::i64));
+      Value* v = inst->operand(shape.extents.size());
+      b_.atomic(inst->atomic(), c_.buffer, c_.number(inst), inst->elem, {&at, 1}, {&v, 1});
+    }
     b_.yield();
     b_.at_end(branch->region(1));
-    move(b_, inst);
+    for (Inst* inst : all) move(b_, inst);
     b_.yield();
   }
 
@@ -184,8 +214,8 @@ class Privatiser {
     return r != loop_->region(0);
   }
 
-  /// Among the elements that the chunk has, which are fewer than 2^31. Any number where there are no
-  /// copies.
+  /// Among the elements that the chunk has, which are fewer than 2^31. Any number where there are
+  /// no copies.
   Value* place_of(const Inst* inst, const Shape& shape, Value* mask, Type type) {
     const auto as = [&](Value* v) { return b_.convert(v, type); };
     Value* at = nullptr;
