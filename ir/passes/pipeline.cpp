@@ -7,6 +7,7 @@
 #include "ir/passes/atomics/aggregate_atomics.h"
 #include "ir/passes/atomics/combine_rounds.h"
 #include "ir/passes/atomics/demote_atomics.h"
+#include "ir/passes/atomics/factor_sums.h"
 #include "ir/passes/atomics/privatise_atomics.h"
 #include "ir/passes/atomics/privatise_reductions.h"
 #include "ir/passes/checks/check_access.h"
@@ -141,6 +142,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
            const PassHook& hook) {
   Runner run(kernel, hook);
   run.must("bind", bind, signature);
+  run.may("factor_sums", factor_sums);
   run.may("combine_rounds", combine_rounds);
   run.may("demote_atomics", demote_atomics);
   run.may("forward", forward);

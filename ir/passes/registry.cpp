@@ -3,6 +3,7 @@
 #include "ir/passes/atomics/aggregate_atomics.h"
 #include "ir/passes/atomics/combine_rounds.h"
 #include "ir/passes/atomics/demote_atomics.h"
+#include "ir/passes/atomics/factor_sums.h"
 #include "ir/passes/atomics/privatise_atomics.h"
 #include "ir/passes/atomics/privatise_reductions.h"
 #include "ir/passes/checks/check_access.h"
@@ -138,6 +139,7 @@ constexpr NamedPass all[] = {
     {"split_tasks", split_tasks},
     {"trim_schedule", trim_schedule},
     {"bind", [](Kernel& k) { bind(k, plain_signature(k)); }},
+    {"factor_sums", factor_sums},
     {"combine_rounds", combine_rounds},
     {"demote_atomics", demote_atomics},
     {"carry_elements", carry_elements},

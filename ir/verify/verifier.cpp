@@ -256,8 +256,11 @@ class Verifier {
               what + ": no integer cell of the frame says its size");
     if (size.rule == BufferSize::copies)
       require(task.walk == Task::chunked && size.number < kernel_.bindings.size() &&
-                  kernel_.bindings[size.number].kind == Binding::field,
-              what + ": it holds copies of what is no field, or of a task without chunks");
+                  (kernel_.bindings[size.number].kind == Binding::field ||
+                   kernel_.bindings[size.number].size.rule == BufferSize::constant),
+              what +
+                  ": it holds copies of what is no field or constant buffer, or of a task "
+                  "without chunks");
   }
 
   void task(const Task& t, const std::string& what) {

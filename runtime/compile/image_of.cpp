@@ -56,7 +56,17 @@ HostExpression expression_of(const Kernel& kernel, const Region* region,
   return out;
 }
 
-HostExpression elements_of(const abi::Place& place) {
+HostExpression::Step constant(uint64_t v) {
+  HostExpression::Step step;
+  step.source = HostExpression::constant;
+  step.result = Type::u64;
+  step.imm = v;
+  return step;
+}
+
+/// Of a field, or of a buffer of constant size.
+HostExpression elements_of(const Binding& binding, const abi::Place& place) {
+  if (binding.kind == Binding::buffer) return {{constant(binding.size.number)}, {0}, false};
   HostExpression out;
   for (uint32_t axis = 0; axis < place.rank; axis++) {
     HostExpression::Step extent;
@@ -89,9 +99,7 @@ Image::Buffer buffer_of(const Kernel& kernel, uint32_t binding, const abi::Layou
     case BufferSize::iterations: out.size = Image::Buffer::iterations; break;
     case BufferSize::constant:
       out.size = Image::Buffer::counted;
-      count.source = HostExpression::constant;
-      count.result = Type::u64;
-      count.imm = b.size.number;
+      count = constant(b.size.number);
       break;
     case BufferSize::cell:
       out.size = Image::Buffer::counted;
@@ -101,7 +109,7 @@ Image::Buffer buffer_of(const Kernel& kernel, uint32_t binding, const abi::Layou
       break;
     case BufferSize::copies:
       out.size = Image::Buffer::copies;
-      out.count = elements_of(layout.places[b.size.number]);
+      out.count = elements_of(kernel.bindings[b.size.number], layout.places[b.size.number]);
       out.updates = b.size.updates;
   }
   if (out.size == Image::Buffer::counted)

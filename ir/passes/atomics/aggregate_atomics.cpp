@@ -28,7 +28,8 @@ class Aggregator {
         if (!uniform_(inst->operand(k))) return false;
       return true;
     };
-    for (const std::vector<Inst*>& atomics : combinable_atomics(kernel_, loop_, one_place))
+    for (const std::vector<Inst*>& atomics :
+         combinable_atomics(kernel_, loop_->region(0), one_place))
       collect(atomics);
     if (places_.empty()) return;
     b_.before(loop_).at(task_.loc);

@@ -59,13 +59,12 @@ struct Accesses {
 }  // namespace
 
 std::vector<std::vector<Inst*>> combinable_atomics(
-    const Kernel& kernel, Inst* loop, const std::function<bool(const Inst*)>& qualifies) {
+    const Kernel& kernel, Region* iteration, const std::function<bool(const Inst*)>& qualifies) {
   std::map<uint32_t, Accesses> classes;
   bool calls = false;
-  walk(loop->region(0), [&](Inst* inst) {
+  walk(iteration, [&](Inst* inst) {
     calls |= inst->is(Op::call);
-    if (!accesses_element(inst->op) || kernel.bindings[inst->binding()].kind != Binding::field)
-      return;
+    if (!accesses_element(inst->op) || !kernel.bindings[inst->binding()].has_elements()) return;
     Accesses& all = classes[kernel.bindings[inst->binding()].alias_class];
     const bool good =
         inst->is(Op::atomic) && has_identity(inst->atomic()) && !inst->result()->used() &&

@@ -21,6 +21,6 @@ bool rounds(AtomicOp op, Type type);
 /// products not in strict mode. Whatever else may touch these locations is such an atomic too, on
 /// one component all of one operation, and through several bindings all of one operation and type.
 std::vector<std::vector<Inst*>> combinable_atomics(
-    const Kernel& kernel, Inst* loop, const std::function<bool(const Inst*)>& qualifies);
+    const Kernel& kernel, Region* iteration, const std::function<bool(const Inst*)>& qualifies);
 
 }  // namespace quern::ir

@@ -63,8 +63,7 @@ class Demoter {
   void survey() {
     walk(task_.body, [&](Inst* inst) {
       calls_ |= effects_.of(inst).writes.anything;
-      if (!accesses_element(inst->op) || kernel_.bindings[inst->binding()].kind != Binding::field)
-        return;
+      if (!accesses_element(inst->op) || !kernel_.bindings[inst->binding()].has_elements()) return;
       bindings_.insert(inst->binding());
       add(components_[inst->part], pattern(inst));
     });

@@ -14,7 +14,7 @@ namespace quern::ir {
 
 namespace {
 
-constexpr size_t most_sites = 64;  ///< atomics on a component; each is there twice, to compile
+constexpr size_t most_sites = 128;  ///< atomics on a component; each is there twice, to compile
 /// Rounds of an inner loop that are not known, and one of how many times a branch is taken: borders
 /// of stencils are.
 constexpr uint64_t likely_rounds = 8, seldom = 64;
@@ -27,7 +27,7 @@ constexpr size_t most_together = 8;
 /// So many updates apart those of one element do not wait for each other.
 constexpr uint64_t many_rounds = 16;
 
-/// A field with the components that are updated, and the buffer of its
+/// A field, or a buffer like one, with the components that are updated, and the buffer of its
 /// copies.
 struct Copied {
   uint32_t field = 0, buffer = 0;
@@ -37,6 +37,7 @@ struct Copied {
     AtomicOp op;
     Type elem;
   };
+  bool from_zero = false;        ///< every axis
   std::vector<Part> parts = {};  ///< component k of the buffer is parts[k]
   std::vector<Inst*> atomics = {};
 
@@ -58,6 +59,10 @@ Value* combined(Builder& b, const Copied::Part& part, Value* a, Value* v) {
   return out;
 }
 
+Value* first_index(Builder& b, const Copied& c, uint32_t axis) {
+  return c.from_zero ? integer(b, 0) : b.first(c.field, axis, Type::i64);
+}
+
 /// What a task, or the one that merges its copies, asks of a field.
 struct Shape {
   std::vector<Value*> extents, firsts;
@@ -67,7 +72,7 @@ struct Shape {
   Shape(Builder& b, const Copied& c) {
     for (uint32_t axis = 0; axis < c.rank; axis++) {
       extents.push_back(b.extent(c.field, axis, Type::i64));
-      firsts.push_back(b.first(c.field, axis, Type::i64));
+      firsts.push_back(first_index(b, c, axis));
       count = count ? b.mul(count, extents.back()) : extents.back();
     }
     copies = b.extent(c.buffer, 0, Type::i64);
@@ -110,10 +115,10 @@ bool comes_in_turns(const Inst* inst, const Region* iteration) {
 }
 
 /// The fields whose updates by a task may go to copies.
-std::vector<Copied> copied_fields(const Kernel& kernel, Inst* loop) {
+std::vector<Copied> copied_fields(const Kernel& kernel, Region* iteration) {
   std::vector<Copied> all;
   const auto any = [](const Inst*) { return true; };
-  for (const std::vector<Inst*>& atomics : combinable_atomics(kernel, loop, any)) {
+  for (const std::vector<Inst*>& atomics : combinable_atomics(kernel, iteration, any)) {
     std::map<Part, size_t> sites;
     for (const Inst* inst : atomics) sites[inst->part]++;
     for (Inst* inst : atomics) {
@@ -122,7 +127,9 @@ std::vector<Copied> copied_fields(const Kernel& kernel, Inst* loop) {
         continue;
       auto copied = std::ranges::find(all, inst->binding(), &Copied::field);
       if (copied == all.end())
-        copied = all.insert(copied, {.field = inst->binding(), .rank = binding.rank});
+        copied = all.insert(copied, {.field = inst->binding(),
+                                     .rank = binding.rank,
+                                     .from_zero = binding.kind == Binding::buffer});
       if (copied->number(inst) == copied->parts.size())
         copied->parts.push_back({inst->component(), inst->atomic(), inst->elem});
       copied->atomics.push_back(inst);
@@ -269,7 +276,7 @@ class Merger {
   std::vector<Value*> bounds() {
     std::vector<Value*> out;
     for (uint32_t axis = 0; axis < c_.rank; axis++) {
-      out.push_back(b_.first(c_.field, axis, Type::i64));
+      out.push_back(first_index(b_, c_, axis));
       out.push_back(b_.add(out.back(), b_.extent(c_.field, axis, Type::i64)));
     }
     return out;
@@ -334,7 +341,7 @@ void privatise_atomics(Kernel& kernel, const TargetTraits& target) {
   std::vector<std::vector<Step>> after(count);
   for (size_t k = 0; k < count; k++) {
     if (kernel.tasks[k].kind != Task::range || kernel.tasks[k].lanes) continue;
-    for (Copied& c : copied_fields(kernel, parallel_of(kernel.tasks[k]))) {
+    for (Copied& c : copied_fields(kernel, parallel_of(kernel.tasks[k])->region(0))) {
       declare_copies(kernel, k, c);
       Privatiser(kernel, kernel.tasks[k], c).run();
       after[k].push_back(launch_of(kernel, Merger(kernel, c, kernel.tasks[k].loc).task()));

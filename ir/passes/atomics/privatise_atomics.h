@@ -1,5 +1,5 @@
 #pragma once
-// Atomics on a field that all threads want go to copies of it first, which a chunk
+// Atomics on a field, or on a buffer, that all threads want go to copies of it first, which a chunk
 // has for itself: a histogram, adjoints of what is gathered, particles that are spread to a grid.
 //
 // Expects: open_tasks and aggregate_atomics have run.
@@ -14,7 +14,7 @@
 // copies. A task behind each launch of this one, one for each field (Task::merges), combines the
 // copies and then, plainly, each element that any update came to with the field's. Not in checked
 // mode, which names the iteration that failed; not on trees, where an update that changes nothing
-// makes its element active; not where more than 64 atomics update a component, as each is there
+// makes its element active; not where more than 128 atomics update a component, as each is there
 // twice. Linear.
 #include "quern/ir/lower.h"
 

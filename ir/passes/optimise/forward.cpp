@@ -175,10 +175,14 @@ class DeadStores {
 
 }  // namespace
 
-void forward(Kernel& kernel) {
-  for (Region* root : roots(kernel)) Forwarder(kernel).run(root);
+void forward_root(Kernel& kernel, Region* root) {
+  Forwarder(kernel).run(root);
   if (kernel.modes.checked) return;  // the earlier store would have reported its own index
-  for (Region* root : roots(kernel)) DeadStores(kernel).run(root);
+  DeadStores(kernel).run(root);
+}
+
+void forward(Kernel& kernel) {
+  for (Region* root : roots(kernel)) forward_root(kernel, root);
 }
 
 }  // namespace quern::ir

@@ -15,4 +15,6 @@
 
 namespace quern::ir {
 void forward(Kernel& kernel);
-}
+/// The same of one root.
+void forward_root(Kernel& kernel, Region* root);
+}  // namespace quern::ir

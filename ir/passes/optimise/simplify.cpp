@@ -102,8 +102,8 @@ class Simplifier {
  public:
   explicit Simplifier(Kernel& kernel) : kernel_(kernel), b_(kernel) {}
 
-  bool run() {
-    for (Region* root : roots(kernel_)) scope([&] { visit(root); });
+  bool run(const std::vector<Region*>& roots) {
+    for (Region* root : roots) scope([&] { visit(root); });
     return changed_;
   }
 
@@ -399,14 +399,17 @@ class Simplifier {
   bool changed_ = false;
 };
 
-}  // namespace
-
-void simplify(Kernel& kernel) {
+void simplify(Kernel& kernel, const std::vector<Region*>& roots) {
   for (int round = 0; round < 3; round++) {
-    bool changed = Simplifier(kernel).run();
-    changed = dead_code(kernel) || changed;
+    bool changed = Simplifier(kernel).run(roots);
+    for (Region* root : roots) changed = dead_code(kernel, root) || changed;
     if (!changed) return;
   }
 }
+
+}  // namespace
+
+void simplify(Kernel& kernel) { simplify(kernel, roots(kernel)); }
+void simplify_root(Kernel& kernel, Region* root) { simplify(kernel, std::vector{root}); }
 
 }  // namespace quern::ir

@@ -12,4 +12,6 @@
 
 namespace quern::ir {
 void simplify(Kernel& kernel);
-}
+/// The same of one root.
+void simplify_root(Kernel& kernel, Region* root);
+}  // namespace quern::ir
