@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "bench/autodiff/reference.h"
@@ -11,12 +13,12 @@ namespace bench::reference {
 
 namespace {
 
-/// Points side by side, in so many vectors.
-constexpr int vectors = 4, width = int(lanes_of<double>), group = vectors * width;
+/// Points side by side, in so many vectors: of two of them all coordinates stand in registers.
+constexpr int vectors = 2, width = int(lanes_of<double>), group = vectors * width;
 using Lanes = Wide<double>;
 
 /// Numbers in a triangle with so many rows, its diagonal among them.
-int triangle(int rows) { return rows * (rows + 1) / 2; }
+constexpr int triangle(int rows) { return rows * (rows + 1) / 2; }
 
 double log_sum_exp(int count, const double* x) {
   const double most = *std::max_element(x, x + count);
@@ -59,7 +61,9 @@ struct Prepared {
   }
 };
 
-/// A thread's points, by dimension, and what it computes of them.
+/// A thread's points of D coordinates, and what it computes of them: the number is known to the
+/// compiler, as it is to Quern's.
+template <int D>
 struct Points {
   std::vector<double> x, off;
   std::vector<double> power;  ///< of each part exp(its logarithm - the largest)
@@ -71,9 +75,9 @@ struct Points {
         power(size_t(in.parts * group)) {}
 
   /// off = (1, point - μ) of one part.
-  void shift(const double* mean, int d) {
+  void shift(const double* mean) {
     for (int b = 0; b < group; b++) off[size_t(b)] = 1;
-    for (int j = 0; j < d; j++)
+    for (int j = 0; j < D; j++)
 #pragma omp simd
       for (int b = 0; b < group; b++)
         off[size_t((j + 1) * group + b)] = x[size_t(j * group + b)] - mean[j];
@@ -81,18 +85,17 @@ struct Points {
 
   /// The sum of the points' logarithms from `first` on. The last point is repeated, but not added.
   double measure(const Gmm& in, const double* at, const Prepared& known, int first) {
-    const int d = in.dimensions;
     double most[group];
     for (int b = 0; b < group; b++) {
-      const double* point = in.point + std::min(first + b, in.points - 1) * d;
-      for (int j = 0; j < d; j++) x[size_t(j * group + b)] = point[j];
+      const double* point = in.point + std::min(first + b, in.points - 1) * D;
+      for (int j = 0; j < D; j++) x[size_t(j * group + b)] = point[j];
       most[b] = std::numeric_limits<double>::lowest();
       sum[b] = 0;
     }
     for (int c = 0; c < in.parts; c++) {
       double* term = &power[size_t(c * group)];
-      shift(at + in.means() + c * d, d);
-      square(&known.q[size_t(c * triangle(d))], d, term);
+      shift(at + in.means() + c * D);
+      square(&known.q[size_t(c * triangle(D))], term);
 #pragma omp simd
       for (int b = 0; b < group; b++) {
         term[b] = known.start[size_t(c)] - 0.5 * term[b];
@@ -114,10 +117,12 @@ struct Points {
   }
 
   /// |Q off|² of each point.
-  void square(const double* q, int d, double* out) const {
+  void square(const double* q, double* out) const {
     Lanes squares[vectors] = {};
-    for (int r = 0; r < d; r++) {
+#pragma GCC unroll 16
+    for (int r = 0; r < D; r++) {
       Lanes turned[vectors] = {};
+#pragma GCC unroll 16
       for (int j = 0; j <= r; j++)
         for (int v = 0; v < vectors; v++)
           turned[v] += q[triangle(r) + j] * load(&off[size_t((j + 1) * group + v * width)]);
@@ -128,17 +133,18 @@ struct Points {
 
   /// Adds share · off offᵀ, its lower triangle, of all parts to `moment`, which has lanes.
   void add_moments(const Gmm& in, const double* at, int first, double* moment) {
-    const int d = in.dimensions;
     double scale[group];
     for (int b = 0; b < group; b++) scale[b] = first + b < in.points ? 1 / sum[b] : 0.0;
     for (int c = 0; c < in.parts; c++) {
-      shift(at + in.means() + c * d, d);
+      shift(at + in.means() + c * D);
       const double* of_part = &power[size_t(c * group)];
-      for (int r = 0; r <= d; r++) {
+#pragma GCC unroll 16
+      for (int r = 0; r <= D; r++) {
         Lanes row[vectors];
         for (int v = 0; v < vectors; v++)
           row[v] = load(of_part + v * width) * load(scale + v * width) *
                    load(&off[size_t(r * group + v * width)]);
+#pragma GCC unroll 16
         for (int j = 0; j <= r; j++) {
           Lanes all = load(moment);
           for (int v = 0; v < vectors; v++)
@@ -181,14 +187,13 @@ void finish(const Gmm& in, const Prepared& known, int part, const double* moment
   }
 }
 
-}  // namespace
-
-double gmm(const Gmm& in, const double* at) {
+template <int D>
+double value_of(const Gmm& in, const double* at) {
   const Prepared known(in, at);
   double value = known.prior - in.points * log_sum_exp(in.parts, at);
 #pragma omp parallel reduction(+ : value)
   {
-    Points points(in);
+    Points<D> points(in);
 #pragma omp for
     for (int first = 0; first < in.points; first += group)
       value += points.measure(in, at, known, first);
@@ -196,7 +201,8 @@ double gmm(const Gmm& in, const double* at) {
   return value;
 }
 
-double gmm_gradient(const Gmm& in, const double* at, double* gradient) {
+template <int D>
+double gradient_of(const Gmm& in, const double* at, double* gradient) {
   const Prepared known(in, at);
   const double of_weights = log_sum_exp(in.parts, at);
   double value = known.prior - in.points * of_weights;
@@ -205,7 +211,7 @@ double gmm_gradient(const Gmm& in, const double* at, double* gradient) {
   double* moment = moments.data();
 #pragma omp parallel reduction(+ : value, moment[ : all])
   {
-    Points points(in);
+    Points<D> points(in);
     std::vector<double> lanes(size_t(all * width), 0.0);
 #pragma omp for
     for (int first = 0; first < in.points; first += group) {
@@ -221,6 +227,22 @@ double gmm_gradient(const Gmm& in, const double* at, double* gradient) {
     finish(in, known, c, of_this, gradient);
   }
   return value;
+}
+
+}  // namespace
+
+double gmm(const Gmm& in, const double* at) {
+  if (in.dimensions == 10) return value_of<10>(in, at);
+  if (in.dimensions == 3) return value_of<3>(in, at);
+  throw std::invalid_argument("there is no mixture by hand of " + std::to_string(in.dimensions) +
+                              " dimensions");
+}
+
+double gmm_gradient(const Gmm& in, const double* at, double* gradient) {
+  if (in.dimensions == 10) return gradient_of<10>(in, at, gradient);
+  if (in.dimensions == 3) return gradient_of<3>(in, at, gradient);
+  throw std::invalid_argument("there is no mixture by hand of " + std::to_string(in.dimensions) +
+                              " dimensions");
 }
 
 }  // namespace bench::reference
