@@ -173,7 +173,7 @@ ir::Value* Recording::arithmetic(ir::Op op, ir::Value* x, ir::Value* y) {
   ir::Value* v = b.binary(op, x, y);
   const bool regroups = op == ir::Op::add || op == ir::Op::sub || op == ir::Op::mul;
   if (reassociates && regroups && (v->type == ir::Type::f32 || v->type == ir::Type::f64))
-    v->inst->kind |= ir::reassociate;
+    v->inst->kind |= ir::reassociate | ir::distribute;
   return v;
 }
 

@@ -62,13 +62,14 @@ class Mixture {
         Var<Array<double, most_parts>> term;
         for (auto c : range(in.parts)) {
           Var<double> squares = 0;
-          for (auto r : range(d)) {
-            Var<double> turned = diagonal_(c, r) * (point_(i, r) - mean_(c, r));
-            for (auto j : range(r))
-              turned +=
-                  below_(c, j * d - j * (j + 1) / 2 + r - j - 1) * (point_(i, j) - mean_(c, j));
-            squares += turned * turned;
-          }
+          for (auto _ : reassociate())  // as the flags of the reference let its compiler do
+            for (auto r : range(d)) {
+              Var<double> turned = diagonal_(c, r) * (point_(i, r) - mean_(c, r));
+              for (auto j : range(r))
+                turned +=
+                    below_(c, j * d - j * (j + 1) / 2 + r - j - 1) * (point_(i, j) - mean_(c, j));
+              squares += turned * turned;
+            }
           term[c] = start_[c] - 0.5 * squares;
         }
         value_() += log_of_sum(in.parts, [&](I32 c) { return F64(term[c]); });

@@ -38,8 +38,10 @@ struct Flag {
   std::string_view name;
   uint8_t bit;
 };
-inline constexpr Flag arithmetic_flags[] = {
-    {"reassociate", reassociate}, {"uncontracted", uncontracted}, {"unasked", unasked}};
+inline constexpr Flag arithmetic_flags[] = {{"reassociate", reassociate},
+                                            {"distribute", distribute},
+                                            {"uncontracted", uncontracted},
+                                            {"unasked", unasked}};
 inline constexpr Flag loop_flags[] = {
     {"parallel_walk", parallel_walk}, {"thread_walk", thread_walk}, {"brief", brief}};
 inline constexpr Flag if_flags[] = {{"rarely", rarely}, {"sparing", sparing}};

@@ -350,7 +350,7 @@ bool kind_is_sound(const Case& c, KindUse use) {
     case KindUse::arithmetic:
       return inst.kind == 0 ||
              c.require(info(inst.op).rule == OperandRule::same && is_float(inst.type()) &&
-                           inst.kind <= (reassociate | uncontracted | unasked),
+                           inst.kind <= (reassociate | uncontracted | unasked | distribute),
                        "has a flag that only float arithmetic has");
     case KindUse::loop:
       return known(inst.kind == 0 ||

@@ -41,7 +41,7 @@ body {
           %m = load<2.0> %k, %j : f64
           %d = sub %x, %m : f64
           %ld = mul %l, %d : f64
-          %more = add %sum, %ld : f64
+          %more = add.distribute %sum, %ld : f64
           yield %more
         }
         %s = mul %w, %t : f64
@@ -86,6 +86,18 @@ bool is_factored(const std::vector<Change>& changes) {
 
 TEST_CASE("products are summed where they are fewer than what computes the sums") {
   CHECK(is_factored({}));
+  SECTION("not where sums may not be taken apart: they may cancel in each iteration") {
+    CHECK_FALSE(is_factored({{"add.distribute", "add.reassociate"}}));
+  }
+  SECTION("not in an index that no task has") {
+    CHECK_FALSE(is_factored({{"loop %zero, %parts, %one {(%k: i32)",
+                              "loop %uzero, %uparts, %uone {(%uk: u32)\n%k = convert %uk : i32"},
+                             {"%zero = constant<0> : i32",
+                              "%zero = constant<0> : i32\n"
+                              "%uzero = constant<0> : u32\n"
+                              "%uone = constant<1> : u32\n"
+                              "%uparts = constant<4> : u32"}}));
+  }
   SECTION("not where the order counts, or an error names the iteration") {
     CHECK_FALSE(is_factored({{"modes=contract", "modes=strict"}}));
     CHECK_FALSE(is_factored({{"modes=contract", "modes=checked,contract"}}));

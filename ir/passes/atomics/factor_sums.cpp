@@ -21,6 +21,8 @@ namespace {
 
 constexpr int64_t most_rounds = 4096;
 constexpr size_t fewest_places = 6, most_sums = 128;
+/// Loops of a task that are looked at closer, each of which takes as long as the task.
+constexpr size_t most_looks = 4;
 /// An update takes as long as so many operations, as iterations that are taken together add up what
 /// they give first.
 constexpr size_t operations_of_update = 3;
@@ -33,12 +35,13 @@ struct Rounds {
   int64_t first = 0, count = 0;
 };
 
-/// Of a loop whose rounds are constant, one by one, and carry nothing.
+/// Of a loop whose rounds are constant, one by one, and carry nothing; its index may be a task's.
 std::optional<Rounds> rounds_of(const Inst* loop) {
   if (!loop->is(Op::loop) || loop->operand_count() > 3 || loop->kind != 0) return std::nullopt;
   const Inst *lo = constant_of(loop->operand(0)), *hi = constant_of(loop->operand(1));
   if (!lo || !hi || !is_constant(loop->operand(2), 1)) return std::nullopt;
   const Type type = loop->operand(0)->type;
+  if (type != Type::i32 && type != Type::i64) return std::nullopt;
   const int64_t first = to_signed(lo->imm, type), end = to_signed(hi->imm, type);
   int64_t count = 0;
   if (__builtin_sub_overflow(end, first, &count) || count < 2 || count > most_rounds)
@@ -53,27 +56,36 @@ bool is_sum(const Kernel& kernel, const Inst* inst) {
          kernel.bindings[inst->binding()].components[inst->component()].exact;
 }
 
+/// Sums in a round, written out; at most, where rounds of inner loops follow from an index.
+size_t sums_of(const Kernel& kernel, const Region* round) {
+  size_t count = 0;
+  for (const Inst* inst : *round) {
+    count += is_sum(kernel, inst);
+    if (!inst->is(Op::loop)) continue;
+    const auto rounds = known_rounds(inst);
+    count += sums_of(kernel, inst->region(0)) * size_t(rounds.value_or(most_rounds_written_out));
+  }
+  return count;
+}
+
 /// Loops directly in the iteration in which it may pay to look closer: by number in their region.
 std::vector<size_t> worth_a_look(const Kernel& kernel, const Task& task) {
   std::vector<size_t> found;
   size_t number = 0;
   for (Inst* loop : *task.body) {
     number++;
-    if (!rounds_of(loop)) continue;
+    if (!rounds_of(loop) || sums_of(kernel, loop->region(0)) < fewest_places) continue;
     WrittenCode code;
-    bool has_sums = false, fits = true;
-    for (Inst* inst : *loop->region(0)) {
-      has_sums |= is_sum(kernel, inst);
-      if (!inst->is(Op::loop)) continue;
-      fits &= code.add(inst);
-      walk(inst->region(0), [&](const Inst* inner) { has_sums |= is_sum(kernel, inner); });
-    }
-    if (has_sums && fits) found.push_back(number - 1);
+    bool fits = true;
+    for (Inst* inst : *loop->region(0))
+      if (inst->is(Op::loop)) fits &= code.add(inst);
+    if (fits && found.size() < most_looks) found.push_back(number - 1);
   }
   return found;
 }
 
-/// One loop of a task, which is another one then, also where it does not pay.
+/// One loop of a task. Whoever tries keeps a copy of the task's body: where it does not pay, what is
+/// left of it is good for nothing.
 class Factoring {
  public:
   Factoring(Kernel& kernel, uint32_t task, size_t loop) : kernel_(kernel), task_(task), b_(kernel) {
@@ -253,7 +265,8 @@ class Factoring {
   Value* again(const Value* v) { return repeat_outside(b_, kernel_.tasks[task_].body, v, map_); }
 
   /// The sum of a value over all iterations, from those of products; null: 0. What is linear in
-  /// others goes by their sums, which several may have in common.
+  /// others goes by their sums, which several may have in common. As deep as the code written out is
+  /// long at most.
   Value* summed(Value* v) {
     const auto known = summed_.find(v);
     if (known != summed_.end()) return known->second;

@@ -8,15 +8,17 @@
 // third of the work.
 //
 // Expects: bind has run, tasks not opened.
-// Guarantees: rule 10 of docs/semantics.md. In a range task with a loop of constant rounds that
-// carries nothing, atomic sums of f64 that stand directly in that loop, or in loops within it that
-// can be written out (write_out.h), at indices that all iterations share, are looked at as
-// polynomials (polynomials.h). Where their products are fewer than all that computes the sums, by a
-// third, each product is summed instead, in a buffer that has an element for each of the loop's
-// rounds. A task in front clears it; one behind, a round an iteration, adds to the places what
-// follows from the sums, unless the task has no iteration. Not in checked nor strict mode, nor
-// where a known number of iterations is too small to pay for two tasks more. Linear in the code
-// written out, times the products of a polynomial (64 at most), and what simplify and forward take.
+// Guarantees: rule 10 of docs/semantics.md, and sums taken apart only where `distribute` says so. In
+// a range task with a loop of 2 to 4,096 constant rounds that carries nothing, atomic sums of f64
+// that stand directly in that loop, or in loops within it that can be written out (write_out.h), at
+// 6 places or more that all iterations share, are looked at as polynomials (polynomials.h). Where
+// their products, 128 at most, are fewer than all that computes the sums, by a third, each product
+// is summed instead, in a buffer that has elements for each of the loop's rounds. A task in front
+// clears it; one behind, a round an iteration, adds to the places what follows from the sums, unless
+// the task has no iteration. One loop of a task at most, of the first four that may be such. Not in
+// checked nor strict mode; not in f32, where products of more factors leave the range sooner; nor
+// where a known number of iterations is too small to pay for two tasks more.
+// Linear in the task and the code written out, times the products of a polynomial (64 at most).
 #include "quern/ir/ir.h"
 
 namespace quern::ir {

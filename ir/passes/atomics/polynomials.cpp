@@ -11,6 +11,11 @@ bool is_zero(const Value* v) {
   const Inst* c = constant_of(v);
   return c && real_of(c->imm, v->type) == 0;
 }
+/// Is their sum a multiple of one of them, or of one product?
+bool is_multiple(const Polynomial& a, const Polynomial& b) {
+  if (a.empty() || b.empty() || a == b) return true;
+  return a.size() == 1 && b.size() == 1 && a.begin()->first == b.begin()->first;
+}
 }  // namespace
 
 Coefficients::Id Coefficients::add(const Expression& e) {
@@ -89,6 +94,7 @@ std::optional<Polynomial> Polynomials::taken_apart(const Inst* inst) {
   if (inst->is(Op::neg)) return sum({}, a, true);
   const Polynomial& b = known_.at(inst->operand(1));
   if (inst->is(Op::mul)) return product(a, b);
+  if (!(inst->kind & distribute) && !is_multiple(a, b)) return std::nullopt;
   return sum(a, b, inst->is(Op::sub));
 }
 

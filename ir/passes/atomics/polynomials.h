@@ -2,10 +2,10 @@
 // Values of an iteration as polynomials: sums of products of what the iteration computes, with
 // coefficients that all iterations share.
 //
-// Only what rounds as well so is taken apart. A sum of products by coefficients is: both ways an
-// error is a few units in the last place of Σ |coefficient| · |what it multiplies|. A difference of
-// what was not multiplied is not, as x - μ where the two are close, nor is a product of two sums;
-// these are factors, like all else.
+// Sums are taken apart where the user lets them be (`distribute`): as they cancel in an iteration, as
+// in a residual that is small, so would sums of their terms over all iterations, and digits would be
+// lost. Nor then is a difference of what was not multiplied, as x - μ where the two are close, or a
+// product of two sums. All else are factors.
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -27,8 +27,7 @@ constexpr size_t most_together = 8;
 /// So many updates apart those of one element do not wait for each other.
 constexpr uint64_t many_rounds = 16;
 
-/// A field, or a buffer like one, with the components that are updated, and the buffer of its
-/// copies.
+/// A field, or a buffer like one, with the components that are updated, and the buffer of copies.
 struct Copied {
   uint32_t field = 0, buffer = 0;
   uint8_t rank = 0;
@@ -195,7 +194,7 @@ class Privatiser {
   void update(const std::vector<Inst*>& all, const Shape& shape, Value* own, Value* from,
               Value* mask) {
     const bool shares = c_.atomics.size() >= many_updates && !is_in_rounds(all[0]);
-    b_.before(all.back());
+    b_.before(all.back()).at(all.back()->loc);
     std::vector<Value*> places;
     if (shares)
       for (const Inst* inst : all) places.push_back(place_of(inst, shape, mask, Type::i32));

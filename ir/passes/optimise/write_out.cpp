@@ -1,7 +1,6 @@
 #include "ir/passes/optimise/write_out.h"
 
 #include <algorithm>
-#include <optional>
 #include <unordered_set>
 
 #include "ir/analysis/facts.h"
@@ -10,7 +9,6 @@ namespace quern::ir {
 
 namespace {
 
-constexpr int64_t few_rounds = 16;
 constexpr size_t many_instructions = 4000, many_with_constants = 12000;
 
 /// What indices of loops around are in the round that is looked at, and what follows from them.
@@ -54,7 +52,8 @@ std::optional<Rounds> rounds_of(const Inst* loop, const Known& known) {
   const auto lo = known_value(loop->operand(0), known), hi = known_value(loop->operand(1), known);
   if (!lo || !hi || !is_constant(loop->operand(2), 1)) return std::nullopt;
   int64_t count = 0;
-  if (__builtin_sub_overflow(*hi, *lo, &count) || count > few_rounds) return std::nullopt;
+  if (__builtin_sub_overflow(*hi, *lo, &count) || count > most_rounds_written_out)
+    return std::nullopt;
   return Rounds{*lo, std::max<int64_t>(count, 0)};
 }
 
@@ -159,7 +158,10 @@ bool WrittenCode::add(const Inst* loop) {
   return true;
 }
 
-bool has_known_rounds(const Inst* loop) { return rounds_of(loop, {}).has_value(); }
+std::optional<int64_t> known_rounds(const Inst* loop) {
+  const std::optional<Rounds> rounds = rounds_of(loop, {});
+  return rounds ? std::optional(rounds->count) : std::nullopt;
+}
 
 void write_out(Kernel& kernel, Inst* loop) { Writer(kernel).replace(loop); }
 

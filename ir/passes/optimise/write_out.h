@@ -1,11 +1,15 @@
 #pragma once
 // Loops that become the code of their rounds: what passes that write loops out share.
 //
-// Of a loop by steps of 1 with at most 16 rounds, and of those inside it, whose bounds may follow
+// Of a loop by steps of 1 with few rounds, and of those inside it, whose bounds may follow
 // from its index.
+#include <optional>
+
 #include "quern/ir/builder.h"
 
 namespace quern::ir {
+
+constexpr int64_t most_rounds_written_out = 16;
 
 /// What loops written out are: at most 4,000 instructions and, with those that become constants,
 /// 12,000.
@@ -20,8 +24,8 @@ class WrittenCode {
   bool fits() const;
 };
 
-/// Are the loop's own rounds few and known?
-bool has_known_rounds(const Inst* loop);
+/// How many the loop's own rounds are, where they are known and few.
+std::optional<int64_t> known_rounds(const Inst* loop);
 
 /// Replaces the loop, which is one that WrittenCode takes, by the code of its rounds.
 void write_out(Kernel& kernel, Inst* loop);

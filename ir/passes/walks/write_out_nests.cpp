@@ -11,7 +11,7 @@ namespace {
 bool is_triangular(const Inst* loop) {
   for (const Inst* inst : *loop->region(0)) {
     if (!inst->is(Op::loop)) continue;
-    if (!has_known_rounds(inst) || is_triangular(inst)) return true;
+    if (!known_rounds(inst) || is_triangular(inst)) return true;
   }
   return false;
 }

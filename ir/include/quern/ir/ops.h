@@ -58,7 +58,7 @@ struct Form {
 /// What Inst::kind is.
 enum class KindUse : uint8_t {
   none,
-  arithmetic,  ///< reassociate | uncontracted | unasked
+  arithmetic,  ///< reassociate | uncontracted | unasked | distribute
   loop,        ///< parallel_walk, with brief or without, or thread_walk
   branch,      ///< rarely or sparing
   slot,        ///< unset, by_round
@@ -156,7 +156,8 @@ enum class Builtin : uint8_t {
 };
 
 /// Kind bits of an arithmetic instruction: `reassociate` lets a float operation be reassociated
-/// (reductions whose order is unspecified); `uncontracted` keeps it out of an fma in every mode
+/// (reductions whose order is unspecified); `distribute` lets a sum also be multiplied out, to be
+/// summed term by term (blocks of reassociate()); `uncontracted` keeps it out of an fma in every mode
 /// (error terms of the math library). `unasked`: it runs where the program may not have run it, in
 /// place of a branch or in front of a loop, so going back a zero gives its operands none, whatever
 /// its derivative is there.
@@ -181,6 +182,7 @@ inline constexpr uint8_t unset = 1;
 inline constexpr uint8_t by_round = 2;
 inline constexpr uint8_t uncontracted = 2;
 inline constexpr uint8_t unasked = 4;
+inline constexpr uint8_t distribute = 8;
 
 struct OpInfo {
   std::string_view name;
