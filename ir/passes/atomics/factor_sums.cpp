@@ -26,8 +26,6 @@ constexpr size_t most_looks = 4;
 /// An update takes as long as so many operations, as iterations that are taken together add up what
 /// they give first.
 constexpr size_t operations_of_update = 3;
-/// Sums next to each other, which ask together where they go (privatise_atomics).
-constexpr size_t updates_together = 8;
 /// What two tasks more take, in operations.
 constexpr uint64_t operations_of_tasks = 30000;
 
@@ -204,21 +202,9 @@ class Factoring {
       std::ranges::stable_sort(in_order[number], std::greater(),
                                [&](uint32_t f) { return count[f]; });
     }
-    std::span<const Product> left = in_order;
-    while (!left.empty()) {
-      const size_t number = in_order.size() - left.size();
-      const size_t some = std::min(updates_together, left.size());
-      add_some(first, number, left.first(some), made);
-      left = left.subspan(some);
-    }
-  }
-
-  void add_some(Value* first, size_t number, std::span<const Product> some,
-                std::map<Product, Value*>& made) {
-    std::vector<Value*> values;
-    for (const Product& product : some) values.push_back(value_of(product, made));
-    for (Value* v : values) {
-      Value* at = element(first, number++);
+    for (size_t number = 0; number < in_order.size(); number++) {
+      Value* v = value_of(in_order[number], made);
+      Value* at = element(first, number);
       b_.atomic(AtomicOp::add, buffer_, 0, Type::f64, {&at, 1}, {&v, 1});
     }
   }
@@ -321,13 +307,15 @@ class Factoring {
                  *hi = constant_of(domain->last->operand(k + 1));
       if (!lo || !hi) return true;
       const Type type = domain->last->operand(k)->type;
-      const int64_t extent = to_signed(hi->imm, type) - to_signed(lo->imm, type);
-      iterations *= uint64_t(std::max<int64_t>(extent, 0));
+      const int64_t first = to_signed(lo->imm, type), end = to_signed(hi->imm, type);
+      const uint64_t extent = end > first ? uint64_t(end) - uint64_t(first) : 0;
+      if (__builtin_mul_overflow(iterations, extent, &iterations)) return true;
     }
     uint64_t once = 0;
     walk(behind, [&](const Inst*) { once++; });
     const auto rounds = uint64_t(rounds_.count);
-    return iterations * rounds * saved > 2 * rounds * once + operations_of_tasks;
+    const uint64_t enough = 2 * rounds * once + operations_of_tasks;
+    return iterations > enough / (rounds * saved);
   }
 
   void schedule(Task behind) {
@@ -373,8 +361,8 @@ class Factoring {
   std::optional<Slicer> shared_;
   std::vector<std::vector<Inst*>> places_;  ///< the sums of each
   Polynomials polynomials_{[this](const Value* v) { return shared_->repeatable(v); }};
-  std::map<Product, size_t> products_;  ///< numbered: components of the buffer
-  uint32_t buffer_ = 0;
+  std::map<Product, size_t> products_;  ///< numbered
+  uint32_t buffer_ = 0;                 ///< of their sums, round by round
   // Of the task behind:
   ValueMap map_;
   std::vector<Value*> sums_;                         ///< of products, by number

@@ -21,8 +21,8 @@ constexpr uint64_t likely_rounds = 8, seldom = 64;
 /// So many updates of a field by an iteration share much of where their elements lie: it pays to
 /// keep what they share until they are done.
 constexpr size_t many_updates = 8;
-/// So many updates ask together whether there are copies: as many as a loop over a strip sums
-/// (nest.cpp). With more of them what they add would not stay in registers until it is asked.
+/// So many updates ask together whether there are copies. With more of them what they add would not
+/// stay in registers until it is asked.
 constexpr size_t most_together = 8;
 /// So many updates apart those of one element do not wait for each other.
 constexpr uint64_t many_rounds = 16;
@@ -113,6 +113,32 @@ bool comes_in_turns(const Inst* inst, const Region* iteration) {
   return rounds < many_rounds;
 }
 
+bool is_in_rounds(const Inst* inst, const Region* iteration) {
+  const Region* r = inst->parent;
+  while (r != iteration && r->parent->is(Op::if_)) r = r->parent->parent;
+  return r != iteration;
+}
+
+/// Updates of one region, a few together; in rounds of a loop, which are there for each place where
+/// updates may go (version_rounds), each for itself.
+std::vector<std::vector<Inst*>> grouped(const std::vector<Inst*>& atomics,
+                                        const Region* iteration) {
+  std::vector<std::vector<Inst*>> all;
+  const auto stands_between = [](const Inst* a, const Inst* b) {
+    for (; a != b; a = a->next)
+      if (!a->regions.empty()) return true;
+    return false;
+  };
+  for (Inst* inst : atomics) {
+    const bool is_next = !all.empty() && all.back().size() < most_together &&
+                         all.back().back()->parent == inst->parent &&
+                         !is_in_rounds(inst, iteration) && !stands_between(all.back().back(), inst);
+    if (!is_next) all.emplace_back();
+    all.back().push_back(inst);
+  }
+  return all;
+}
+
 /// The fields whose updates by a task may go to copies.
 std::vector<Copied> copied_fields(const Kernel& kernel, Region* iteration) {
   std::vector<Copied> all;
@@ -165,35 +191,18 @@ class Privatiser {
       for (uint32_t n = 0; n < c_.parts.size(); n++)
         b_.store(c_.buffer, n, {&at, 1}, start_of(b_, c_.parts[n]));
     });
-    for (const std::vector<Inst*>& side_by_side : groups())
-      update(side_by_side, shape, own, from, mask);
+    for (const std::vector<Inst*>& group : grouped(c_.atomics, loop_->region(0)))
+      update(group, shape, own, from, mask);
   }
 
  private:
-  /// Updates of one region, a few together: they ask once.
-  std::vector<std::vector<Inst*>> groups() const {
-    std::vector<std::vector<Inst*>> all;
-    const auto stands_between = [](const Inst* a, const Inst* b) {
-      for (; a != b; a = a->next)
-        if (!a->regions.empty()) return true;
-      return false;
-    };
-    for (Inst* inst : c_.atomics) {
-      const bool is_next = !all.empty() && all.back().size() < most_together &&
-                           all.back().back()->parent == inst->parent &&
-                           !stands_between(all.back().back(), inst);
-      if (!is_next) all.emplace_back();
-      all.back().push_back(inst);
-    }
-    return all;
-  }
-
   /// In the loop: to the copy, or as they were. Where elements lie in the copy is computed outside
   /// of the branch where many updates share parts of it, in 32 bits, which vectors multiply faster;
   /// but in rounds of a loop, where registers are few.
   void update(const std::vector<Inst*>& all, const Shape& shape, Value* own, Value* from,
               Value* mask) {
-    const bool shares = c_.atomics.size() >= many_updates && !is_in_rounds(all[0]);
+    const bool shares =
+        c_.atomics.size() >= many_updates && !is_in_rounds(all[0], loop_->region(0));
     b_.before(all.back()).at(all.back()->loc);
     std::vector<Value*> places;
     if (shares)
@@ -212,12 +221,6 @@ class Privatiser {
     b_.at_end(branch->region(1));
     for (Inst* inst : all) move(b_, inst);
     b_.yield();
-  }
-
-  bool is_in_rounds(const Inst* inst) const {
-    const Region* r = inst->parent;
-    while (r != loop_->region(0) && r->parent->is(Op::if_)) r = r->parent->parent;
-    return r != loop_->region(0);
   }
 
   /// Among the elements that the chunk has, which are fewer than 2^31. Any number where there are

@@ -16,21 +16,17 @@ constexpr int64_t few_rounds = 16;
 constexpr size_t many_instructions = 256;
 /// A vector's elements that lie far apart are read one by one: so much arithmetic pays for it.
 constexpr size_t worth_of_gather = 8;
-/// An update of an element far away takes what it took, but for the value and the place that cross
-/// to it.
+/// An update of an element far away takes what it took, but for the value and the place that cross to it.
 constexpr size_t worth_of_update = 3;
-/// So many rounds are expected of a loop where their number is not known, and no more than so many
-/// counted.
+/// So many rounds are expected of a loop where their number is not known, and no more than so many counted.
 constexpr int64_t unknown_rounds = 16, many_rounds = 4096;
-/// Instructions of one piece, of which the code generator makes one loop, and sums, which stay in
-/// registers.
+/// Instructions of one piece, of which the code generator makes one loop, and sums, which stay in registers.
 constexpr size_t most_code = 800;
 constexpr size_t most_updates = 8;
 /// Elements of a pack, for each iteration of a strip; and how often they are read at least.
 constexpr int64_t most_packed = 64, least_reads = 4;
 
-/// Branches that are run where any iteration takes them: each one's code is a loop over the strip
-/// of its own.
+/// Branches that are run where any iteration takes them: each one's code is a loop over the strip of its own.
 constexpr size_t most_by_any = 32;
 
 /// The rounds of either, and those between.
@@ -144,16 +140,9 @@ bool Nest::take(Inst* inst, Block& block, bool in_rounds) {
   return is_simple(inst);
 }
 
-/// A branch, which says where they go, has as many as either side.
 void Nest::add_update(const Inst* inst, Piece& piece) {
   updates_.insert(inst);
-  size_t updates = inst->is(Op::rmw);
-  for (const Region* side : inst->regions) {
-    size_t of_side = 0;
-    for (const Inst* inner : *side) of_side += inner->is(Op::rmw);
-    updates = std::max(updates, of_side);
-  }
-  piece.updates += updates;
+  piece.updates++;
 }
 
 /// A branch that only says where contributions go.
@@ -174,8 +163,8 @@ std::optional<size_t> Nest::taken_by_any(const Inst* branch) const {
   return at == taken_by_any_.end() ? std::nullopt : std::optional(at->second);
 }
 
-/// The one region with code, where it is a branch without loops, and iterations that take it read
-/// or update the same elements: each for itself could not do so by vectors.
+/// The one region with code, where it is a branch without loops, and iterations that take it read or
+/// update the same elements: each for itself could not do so by vectors.
 std::optional<size_t> Nest::shares_inside(const Inst* branch) {
   if (!is_straight(branch) || branch->kind == rarely) return std::nullopt;
   if (taken_by_any(branch->parent->parent) || taken_by_any_.size() == most_by_any)
@@ -404,10 +393,10 @@ bool Nest::keeps_order() const {
 
 // ---- is it worth it
 
-/// Neighbours in the walk must touch the same or neighbouring elements, or what a strip may pack,
-/// unless there is arithmetic enough: else a strip would touch as many cache lines as it has
-/// iterations, over and over. Rounds of loops between constants count as often as they run; those
-/// of any other must pay for themselves, too.
+/// Neighbours in the walk must touch the same or neighbouring elements, or what a strip may pack, unless
+/// there is arithmetic enough: else a strip would touch as many cache lines as it has iterations, over and
+/// over. Rounds of loops between constants count as often as they run; those of any other must pay for
+/// themselves, too.
 bool Nest::touches_neighbours(const Block& block, Work& around, bool in_rounds) {
   for (const Piece& piece : block.pieces) {
     if (in_rounds)
@@ -452,8 +441,7 @@ bool Nest::has_rounds_apart() {
   return apart;
 }
 
-/// Are all elements neighbours' from round to round, and none is read that an earlier round may
-/// have put?
+/// Are all elements neighbours' from round to round, and none is read that an earlier round may have put?
 bool Nest::are_rounds_apart(const Block& round, const Value* index) {
   std::unordered_map<const Value*, std::vector<const Affine*>> put;  // by array
   bool apart = round.pieces.size() == 1 && round.region->args.size() == 1;
