@@ -168,7 +168,7 @@ TEST_CASE("sums that nearly cancel in each iteration keep their digits") {
                    },
                    fast};
     all();
-    expect_near(qn::to_vector(of_w), wanted, 1e-6);
+    expect_near(qn::to_vector(of_w), wanted, 3e-8);
   });
 }
 

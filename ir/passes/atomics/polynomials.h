@@ -2,10 +2,10 @@
 // Values of an iteration as polynomials: sums of products of what the iteration computes, with
 // coefficients that all iterations share.
 //
-// Sums are taken apart where the user lets them be (`distribute`): as they cancel in an iteration, as
-// in a residual that is small, so would sums of their terms over all iterations, and digits would be
-// lost. Nor then is a difference of what was not multiplied, as x - μ where the two are close, or a
-// product of two sums. All else are factors.
+// Sums are taken apart only where the user lets them be (`distribute`): where their terms nearly
+// cancel in an iteration, as in a residual that is small, sums of each term over all iterations
+// cancel too, and digits are lost. Also there, a difference of what was not multiplied, as x - μ
+// where the two are close, and a product of two sums stay factors, as does all else.
 #include <cstdint>
 #include <functional>
 #include <map>
