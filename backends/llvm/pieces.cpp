@@ -1,6 +1,10 @@
 #include "backends/llvm/pieces.h"
 
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/Function.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstrTypes.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/Transforms/Utils/CodeExtractor.h>
 
 #include <algorithm>
@@ -91,6 +95,23 @@ std::vector<const ir::Inst*> Pieces::starts(const ir::Region* region) {
   return all.size() > 1 ? all : std::vector<const ir::Inst*>();
 }
 
+namespace {
+/// What a piece is passed with zeros in its last bits, as strides are, has them there too: LLVM looks
+/// for them, or makes a loop's vectors for strides of a byte alone.
+void keep_zeros(llvm::Function& moved) {
+  auto* call = llvm::cast<llvm::CallInst>(*moved.user_begin());
+  llvm::IRBuilder<> b(&*moved.getEntryBlock().getFirstInsertionPt());
+  for (llvm::Argument& passed : moved.args()) {
+    auto* masked = llvm::dyn_cast<llvm::BinaryOperator>(call->getArgOperand(passed.getArgNo()));
+    if (!masked || masked->getOpcode() != llvm::Instruction::And) continue;
+    auto* mask = llvm::dyn_cast<llvm::ConstantInt>(masked->getOperand(1));
+    if (!mask || !mask->getValue().isNegatedPowerOf2()) continue;
+    auto* again = llvm::cast<llvm::Instruction>(b.CreateAnd(&passed, mask));
+    passed.replaceUsesWithIf(again, [&](llvm::Use& use) { return use.getUser() != again; });
+  }
+}
+}  // namespace
+
 void Pieces::move_out(llvm::Function& function) {
   if (made_.empty()) return;
   const llvm::CodeExtractorAnalysisCache facts(function);
@@ -102,6 +123,7 @@ void Pieces::move_out(llvm::Function& function) {
     if (!moved) throw InternalError("LLVM cannot move a part of a task into its own function");
     moved->setLinkage(llvm::Function::InternalLinkage);
     moved->addFnAttr(llvm::Attribute::NoInline);
+    keep_zeros(*moved);
   }
   made_.clear();
 }

@@ -87,6 +87,51 @@ TEST_CASE("rows of iterations that are lanes may lie any number of bytes apart")
   }
 }
 
+TEST_CASE("so may they where the code is long enough to be cut into functions") {
+  const std::string text = R"(quern 1
+  kernel @shares level=structured modes=contract
+  binding field rank=2 f64 "of"
+  binding field rank=2 f64 "shares"
+  binding field rank=0 f64 "value"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %all = constant<14> : i32
+    %n = extent<0.0> : i32
+    %none = constant<0> : f64
+    parallel %zero, %n {(%i: i32)
+      %sum = loop %zero, %all, %one, %none : f64 {(%d: i32, %s: f64)
+        %x = load<0.0> %i, %d : f64
+        %e = exp %x : f64
+        %t = add %s, %e : f64
+        yield %t
+      }
+      %logarithm = log %sum : f64
+      %old = atomic.add<2.0> %logarithm : f64
+      %share = div %logarithm, %sum : f64
+      loop %zero, %all, %one {(%d: i32)
+        %x = load<0.0> %i, %d : f64
+        %e = exp %x : f64
+        %own = mul %share, %e : f64
+        %is_none = eq %share, %none : b1
+        %given = select %is_none, %none, %own : f64
+        %before = load<1.0> %i, %d : f64
+        %after = add %before, %given : f64
+        store<1.0> %i, %d, %after
+        yield
+      }
+      yield
+    }
+    yield
+  })";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, text, "call[^\n]*piece") >= 1);
+    CHECK(count_compiled(cpu, text, "vfmadd\\w+pd[^\n]*[yz]mm") >= 16);
+    CHECK(count_compiled(cpu, text, "cmpq\\s+\\$1,[^\n]*\n\\s*(j|set)") == 0);
+  }
+}
+
 namespace {
 /// Rounds over triangles of a local array of so many elements, each of which needs what the one before has
 /// put: `next` of %v and %w, its neighbour.
