@@ -181,10 +181,12 @@ Value* Memory::loop_rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* add
   return old;
 }
 
-/// Does no other thread update the location? The host's threads may look at what is not a field: the
-/// error record, the ring of prints.
+/// Does no other thread update the location? The host's threads may look at what is neither a field nor
+/// a buffer: the error record, the ring of prints.
 bool Memory::is_alone(const ir::Inst& inst) const {
-  return (machine_.one_thread && inst.imm < ir::abi::frame_class) || copies_.contains(inst.imm);
+  const bool is_of_kernel =
+      inst.imm < ir::abi::frame_class || inst.imm >= ir::abi::first_buffer_class;
+  return (machine_.one_thread && is_of_kernel) || copies_.contains(inst.imm);
 }
 
 bool Memory::updates_plainly(const ir::Region* body) const {

@@ -1,4 +1,5 @@
 // What code atomics become.
+#include "quern/ir/abi.h"
 #include "quern/ir/lower.h"
 #include "quern/ir/text.h"
 #include "tests/cpu/instructions/x86.h"
@@ -7,14 +8,16 @@ using namespace quern;
 
 namespace {
 
-/// Locked instructions of a loop whose iterations do rmw.`op` on one location, for a CPU of
-/// `workers` threads.
-int locks(const test::X86& cpu, const std::string& op, const std::string& type, uint32_t workers) {
+/// Locked instructions of a loop whose iterations do rmw.`op` on one location of an alias class, for a
+/// CPU of `workers` threads.
+int locks(const test::X86& cpu, const std::string& op, const std::string& type, uint32_t workers,
+          uint64_t alias_class = 1) {
   runtime::Target target = test::target_of(cpu);
   target.workers = workers;
-  auto kernel =
-      ir::parse(test::each(test::driver("cpu"), "%at = arg<64> : address\n%v = arg<72> : " + type,
-                           "%old = rmw." + op + "<1> %at, %v : " + type, " modes=contract"));
+  auto kernel = ir::parse(
+      test::each(test::driver("cpu"), "%at = arg<64> : address\n%v = arg<72> : " + type,
+                 "%old = rmw." + op + "<" + std::to_string(alias_class) + "> %at, %v : " + type,
+                 " modes=contract"));
   return test::count(target, *kernel, "\\block\\b|\\bxchg");
 }
 
@@ -82,7 +85,10 @@ TEST_CASE("atomics lock with several threads, and are plain updates with one") {
     for (const char* type : {"i32", "u64", "f32", "f64"})
       for (const char* op : {"add", "mul", "min", "exchange"}) {
         INFO(cpu.name << " " << op << " " << type);
-        CHECK(locks(cpu, op, type, 2) > 0);
-        CHECK(locks(cpu, op, type, 1) == 0);
+        for (uint64_t alias_class : {uint64_t(1), ir::abi::first_buffer_class}) {
+          CHECK(locks(cpu, op, type, 2, alias_class) > 0);
+          CHECK(locks(cpu, op, type, 1, alias_class) == 0);
+        }
+        CHECK(locks(cpu, op, type, 1, ir::abi::error_class) > 0);
       }
 }
