@@ -15,9 +15,9 @@ struct Strip {
   uint64_t elements = 0;  ///< of the local array, for each iteration of a strip
 };
 
-/// Iterations with a local array of 30 f64, which rounds fill; `update` stands in each round.
-Strip strip_of(const std::string& update) {
-  constexpr uint64_t elements = 30;
+/// Iterations with a local array of so many f64, which rounds fill; `update` stands in each round.
+Strip strip_of(uint64_t elements, const std::string& update) {
+  const std::string number = std::to_string(elements);
   const auto kernel = parse(R"(quern 1
 kernel @k level=lowered
     binding field rank=1 f64 "x" class=1
@@ -34,14 +34,16 @@ kernel @k level=lowered
       %zero = constant<0> : i64
       %one = constant<1> : i64
       %eight = constant<8> : i64
-      %rounds = constant<30> : i64
+      %rounds = constant<)" +
+                            number + R"(> : i64
       %begin = builtin.begin : i64
       %end = builtin.end : i64
       loop.parallel_walk %begin, %end, %one {(%i: i64)
         %o = mul %i, %eight : i64
         %p = offset %y, %o : address
         %first = read<2> %p : f64
-        %a = slot<30> : slot f64
+        %a = slot<)" + number +
+                            R"(> : slot f64
         loop %zero, %rounds, %one {(%k: i64)
           %b = mul %k, %eight : i64
           %q = offset %x, %b : address
@@ -71,10 +73,11 @@ kernel @k level=lowered
 }  // namespace
 
 TEST_CASE("strips are of the first-level cache, and longer where each ends by combining updates") {
-  const Strip plain = strip_of("");
+  const Strip plain = strip_of(30, "");
   CHECK(plain.elements == 64);
   CHECK(plain.said == 0);  // shorter ones are as good
-  const Strip combined = strip_of("%old = rmw.add<3> %sum, %d : f64");
+  // The code is there twice, the second time for what whole strips leave over, with an array of its own.
+  const Strip combined = strip_of(60, "%old = rmw.add<3> %sum, %d : f64");
   CHECK(combined.elements == 128);
   CHECK(combined.said == 128);
 }

@@ -243,9 +243,9 @@ class Interleaver : NestSums {
 
   bool fit_strip() {
     const size_t size = instructions();
-    is_there_twice_ = size < long_body && fits(bytes_for(2));
+    is_there_twice_ = size < long_body && fits(2);
     is_short_ = is_there_twice_ && size <= short_body;
-    return is_there_twice_ || fits(bytes_for(1));
+    return is_there_twice_ || fits(1);
   }
 
   /// For an iteration, where its local variables are there so many times.
@@ -257,12 +257,15 @@ class Interleaver : NestSums {
     return bytes;
   }
 
-  bool fits(int64_t bytes) {
+  /// Where the strip's code is there so many times; one of them at a time is in the cache.
+  bool fits(int64_t copies) {
     const bool apart = nest_.has_rounds_apart();
     const int64_t most = apart ? bytes_of_cache : bytes_at_most;
     const int64_t near = nest_.has_updates() ? bytes_near_updates : bytes_near;
+    const int64_t at_once = bytes_for(1), bytes = bytes_for(copies);
     int64_t strip = strip_;
-    while (strip > short_strip && bytes * strip > near) strip /= 2;
+    while (strip > short_strip && (at_once * strip > near || bytes * strip > bytes_of_least))
+      strip /= 2;
     while (strip <= short_strip && strip > least_strip && bytes * strip > most) strip /= 2;
     if (strip <= short_strip && bytes * strip > (apart ? bytes_of_cache : bytes_of_least))
       return false;
