@@ -11,10 +11,25 @@
 // where it pays: what is kept goes through memory, while a loop that is recorded and gone back
 // through by one kernel has its last rounds in the caches.
 #include <memory>
+#include <optional>
 
 #include "autodiff/reverse/replay.h"
 
 namespace quern::autodiff {
+
+/// Of an augmented primal that adds to one number, and computes what it gives to the adjoints of all
+/// inputs for an adjoint of 1 of that (at_once.h).
+struct AtOnce {
+  struct Kept {
+    uint32_t field;  ///< the primal's binding
+    uint32_t input;  ///< its number among those of Reverse::fields that are some
+  };
+  std::vector<Kept> kept;      ///< a field like its adjoints; what has no part has none
+  std::vector<bool> assigned;  ///< by the primal's bindings: need not be zeros before; empty: none
+  std::vector<uint32_t> lent;  ///< as Reverse::lent
+  /// The kernel's bindings that companions are looked up by: of the inputs, then of `lent`.
+  std::vector<uint32_t> looked_up_by;
+};
 
 /// By sites that are augmented, in order, and then by results that are kept (kept_results.h).
 struct Augmented {
@@ -23,11 +38,12 @@ struct Augmented {
         ends;  ///< components; of its end, and of results, there may be none
   };
   std::vector<Site> sites;
+  std::optional<AtOnce> at_once;  ///< no sites then
   /// With the primal's bindings; results: of each site how many rows it has, then how many
-  /// iterations.
+  /// iterations. At once: how many additions it spares to compute again.
   std::unique_ptr<ir::Kernel> count;
   /// Behind the primal's bindings, of each site: its rows, and its ends if there are some. Results
-  /// are the primal's.
+  /// are the primal's. At once: as a reverse kernel has it, looking up companions.
   std::unique_ptr<ir::Kernel> kernel;
   explicit operator bool() const { return kernel != nullptr; }
 };

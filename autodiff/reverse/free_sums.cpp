@@ -11,11 +11,15 @@ using namespace ir;
 namespace {
 
 /// The floats whose bits decide on something.
-Sources deciding_in(const Kernel& kernel, bool yields_values) {
+Sources deciding_in(const Kernel& kernel, bool yields_values, uint32_t number) {
   Sources deciding;
   if (yields_values) deciding.add_operands(kernel.body->terminator());
   const auto decides = [&](const Value& v) { return !is_float(v.type) || deciding.contains(&v); };
+  const auto adds_to_number = [&](const Inst* inst) {
+    return number != no_binding && inst->is(Op::atomic) && inst->binding() == number;
+  };
   deciding.find(kernel.body, [&](const Inst* inst) {
+    if (adds_to_number(inst)) return deciding.add_operands(inst);
     if (!deciding.follow_moves(inst) && std::ranges::any_of(inst->results, decides))
       deciding.add_operands(inst);
   });
@@ -35,8 +39,9 @@ const Inst* running_sum(const Inst* loop, size_t k) {
 
 }  // namespace
 
-std::unordered_set<const Inst*> free_sums(const Kernel& kernel, bool yields_values) {
-  const Sources deciding = deciding_in(kernel, yields_values);
+std::unordered_set<const Inst*> free_sums(const Kernel& kernel, bool yields_values,
+                                          uint32_t number) {
+  const Sources deciding = deciding_in(kernel, yields_values, number);
   std::unordered_set<const Inst*> sums;
   walk(kernel.body, [&](const Inst* inst) {
     if (!inst->is(Op::loop)) return;

@@ -12,7 +12,9 @@
 namespace quern::autodiff {
 
 /// Additions and subtractions of a kernel at level structured, without calls, that only add to what
-/// a loop carries. `yields_values`: the kernel's results are wanted as they were.
-std::unordered_set<const ir::Inst*> free_sums(const ir::Kernel& kernel, bool yields_values);
+/// a loop carries. `yields_values`: the kernel's results are wanted as they were. `number`: so is
+/// what is added to this binding's element; no_binding: there is none.
+std::unordered_set<const ir::Inst*> free_sums(const ir::Kernel& kernel, bool yields_values,
+                                              uint32_t number);
 
 }  // namespace quern::autodiff

@@ -30,6 +30,7 @@ class Puller {
         plans_(primal.plans),
         trees_(primal.trees),
         further_(primal.further),
+        number_(primal.number),
         declared_(declare(primal, out)),
         values_(primal_, logged_, plans_, b_, primal.sites, declared_.sites) {}
 
@@ -39,7 +40,8 @@ class Puller {
     const bool at_once = out_.yields_values && reduces_at_once();
     const bool has_any_part = has_part(primal_, active_);
     if (at_once) values_.leave_loops_out();
-    values_.regroup(free_sums(primal_, out_.yields_values));
+    values_.add_to(number_);
+    values_.regroup(free_sums(primal_, out_.yields_values, number_));
     if (has_any_part || out_.yields_values) values_.record(primal_.body);
     for (uint32_t k : out_.scalars) scalar_[k] = b_.slot(type_of(k));
     prepare(primal_.body);
@@ -622,8 +624,9 @@ class Puller {
       refuse(inst, "an atomic " + std::string(name(inst->atomic())) + " of floats",
              instead_of(inst->atomic()));
     const Value* v = inst->operands.back().value;
-    if (active_(v) && declared_.companions[inst->binding()] != no_binding)
-      accumulate(v, adjoint_element(inst));
+    if (!active_(v) || declared_.companions[inst->binding()] == no_binding) return;
+    const bool is_number = inst->binding() == number_;
+    accumulate(v, is_number ? b_.real(derivative_type(inst->elem), 1) : adjoint_element(inst));
   }
 
   /// Of an array; null for a variable.
@@ -670,6 +673,7 @@ class Puller {
   const LoopPlans& plans_;
   const TreeRules& trees_;
   const Further further_;
+  const uint32_t number_;
   const Declared declared_;
   Replay values_;
   std::unordered_map<uint32_t, Value*> scalar_;  ///< slots of adjoints, by binding

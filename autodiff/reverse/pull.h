@@ -24,6 +24,9 @@ struct Primal {
   const std::vector<KeptResult>& results;  ///< that the augmented primal keeps
   const TreeRules& trees;
   ir::Further further;  ///< of the reverse kernel
+  /// The number that the reverse kernel adds to as the primal does, with an adjoint of 1; or
+  /// no_binding (at_once.h).
+  uint32_t number = ir::no_binding;
 };
 
 /// Fills `out.kernel`, which has the primal's bindings, and says in `out` what stands behind those.

@@ -104,6 +104,15 @@ bool Replay::reduces_here(const Inst* reduce) const {
          encloses(root_, reduce->operand(0)->inst->parent);
 }
 
+/// Once, as its iteration is replayed as a whole before loops and branches of it are gone back
+/// through; a loop that is replayed before that, for what it reduces, adds nothing.
+bool Replay::adds_here(const Inst* atomic) const {
+  if (atomic->binding() != added_to_ || (mode_ != plain && mode_ != recording)) return false;
+  const Inst* around = atomic->parent->parent;
+  while (around && !around->is(Op::parallel)) around = around->parent->parent;
+  return root_->parent == around;
+}
+
 void Replay::pass(const Region* region, Mode mode) {
   const Mode around = std::exchange(mode_, mode);
   const auto known = open_.find(region);
@@ -274,6 +283,8 @@ void Replay::replay(const Inst* inst) {
       if (inst->atomic() == AtomicOp::load)
         values_[inst->result()] =
             b_.load(inst->binding(), inst->component(), inst->elem, indices_now(inst));
+      else if (adds_here(inst))
+        clone_inst(b_, inst, values_);
       return;
     case Op::parallel: {
       if (mode_ == totalling) return total(inst);

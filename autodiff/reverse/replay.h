@@ -91,6 +91,9 @@ class Replay {
   /// Sums whose order is free (free_sums.h).
   void regroup(std::unordered_set<const ir::Inst*> sums) { free_sums_ = std::move(sums); }
   void finish(const ir::Region* region);
+  /// What the primal adds to this binding's element is added where an iteration, or what stands
+  /// outside of all loops, is replayed first (at_once.h).
+  void add_to(uint32_t number) { added_to_ = number; }
 
   /// Checks that the iterations together have taken no more rows than there are.
   void check_rows(ir::Kernel& kernel);
@@ -169,6 +172,7 @@ class Replay {
   void run_again(F&& replay);
   bool is_done(const ir::Inst* inst) const;
   bool reduces_here(const ir::Inst* reduce) const;
+  bool adds_here(const ir::Inst* atomic) const;
   void replay(const ir::Inst* inst);
   /// Who goes back through a region replays what is inside once more, recording.
   Mode inner_mode() const { return mode_ == recording ? plain : mode_; }
@@ -223,6 +227,7 @@ class Replay {
   Mode mode_ = plain;
   const ir::Region* root_ = nullptr;  ///< what is replayed as a whole
   std::unordered_set<const ir::Inst*> free_sums_;
+  uint32_t added_to_ = ir::no_binding;
   bool leaves_loops_out_ = false;
   bool runs_again_ = false;  ///< local variables too: private reads find in them what they found
   ir::ValueMap values_;

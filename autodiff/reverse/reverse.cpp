@@ -8,6 +8,7 @@
 #include "autodiff/primal/combined.h"
 #include "autodiff/primal/random_calls.h"
 #include "autodiff/reverse/assigned.h"
+#include "autodiff/reverse/at_once.h"
 #include "autodiff/reverse/kept_in_adjoints.h"
 #include "autodiff/reverse/known_bounds.h"
 #include "autodiff/reverse/pull.h"
@@ -143,6 +144,12 @@ void drop_unread(Kernel& kernel, const LoggedReads& logged) {
   if (any) optimise(kernel);
 }
 
+bool accesses_elements(const Kernel& kernel) {
+  bool any = false;
+  walk(kernel.body, [&](const Inst* inst) { any = any || accesses_element(inst->op); });
+  return any;
+}
+
 /// Of each binding: does the kernel access its elements?
 void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
   walk(kernel.body, [&](const Inst* inst) {
@@ -151,11 +158,11 @@ void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
   });
 }
 
-}  // namespace
-
-Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool> inputs,
-                std::span<const runtime::LaunchKey::OnTree> trees, bool with_values, bool twice,
-                Augment augment) {
+/// As reverse(); `at_once`: the augmented primal computes the gradient (at_once.h), or there is no
+/// kernel.
+Reverse made(const Kernel& primal, const Premises& premises, std::vector<bool> inputs,
+             std::span<const runtime::LaunchKey::OnTree> trees, bool with_values, bool twice,
+             Augment augment, bool at_once) {
   std::unique_ptr<Kernel> source = clone(primal);
   // Indices are those of the launch before, which was checked if it was to be.
   Premises unchecked = premises;
@@ -166,7 +173,9 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   number_calls(*source);
   Reverse out;
   out.races = races_of(*source, inputs);
-  const bool are_cleared = with_values;
+  const uint32_t number = at_once ? number_added_to(*source, inputs) : no_binding;
+  if (at_once && number == no_binding) return {};
+  const bool are_cleared = with_values || at_once;
   with_values = with_values && !premises.modes.checked && has_no_effects(*source);
   const Second second = twice ? Second::by_log : Second::none;
   out.scratch = derive_combined(*source, inputs, true, second).scratch;
@@ -198,6 +207,11 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   std::vector<RoundsSite> sites;
   if (has_part(*source, active)) sites = rounds_sites(*source, plans, on_trees.any());
   out.yields_values = with_values && sites.empty() && logged.empty();
+  const bool has_numbers = std::ranges::any_of(source->bindings, [&](const Binding& b) {
+    return b.kind == Binding::scalar && inputs[size_t(&b - &source->bindings[0])];
+  });
+  const bool fits = is_as_launched && sites.empty() && !has_numbers && !on_trees.any();
+  if (at_once && !(fits && has_part(*source, active))) return {};
   std::vector<KeptResult> results;
   if (augment != Augment::never) choose_augmented(sites, plans, augment);
   if (augment != Augment::never && !out.yields_values && !on_trees.any())
@@ -211,7 +225,7 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   out.kernel = like(primal, *source, "vjp of ");
   const Further further = twice ? Further::yes : Further::no;
   pull({*source, uint32_t(count), logged, inputs, active, slopes, plans, sites, results, on_trees,
-        further},
+        further, number},
        out);
   if (!results.empty() || (!sites.empty() && sites.back().is_augmented))
     out.augmented =
@@ -219,14 +233,26 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
                             like(primal, *source, ""));
   optimise(*out.kernel);
   drop_unread(*out.kernel, logged);
-  if (!on_trees.any() && gather_terms(*out.kernel, shapes_of(out))) optimise(*out.kernel);
-  if (!on_trees.any() && contract_sums(*out.kernel, fields_of_companions(out), shapes_of(out)))
+  if (!on_trees.any() && gather_terms(*out.kernel, shapes_of(out))) {
+    if (at_once) return {};  // what it turns round is not to add twice
     optimise(*out.kernel);
+  }
+  if (!on_trees.any() && contract_sums(*out.kernel, fields_of_companions(out), shapes_of(out))) {
+    if (at_once) return {};
+    optimise(*out.kernel);
+  }
   if (are_cleared && !on_trees.any()) {
     const std::vector<uint32_t> companions = adjoints_of(out), shapes = shapes_of(out);
     out.assigned = assign_adjoints(*out.kernel, companions, shapes);
     if (keep_in_adjoints(*out.kernel, companions, out.assigned, count, shapes))
       optimise(*out.kernel);
+  }
+
+  if (at_once) {
+    make_at_once(*source, plans, number, out, like(primal, *source, "work of "),
+                 like(primal, *source, "vjp of "));
+    // Who launches would wait for the device each time to know how much work there is.
+    if (accesses_elements(*out.augmented.count)) return {};
   }
 
   add_accessed(*out.kernel, accessed);
@@ -242,6 +268,19 @@ Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool
   // A loop over one runs the elements that were active.
   for (uint32_t k = 0; k < count; k++) out.reads[k] = out.reads[k] || on_trees.is_on_tree(k);
   return out;
+}
+
+}  // namespace
+
+Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool> inputs,
+                std::span<const runtime::LaunchKey::OnTree> trees, bool with_values, bool twice,
+                Augment augment) {
+  const bool may_be_at_once = augment != Augment::never && !twice && !premises.modes.strict;
+  if (may_be_at_once)
+    if (Reverse found = made(primal, premises, inputs, trees, false, false, Augment::never, true);
+        found.kernel)
+      return found;
+  return made(primal, premises, inputs, trees, with_values, twice, augment, false);
 }
 
 }  // namespace quern::autodiff

@@ -5,6 +5,7 @@
 
 #include "autodiff/forward/forward.h"
 #include "autodiff/primal/activity.h"
+#include "autodiff/reverse/at_once.h"
 #include "quern/ir/trees.h"
 #include "quern/runtime/tree.h"
 
@@ -92,6 +93,11 @@ PassedCompanions pass_all_to(Reverse& reverse) {
   return pass_companions(*reverse.kernel, looked_up_by(reverse));
 }
 
+std::optional<PassedCompanions> pass_all_at_once(Augmented& augmented) {
+  if (!augmented.at_once) return {};
+  return pass_companions(*augmented.kernel, augmented.at_once->looked_up_by);
+}
+
 }  // namespace
 
 std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& key,
@@ -114,6 +120,7 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
        {&made->reverse.count, &made->reverse.log.sizes, &made->reverse.log.count})
     made->counts_by_data |= reads_elements(*kernel);
   if (made->reverse.augmented) {
+    made->passed_at_once = pass_all_at_once(made->reverse.augmented);
     const ir::Kernel& count = *made->reverse.augmented.count;
     made->augmented_by_data = reads_elements(made->reverse.augmented.count);
     ir::walk(count.body, [&](const ir::Inst* inst) {
@@ -198,6 +205,27 @@ std::vector<ir::Storage> stored(std::span<const ir::Type> types) {
 /// Rows to allocate: rounds that were not counted stay in the last one until a check ends the
 /// launch.
 int64_t at_least_one(uint64_t rows) { return std::max<int64_t>(int64_t(rows), 1); }
+
+std::vector<ir::Type> adjoint_types(const runtime::Storage& field) {
+  std::vector<ir::Type> types;
+  for (const ir::Component& c : field.components()) types.push_back(ir::derivative_type(c.type));
+  return types;
+}
+
+/// Zeros, or anything, for the adjoints of the field, lying on their own.
+std::shared_ptr<runtime::Storage> like_adjoints_of(const runtime::Storage& field, bool unset,
+                                                   Loc loc) {
+  const std::vector<ir::Storage> types = stored(adjoint_types(field));
+  const auto made =
+      unset ? runtime::Storage::unset(field.shared_device(), types, field.shape(),
+                                      "a gradient at once", loc)
+            : std::make_shared<runtime::Storage>(field.shared_device(), types, field.shape(), loc);
+  std::vector<int64_t> firsts;
+  for (uint32_t axis = 0; axis < field.shape().size(); axis++) firsts.push_back(field.first(axis));
+  const bool is_based =
+      std::ranges::find_if(firsts, [](int64_t f) { return f != 0; }) != firsts.end();
+  return is_based ? made->rebased(firsts, loc) : made;
+}
 
 std::shared_ptr<runtime::Outcome> run(runtime::Program& program,
                                       std::span<const runtime::Argument> arguments, Loc loc) {
@@ -494,16 +522,22 @@ const SeenFields::Passed::Kept& SeenFields::Passed::kept_with(
   if (!program->augmented_by_data && !kept.counts.empty() && kept_by == by) return kept;
   kept = {};
   const runtime::LaunchCall untold(runtime::LaunchCall::upkeep);
+  const Augmented& augmented = program->reverse.augmented;
   const auto counted = run(*program->augmented_count, given, loc);
-  const auto& sites = program->reverse.augmented.sites;
-  for (size_t k = 0; k < 2 * sites.size(); k++) kept.counts.push_back(counted->result(k));
+  const size_t count = augmented.at_once ? 1 : 2 * augmented.sites.size();
+  for (size_t k = 0; k < count; k++) kept.counts.push_back(counted->result(k));
   const auto add = [&](std::span<const ir::Type> types, uint64_t elements) {
     for (ir::Type t : types)
       kept.bytes += uint64_t(at_least_one(elements)) * ir::byte_size(ir::storage_type(t));
   };
-  for (size_t k = 0; k < sites.size(); k++) {
-    add(sites[k].rows, kept.counts[2 * k]);
-    add(sites[k].ends, kept.counts[2 * k + 1]);
+  for (size_t k = 0; k < augmented.sites.size(); k++) {
+    add(augmented.sites[k].rows, kept.counts[2 * k]);
+    add(augmented.sites[k].ends, kept.counts[2 * k + 1]);
+  }
+  if (augmented.at_once) {
+    for (const AtOnce::Kept& k : augmented.at_once->kept)
+      add(adjoint_types(*given[k.field].storage), uint64_t(given[k.field].storage->size()));
+    kept.pays = pays_at_once(kept.counts[0], kept.bytes);
   }
   kept_by = std::move(by);
   return kept;
@@ -534,8 +568,32 @@ Recorded::AugmentedLaunch Recorded::augmented_launch(std::span<const runtime::Ar
     add(sites[k].ends, counts[2 * k + 1]);
   }
   AugmentedLaunch made{passed_->program, {arguments.begin(), arguments.end()}};
-  made.arguments.insert(made.arguments.end(), kept_.begin(), kept_.end());
+  if (program().passed_at_once)
+    pass_at_once(made.arguments, loc);
+  else
+    made.arguments.insert(made.arguments.end(), kept_.begin(), kept_.end());
   return made;
+}
+
+/// To the kernel that computes the gradient at once: what it adds to is kept.
+void Recorded::pass_at_once(Arguments& all, Loc loc) {
+  const AtOnce& at_once = *program().reverse.augmented.at_once;
+  const size_t inputs = at_once.looked_up_by.size() - at_once.lent.size();
+  const auto field = [&](uint32_t number) -> const runtime::Argument& {
+    return number < inputs ? fields()[number] : primal()[at_once.lent[number - inputs]];
+  };
+  const auto is_assigned = [&](uint32_t k) {
+    return k < at_once.assigned.size() && at_once.assigned[k];
+  };
+  for (const AtOnce::Kept& k : at_once.kept)
+    kept_.push_back({0, like_adjoints_of(*primal()[k.field].storage, is_assigned(k.field), loc)});
+  for (uint32_t number : program().passed_at_once->fields) all.push_back(field(number));
+  for (const auto& [number, name] : program().passed_at_once->companions) {
+    const auto kept = std::ranges::find(at_once.kept, number, &AtOnce::Kept::input);
+    const bool is_kept = name == adjoints && kept != at_once.kept.end();
+    all.push_back(is_kept ? kept_[size_t(kept - at_once.kept.begin())]
+                          : runtime::Argument{0, field(number).storage->companion(name, loc)});
+  }
 }
 
 std::shared_ptr<runtime::Outcome> Recorded::AugmentedLaunch::run(Loc loc) const {

@@ -40,6 +40,8 @@ class Reversed {
     std::unique_ptr<runtime::Program> augmented, augmented_count;
     bool augmented_by_data = false;      ///< counts_by_data, of augmented_count
     std::vector<uint32_t> augmented_by;  ///< scalars of the primal that decide on what it says
+    /// Of what is launched in place of the primal, if that computes the gradient at once.
+    std::optional<PassedCompanions> passed_at_once;
     /// Of a `program` that takes nothing but what is known when the launch is recorded: companions
     /// are passed to it, by their fields' numbers among those of Reverse::fields that are some.
     std::optional<PassedCompanions> passed;
@@ -139,6 +141,7 @@ class SeenFields {
     struct Kept {
       std::vector<uint64_t> counts;
       uint64_t bytes = 0;
+      bool pays = true;
     };
     const Kept& kept_with(std::span<const runtime::Argument> arguments, Loc loc);
     Kept kept;
@@ -254,6 +257,7 @@ class Recorded {
   std::span<const runtime::Argument> primal() const { return passed_->primal(); }
   std::span<const runtime::Argument> fields() const { return passed_->fields; }
   uint64_t copied_bytes() const;
+  void pass_at_once(Arguments& all, Loc loc);
   void add_log(Arguments& all, std::span<const uint64_t> along,
                const std::shared_ptr<runtime::Device>& device, Loc loc) const;
   void add_tangents(Arguments& own, std::span<const uint64_t> along,

@@ -29,9 +29,10 @@ class Recorder final : public runtime::LaunchObserver {
     auto program = reversed_.program(*event.key, augment);
     SeenFields seen;
     auto passed = seen.passed(program, event.arguments, event.loc);
-    if (program->augmented &&
-        passed->kept_with(event.arguments, event.loc).bytes > most_kept_by_augmented)
-      return record(event, Augment::never);
+    if (program->augmented) {
+      const auto& kept = passed->kept_with(event.arguments, event.loc);
+      if (!kept.pays || kept.bytes > most_kept_by_augmented) return record(event, Augment::never);
+    }
     recorded_.emplace(std::move(passed), event.arguments, seen, event.loc);
   }
 

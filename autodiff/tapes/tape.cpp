@@ -145,9 +145,10 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     known.pass(event, seen, memories);
     {
       std::lock_guard held(known.passed->mutex);
-      const uint64_t bytes = known.passed->kept_with(event.arguments, event.loc).bytes;
-      if (kept_by_augmented + bytes > autodiff::most_kept_by_augmented) return false;
-      entry.reserved = bytes;
+      const auto& kept = known.passed->kept_with(event.arguments, event.loc);
+      if (!kept.pays || kept_by_augmented + kept.bytes > autodiff::most_kept_by_augmented)
+        return false;
+      entry.reserved = kept.bytes;
     }
     record(entry, known, event);
     kept_by_augmented += entry.reserved;
