@@ -77,7 +77,7 @@ TEST_CASE("strips are of the first-level cache, and longer where each ends by co
   CHECK(plain.elements == 64);
   CHECK(plain.said == 0);  // shorter ones are as good
   // The code is there twice, the second time for what whole strips leave over, with an array of its own.
-  const Strip combined = strip_of(60, "%old = rmw.add<3> %sum, %d : f64");
+  const Strip combined = strip_of(90, "%old = rmw.add<3> %sum, %d : f64");
   CHECK(combined.elements == 128);
   CHECK(combined.said == 128);
 }

@@ -15,7 +15,7 @@ namespace {
 /// What a strip keeps should stay in the first-level cache. Where rounds end by combining what the
 /// strip gives to locations that it shares, which takes as long as some vectors, longer strips from
 /// the second-level cache take less time.
-constexpr int64_t bytes_near = 24576, bytes_near_updates = 98304;
+constexpr int64_t bytes_near = 24576, bytes_near_updates = 131072;
 /// Short strips keep more, as their loops cost more; it must leave room on a thread's stack for the
 /// task's other walks.
 constexpr int64_t bytes_at_most = 65536;
