@@ -6,7 +6,12 @@
 
 namespace quern::autodiff {
 
-enum class Augment : uint8_t { never, where_it_pays, wherever_possible };
+enum class Augment : uint8_t {
+  never,
+  by_loops,  ///< where it pays, but for gradients at once (reverse/at_once.h)
+  where_it_pays,
+  wherever_possible,
+};
 
 /// The parallel loop of the kernel's body in which the loop is, if its bounds are known before
 /// that: all iterations that run it have as many rounds. Null: there is none.

@@ -81,12 +81,13 @@ void dump_plan(Loc at, const std::string& what) {
 }
 
 LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const Slopes& slopes,
-                     const LoggedReads& logged, Augment augment)
+                     const LoggedReads& logged, Augment augment, bool with_values)
     : kernel_(kernel),
       active_(active),
       slopes_(slopes),
       logged_(logged),
       augment_(augment),
+      with_values_(with_values),
       counts_(kernel) {
   for (const auto& [inst, slope] : slopes) are_slopes_.insert(slope);
   std::vector<const Inst*> structured;
@@ -141,6 +142,7 @@ LoopPlan LoopPlans::plan(const Inst* loop) {
   if (!has_part(loop, active_)) return made;
   if (is_sum(loop) && is_any_order(loop)) {
     made.way = LoopPlan::in_order;
+    if (with_values_) keep_library_results(made, loop);
     return made;
   }
   made.replacements = replacements(loop);
@@ -163,6 +165,23 @@ LoopPlan LoopPlans::plan(const Inst* loop) {
     keep_wanted(made, loop, in_rows);
   }
   return made;
+}
+
+/// Of a loop of sums that is run before it is gone back through.
+void LoopPlans::keep_library_results(LoopPlan& plan, const Inst* loop) {
+  const int64_t rounds = loop->is(Op::loop) ? constant_rounds(loop) : -1;
+  if (rounds < 1) return;
+  const Wanted wanted(kernel_, {loop->regions.begin(), loop->regions.end()}, active_, slopes_,
+                      logged_, [this](const Inst* i) {
+                        return (info(i->op).library || are_slopes_.contains(i->result())) &&
+                               may_keep(i->result(), to_keep);
+                      });
+  plan.rounds = uint64_t(rounds);
+  plan.values = wanted.kept();
+  for (const Value* v : plan.values) plan.types.push_back(v->type);
+  if (plan.rounds * plan.bytes() <= most_bytes_beside) return;
+  plan.values.clear();
+  plan.types.clear();
 }
 
 /// Of rounds between constants: does the primal's launch keep them in rows, which goes through
@@ -371,12 +390,11 @@ std::string LoopPlans::text(const Inst* inst) const {
   }
   const LoopPlan& plan = of(inst);
   const std::string way =
-      plan.way == LoopPlan::last_replacing
+      plan.way == LoopPlan::in_order ? "a loop of sums is gone back through in its own order; "
+      : plan.way == LoopPlan::last_replacing
           ? "the last round of a loop that replaced what it carries is gone back through; "
           : "a loop is gone back through from its end; ";
   if (plan.way == LoopPlan::computed) return "";
-  if (plan.way == LoopPlan::in_order)
-    return at + "a loop of sums is gone back through in its own order; nothing is kept\n";
   std::string kept = plan.types.empty() ? "nothing is kept" : "";
   if (!plan.types.empty()) {
     const auto carried = std::ranges::count(plan.carried, true);

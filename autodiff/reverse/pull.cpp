@@ -439,6 +439,7 @@ class Puller {
         values_.set(carried(inst, number, k), b_.constant(carried(inst, number, k)->type, 0));
       for (size_t n = 0; n < others.size(); n++)
         values_.set(carried(inst, number, others[n]), made->arg(first + n));
+      if (!plans_.of(inst).values.empty()) values_.restore_values(inst);
       values_.region(region, Replay::recording);
       const Inst* end = region->terminator();
       const size_t tested = is_body ? 0 : 1;

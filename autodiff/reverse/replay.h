@@ -161,7 +161,9 @@ class Replay {
   /// From the last round on, one by one: what is not kept is found from what the round behind it
   /// began with (inverses.h).
   void restore(const ir::Inst* loop, ir::Value* round);
-  /// The same of what a While's last test was on.
+  /// What its body made in the round that its index says, once that is replayed.
+  void restore_values(const ir::Inst* loop);
+  /// As restore(), of what a While's last test was on.
   void restore_last_test(const ir::Inst* loop);
   /// The same of a branch, whose region is replayed next.
   void restore(const ir::Region* branch) { open_[branch] = {branch->parent, nullptr, true}; }

@@ -95,6 +95,11 @@ void Replay::restore(const Inst* loop, Value* round) {
   }
 }
 
+void Replay::restore_values(const Inst* loop) {
+  Value* round = round_now(loop, operands_now(loop));
+  open_[loop->regions.back()] = {loop, place_of(loop, round), true};
+}
+
 void Replay::restore_last_test(const Inst* loop) {
   restore_kept(loop, rounds(loop));
   for (size_t k : plans_.of(loop).inverted) values_[loop->region(0)->arg(k)] = now(loop->result(k));

@@ -201,7 +201,8 @@ Reverse made(const Kernel& primal, const Premises& premises, std::vector<bool> i
   if (!is_as_launched) augment = Augment::never;
   // Who yields the primal's values runs its rounds anyway, and elements of trees have no numbers.
   const bool runs_rounds = with_values || on_trees.any();
-  const LoopPlans plans(*source, active, slopes, logged, runs_rounds ? Augment::never : augment);
+  const LoopPlans plans(*source, active, slopes, logged, runs_rounds ? Augment::never : augment,
+                        with_values || at_once);
   if (plans.rows_vary()) augment = Augment::never;
   // Where nothing has a part, nothing is computed again.
   std::vector<RoundsSite> sites;
@@ -275,7 +276,8 @@ Reverse made(const Kernel& primal, const Premises& premises, std::vector<bool> i
 Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool> inputs,
                 std::span<const runtime::LaunchKey::OnTree> trees, bool with_values, bool twice,
                 Augment augment) {
-  const bool may_be_at_once = augment != Augment::never && !twice && !premises.modes.strict;
+  const bool may_be_at_once = augment != Augment::never && augment != Augment::by_loops && !twice &&
+                              !premises.modes.strict;
   if (may_be_at_once)
     if (Reverse found = made(primal, premises, inputs, trees, false, false, Augment::never, true);
         found.kernel)

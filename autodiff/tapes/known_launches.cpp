@@ -24,15 +24,14 @@ void KnownLaunch::pass(const runtime::LaunchEvent& event, SeenFields& seen, Memo
     wanted.push_back(&memories.of(*snapshot.of->storage));
 }
 
-KnownLaunch& KnownLaunch::without_augmenting(const runtime::LaunchEvent& event) {
-  if (!program->augmented) return *this;
-  if (!unaugmented) {
-    unaugmented = std::make_unique<KnownLaunch>();
-    unaugmented->arguments = arguments;
-    unaugmented->reversed = reversed;
-    unaugmented->program = reversed->program(*event.key, Augment::never);
+KnownLaunch& KnownLaunch::less_augmented(const runtime::LaunchEvent& event) {
+  if (!less) {
+    less = std::make_unique<KnownLaunch>();
+    less->arguments = arguments;
+    less->reversed = reversed;
+    less->program = reversed->program(*event.key, program->less_augmented());
   }
-  return *unaugmented;
+  return *less;
 }
 
 void KnownLaunch::note_wanted(std::span<const runtime::Storage::Contents> contents) const {

@@ -17,7 +17,7 @@ struct KnownLaunch {
   std::vector<Argument> arguments;
   std::shared_ptr<Reversed> reversed;          ///< null: going back has nothing to do
   std::shared_ptr<Reversed::Program> program;  ///< of `reversed`, that which may augment
-  std::unique_ptr<KnownLaunch> unaugmented;  ///< the same for launches that are not; null: none was
+  std::unique_ptr<KnownLaunch> less;           ///< less_augmented(); null: there was none
   std::shared_ptr<SeenFields::Passed> passed;  ///< to it
   std::vector<KnownMemory*> wanted;            ///< of each of its snapshots
 
@@ -28,8 +28,8 @@ struct KnownLaunch {
   void pass(const runtime::LaunchEvent& event, SeenFields& seen, Memories& memories);
   /// That going back wants what fields hold.
   void note_wanted(std::span<const runtime::Storage::Contents> contents) const;
-  /// Of this one, or of `unaugmented`, which is made where it must be.
-  KnownLaunch& without_augmenting(const runtime::LaunchEvent& event);
+  /// The same for launches that keep less, or nothing, in the primal's place: of one that may.
+  KnownLaunch& less_augmented(const runtime::LaunchEvent& event);
   /// What such a launch has left.
   void note_written(const runtime::LaunchEvent& event) const;
 };

@@ -513,33 +513,35 @@ void Recorded::add_rows(Arguments& all, const Arguments& read,
                                              std::vector{int64_t(reverse.rows.size())}, loc)});
 }
 
-const SeenFields::Passed::Kept& SeenFields::Passed::kept_with(
-    std::span<const runtime::Argument> given, Loc loc) {
+Reversed::Program::Kept Reversed::Program::kept_with(std::span<const runtime::Argument> given,
+                                                     Loc loc) {
   std::vector<uint64_t> by;
-  for (uint32_t k : program->augmented_by) by.push_back(given[k].bits);
+  for (uint32_t k : augmented_by) by.push_back(given[k].bits);
   for (const runtime::Argument& a : given)
     if (a.storage) by.insert(by.end(), a.storage->shape().begin(), a.storage->shape().end());
-  if (!program->augmented_by_data && !kept.counts.empty() && kept_by == by) return kept;
-  kept = {};
+  std::lock_guard lock(kept_mutex_);
+  if (!augmented_by_data && !kept_.counts.empty() && kept_by_ == by) return kept_;
+  Kept kept;
   const runtime::LaunchCall untold(runtime::LaunchCall::upkeep);
-  const Augmented& augmented = program->reverse.augmented;
-  const auto counted = run(*program->augmented_count, given, loc);
-  const size_t count = augmented.at_once ? 1 : 2 * augmented.sites.size();
-  for (size_t k = 0; k < count; k++) kept.counts.push_back(counted->result(k));
+  const Augmented& of = reverse.augmented;
+  const auto counted = run(*augmented_count, given, loc);
+  const size_t results = of.at_once ? 1 : 2 * of.sites.size();
+  for (size_t k = 0; k < results; k++) kept.counts.push_back(counted->result(k));
   const auto add = [&](std::span<const ir::Type> types, uint64_t elements) {
     for (ir::Type t : types)
       kept.bytes += uint64_t(at_least_one(elements)) * ir::byte_size(ir::storage_type(t));
   };
-  for (size_t k = 0; k < augmented.sites.size(); k++) {
-    add(augmented.sites[k].rows, kept.counts[2 * k]);
-    add(augmented.sites[k].ends, kept.counts[2 * k + 1]);
+  for (size_t k = 0; k < of.sites.size(); k++) {
+    add(of.sites[k].rows, kept.counts[2 * k]);
+    add(of.sites[k].ends, kept.counts[2 * k + 1]);
   }
-  if (augmented.at_once) {
-    for (const AtOnce::Kept& k : augmented.at_once->kept)
+  if (of.at_once) {
+    for (const AtOnce::Kept& k : of.at_once->kept)
       add(adjoint_types(*given[k.field].storage), uint64_t(given[k.field].storage->size()));
     kept.pays = pays_at_once(kept.counts[0], kept.bytes);
   }
-  kept_by = std::move(by);
+  kept_ = kept;
+  kept_by_ = std::move(by);
   return kept;
 }
 
@@ -558,11 +560,7 @@ Recorded::AugmentedLaunch Recorded::augmented_launch(std::span<const runtime::Ar
                                                 "what a loop carries", loc)});
   };
   const auto& sites = program().reverse.augmented.sites;
-  std::vector<uint64_t> counts;
-  {
-    std::lock_guard lock(passed_->mutex);
-    counts = passed_->kept_with(arguments, loc).counts;
-  }
+  const std::vector<uint64_t> counts = passed_->program->kept_with(arguments, loc).counts;
   for (size_t k = 0; k < sites.size(); k++) {
     add(sites[k].rows, counts[2 * k]);
     add(sites[k].ends, counts[2 * k + 1]);

@@ -45,6 +45,27 @@ class Reversed {
     /// Of a `program` that takes nothing but what is known when the launch is recorded: companions
     /// are passed to it, by their fields' numbers among those of Reverse::fields that are some.
     std::optional<PassedCompanions> passed;
+
+    /// How one augments that keeps less.
+    Augment less_augmented() const {
+      return reverse.augmented.at_once ? Augment::by_loops : Augment::never;
+    }
+
+    /// What the augmented primal keeps in a launch: results of augmented_count, bytes, and whether
+    /// that is worth it.
+    struct Kept {
+      std::vector<uint64_t> counts;
+      uint64_t bytes = 0;
+      bool pays = true;
+    };
+    /// By a launch with these arguments. Known from the one before, of any tape, unless what decides
+    /// on it is another. May be used from several threads.
+    Kept kept_with(std::span<const runtime::Argument> arguments, Loc loc);
+
+   private:
+    std::mutex kept_mutex_;
+    Kept kept_;
+    std::vector<uint64_t> kept_by_;  ///< bits of scalars, extents of fields
   };
   /// `augment`: unless never, something else may be launched in place of the primal. Throws Error with the
   /// line of what has no adjoint.
@@ -136,16 +157,6 @@ class SeenFields {
     };
     std::vector<Held>
         held;  ///< the adjoints of each of `fields`, and fields that are passed themselves
-    /// How much the augmented primal keeps in a launch with these arguments: results of augmented_count,
-    /// and bytes. Known from the launch before, unless what decides on it is another.
-    struct Kept {
-      std::vector<uint64_t> counts;
-      uint64_t bytes = 0;
-      bool pays = true;
-    };
-    const Kept& kept_with(std::span<const runtime::Argument> arguments, Loc loc);
-    Kept kept;
-    std::vector<uint64_t> kept_by;  ///< bits of scalars, extents of fields
     /// Storage::moves when `fields` were there and what is held had this memory.
     mutable std::atomic<uint64_t> known_at = 0;
 

@@ -27,12 +27,14 @@ class Recorder final : public runtime::LaunchObserver {
  private:
   void record(const runtime::LaunchEvent& event, Augment augment) {
     auto program = reversed_.program(*event.key, augment);
+    if (program->augmented) {
+      const auto kept = program->kept_with(event.arguments, event.loc);
+      if (!kept.pays || kept.bytes > most_kept_by_augmented) {
+        return record(event, program->less_augmented());
+      }
+    }
     SeenFields seen;
     auto passed = seen.passed(program, event.arguments, event.loc);
-    if (program->augmented) {
-      const auto& kept = passed->kept_with(event.arguments, event.loc);
-      if (!kept.pays || kept.bytes > most_kept_by_augmented) return record(event, Augment::never);
-    }
     recorded_.emplace(std::move(passed), event.arguments, seen, event.loc);
   }
 

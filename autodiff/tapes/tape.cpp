@@ -124,8 +124,12 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
     if (!since.empty()) entry.aside.reset(new Entry::Aside{nullptr, std::move(since)});
     if (!known.program) return;
     try {
-      if (!known.program->augmented || !record_augmented(entry, known, event))
-        record(entry, known.without_augmenting(event), event);
+      autodiff::KnownLaunch* by = &known;
+      while (by->program->augmented) {
+        if (record_augmented(entry, *by, event)) return;
+        by = &by->less_augmented(event);
+      }
+      record(entry, *by, event);
     } catch (...) {
       entries.pop_back();
       throw;
@@ -142,14 +146,10 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   bool record_augmented(Entry& entry, autodiff::KnownLaunch& known,
                         const runtime::LaunchEvent& event) {
     if (event.instead) return false;
-    known.pass(event, seen, memories);
-    {
-      std::lock_guard held(known.passed->mutex);
-      const auto& kept = known.passed->kept_with(event.arguments, event.loc);
-      if (!kept.pays || kept_by_augmented + kept.bytes > autodiff::most_kept_by_augmented)
-        return false;
-      entry.reserved = kept.bytes;
-    }
+    const auto kept = known.program->kept_with(event.arguments, event.loc);
+    if (!kept.pays || kept_by_augmented + kept.bytes > autodiff::most_kept_by_augmented)
+      return false;
+    entry.reserved = kept.bytes;
     record(entry, known, event);
     kept_by_augmented += entry.reserved;
     event.instead = this;

@@ -179,6 +179,69 @@ TEST_CASE("what does more than add to a number is gone back through as a whole")
       {true, true, true}));
 }
 
+TEST_CASE("results of the math library are computed once where the value is wanted too") {
+  const auto exponentials = [](int rounds, bool known) {
+    const Reverse found = reverse_of(
+        [=](Row x, Row w, Number sum) {
+          for (auto i : x) {
+            Var<double> all = 0;
+            const I32 end = known ? I32(rounds) : I32(cast<int>(w.dim(0)));
+            for (auto c : range(end)) all += exp(x[i] * w[c]);
+            sum() += log(all);
+          }
+        },
+        {true, true, true});
+    REQUIRE(found.augmented.at_once);
+    return count_of(*found.augmented.kernel, Op::exp);
+  };
+  CHECK(exponentials(20, true) == 1);
+  CHECK(exponentials(1000, true) == 1);
+  CHECK(exponentials(5000, true) == 2);  // too many to keep in each iteration
+  CHECK(exponentials(0, false) == 2);
+}
+
+TEST_CASE("what a loop of sums keeps is that of its rounds, whatever these begin with") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 500, from = -3, to = 26, step = 4;
+    const Row a = numbers(device, {0.125, -0.25});
+    const Number sum{device};
+    const qn::Kernel<void()> run{[&] {
+                                   for (auto i : range(n)) {
+                                     Var<double> all = 0;
+                                     F64 x = cast<double>(i) / n;
+                                     for (auto c : range(from, to, step)) {
+                                       F64 v = cast<double>(c) * a[0] * x;
+                                       all += exp(v) * sin(a[1] * v);
+                                     }
+                                     sum() += all * all;
+                                   }
+                                 },
+                                 unchecked};
+    sum.fill(0);
+    sum.grad().fill(1);
+    a.grad().fill(0);
+    qn::Tape tape;
+    run();
+    tape.backward();
+    double value = 0, by_0 = 0, by_1 = 0;
+    for (int i = 0; i < n; i++) {
+      double all = 0, slope_0 = 0, slope_1 = 0;
+      for (int c = from; c < to; c += step) {
+        const double factor = c * double(i) / n, v = factor * 0.125;
+        all += std::exp(v) * std::sin(-0.25 * v);
+        slope_0 += factor * std::exp(v) * (std::sin(-0.25 * v) - 0.25 * std::cos(-0.25 * v));
+        slope_1 += v * std::exp(v) * std::cos(-0.25 * v);
+      }
+      value += all * all;
+      by_0 += 2 * all * slope_0;
+      by_1 += 2 * all * slope_1;
+    }
+    CHECK(sum.at({}) == Approx(value).epsilon(1e-12));
+    CHECK(a.grad().at(0) == Approx(by_0).epsilon(1e-11));
+    CHECK(a.grad().at(1) == Approx(by_1).epsilon(1e-11));
+  });
+}
+
 TEST_CASE("gradients at once are those by hand, times the number's adjoint") {
   on_every_device([](const qn::Device& device) {
     const Fields f(device);
