@@ -7,6 +7,8 @@
 #include "ir/analysis/facts.h"
 #include "ir/passes/atomics/atomic_rules.h"
 #include "ir/passes/walks/nest_sums.h"
+#include "ir/passes/walks/rows_ahead.h"
+#include "quern/ir/abi.h"
 
 namespace quern::ir {
 
@@ -36,6 +38,8 @@ constexpr size_t made_again = 16;
 /// Rounds that each iteration takes together, where one has at most so many instructions.
 constexpr int64_t several = 4;
 constexpr size_t short_round = 64;
+/// Reads of a round that are looked at for rows far apart.
+constexpr size_t most_rows = 8;
 
 class Interleaver : NestSums {
  public:
@@ -338,12 +342,27 @@ class Interleaver : NestSums {
     inside(loop->region(0), [&] {
       enter_round(inner, loop);
       common_[inner->region(0)->arg(0)] = loop->region(0)->arg(0);
+      name_ahead(piece.blocks[0], inner, loop->region(0)->arg(0));
       block(piece.blocks[0], inner);
       return next_shared(inner);
     });
     size_t number = 0;
     for (size_t k : shared_carried(inner)) common_[inner->result(k)] = loop->result(number++);
     b_.at(around);
+  }
+
+  /// What the next round reads far from what this one does.
+  void name_ahead(const Nest::Block& round, const Inst* loop, Value* index) {
+    RowsAhead rows(b_, body_, loop, index, [this](Value* v) -> Value* {
+      if (is_shared(v)) return v;
+      const auto made = common_.find(v);
+      return made == common_.end() ? nullptr : made->second;
+    });
+    size_t left = most_rows;
+    for (const Nest::Piece& piece : round.pieces)
+      for (const Inst* inst : piece.code)
+        if (inst->is(Op::read) && inst->imm < abi::frame_class && left > 0 && left-- > 0)
+          rows.name(inst, base_, count_);
   }
 
   /// The numbers of what the loop carries that all iterations share.

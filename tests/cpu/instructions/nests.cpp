@@ -132,6 +132,41 @@ TEST_CASE("so may they where the code is long enough to be cut into functions") 
   }
 }
 
+TEST_CASE("what rows far apart hold is asked for a round ahead") {
+  const auto sums = [](const std::string& element) {
+    return R"(quern 1
+  kernel @sums level=structured modes=contract
+  binding field rank=2 f64 "of"
+  binding field rank=1 f64 "sums"
+  body {
+    %zero = constant<0> : i32
+    %one = constant<1> : i32
+    %all = constant<500> : i32
+    %none = constant<0> : f64
+    parallel over=1 {(%i: i32)
+      %sum = loop %zero, %all, %one, %none : f64 {(%d: i32, %s: f64)
+        %back = sub %all, %d : i32
+        %x = load<0.0> )" +
+           element + R"( : f64
+        %e = sin %x : f64
+        %t = add %s, %e : f64
+        yield %t
+      }
+      store<1.0> %i, %sum
+      yield
+    }
+    yield
+  })";
+  };
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    CHECK(count_compiled(cpu, sums("%d, %i"), "prefetch") >= 1);
+    CHECK(count_compiled(cpu, sums("%back, %i"), "prefetch") >= 1);
+    CHECK(count_compiled(cpu, sums("%d, %i"), "vfmadd\\w+pd[^\n]*[yz]mm") >= 8);
+    CHECK(count_compiled(cpu, sums("%i, %d"), "prefetch") == 0);  // they are short
+  }
+}
+
 namespace {
 /// Rounds over triangles of a local array of so many elements, each of which needs what the one before has
 /// put: `next` of %v and %w, its neighbour.
