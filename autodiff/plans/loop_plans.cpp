@@ -81,13 +81,12 @@ void dump_plan(Loc at, const std::string& what) {
 }
 
 LoopPlans::LoopPlans(const Kernel& kernel, const Activity& active, const Slopes& slopes,
-                     const LoggedReads& logged, Augment augment, bool with_values)
+                     const LoggedReads& logged, Augment augment)
     : kernel_(kernel),
       active_(active),
       slopes_(slopes),
       logged_(logged),
       augment_(augment),
-      with_values_(with_values),
       counts_(kernel) {
   for (const auto& [inst, slope] : slopes) are_slopes_.insert(slope);
   std::vector<const Inst*> structured;
@@ -142,7 +141,6 @@ LoopPlan LoopPlans::plan(const Inst* loop) {
   if (!has_part(loop, active_)) return made;
   if (is_sum(loop) && is_any_order(loop)) {
     made.way = LoopPlan::in_order;
-    if (with_values_) keep_library_results(made, loop);
     return made;
   }
   made.replacements = replacements(loop);
@@ -167,8 +165,19 @@ LoopPlan LoopPlans::plan(const Inst* loop) {
   return made;
 }
 
-/// Of a loop of sums that is run before it is gone back through.
-void LoopPlans::keep_library_results(LoopPlan& plan, const Inst* loop) {
+void LoopPlans::keep_library_results() {
+  uint64_t left = most_bytes_beside;
+  walk(kernel_.body, [&](const Inst* inst) {
+    const auto known = plans_.find(inst);
+    if (known == plans_.end() || known->second.way != LoopPlan::in_order) return;
+    LoopPlan& plan = known->second;
+    keep_library_results(plan, inst, left);
+    left -= plan.rounds * plan.bytes();
+    if (!plan.values.empty() && are_plans_dumped()) std::fputs(text(inst).c_str(), stderr);
+  });
+}
+
+void LoopPlans::keep_library_results(LoopPlan& plan, const Inst* loop, uint64_t most_bytes) {
   const int64_t rounds = loop->is(Op::loop) ? constant_rounds(loop) : -1;
   if (rounds < 1) return;
   const Wanted wanted(kernel_, {loop->regions.begin(), loop->regions.end()}, active_, slopes_,
@@ -179,7 +188,7 @@ void LoopPlans::keep_library_results(LoopPlan& plan, const Inst* loop) {
   plan.rounds = uint64_t(rounds);
   plan.values = wanted.kept();
   for (const Value* v : plan.values) plan.types.push_back(v->type);
-  if (plan.rounds * plan.bytes() <= most_bytes_beside) return;
+  if (plan.bytes() == 0 || plan.rounds <= most_bytes / plan.bytes()) return;
   plan.values.clear();
   plan.types.clear();
 }

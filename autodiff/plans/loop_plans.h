@@ -16,8 +16,8 @@
 // A loop of sums is not gone back through from its end: where each value that varies from round to
 // round is only added to, all rounds have the same adjoint of it, and where no element is changed
 // and read, the order of rounds does not matter. Its rounds are computed once more in their own
-// order, each gone back through at once, and nothing is kept: but results of the math library, where
-// the loop is run before anyway, as whoever goes back yields the kernel's values too.
+// order, each gone back through at once, and nothing is kept. Where a kernel yields the primal's
+// values besides, such loops have been run before: they keep what the math library gave.
 //
 // Of a loop whose rounds replace what it carries or pass it on, as one that looks for the least of
 // many, the last round that replaced it is gone back through, and no other (replacements.h).
@@ -65,9 +65,12 @@ void dump_plan(Loc at, const std::string& what);
 class LoopPlans {
  public:
   /// Of a kernel at level structured. `logged` are found again, not computed. `augment`: what the
-  /// primal's launch may keep. `with_values`: who goes back does all that the kernel does, too.
+  /// primal's launch may keep.
   LoopPlans(const ir::Kernel& kernel, const Activity& active, const Slopes& slopes,
-            const LoggedReads& logged, Augment augment, bool with_values = false);
+            const LoggedReads& logged, Augment augment);
+  /// Who goes back does all that the primal does, too: what the math library gives in loops of sums
+  /// with a known number of rounds is kept in arrays, in 16 KB for all of them together.
+  void keep_library_results();
 
   const LoopPlan& of(const ir::Inst* loop) const { return plans_.at(loop); }
   /// What a region of a branch passes on.
@@ -86,7 +89,7 @@ class LoopPlans {
   enum Beside : uint8_t { nowhere, in_arrays, in_rows };
   void keep_wanted(LoopPlan& plan, const ir::Inst* loop, Beside where);
   bool keeps_by_primal(LoopPlan& plan, const ir::Inst* loop);
-  void keep_library_results(LoopPlan& plan, const ir::Inst* loop);
+  void keep_library_results(LoopPlan& plan, const ir::Inst* loop, uint64_t most_bytes);
   bool is_shared(const ir::Value* v);
   std::vector<Replacement> replacements(const ir::Inst* loop) const;
   bool is_sum(const ir::Inst* loop) const;
@@ -102,7 +105,6 @@ class LoopPlans {
   const Slopes& slopes_;
   const LoggedReads& logged_;
   Augment augment_;
-  const bool with_values_;
   RowCounts counts_;
   std::unordered_set<const ir::Value*> are_slopes_;
   std::unordered_map<const ir::Inst*, LoopPlan> plans_;

@@ -22,13 +22,6 @@ bool is_addition(const Inst* inst) {
          is_float(inst->elem);
 }
 
-/// Random numbers are none: they are drawn as the primal draws them.
-bool has_effect(const Inst* inst) {
-  const bool is_load = inst->is(Op::atomic) && inst->atomic() == AtomicOp::load;
-  return has(inst->op, flag::writes) && !has(inst->op, flag::slots) && !is_load &&
-         !inst->is(Op::call_number);
-}
-
 /// The fields whose adjoints a kernel adds to.
 std::set<uint32_t> given_adjoints(const Kernel& kernel) {
   std::set<uint32_t> given;
@@ -90,8 +83,9 @@ class Multiplying {
       if (const Type type = of.components[c].type; is_float(type)) {
         const Type wide = bit_width(type) < bit_width(type_) ? type_ : type;
         Value* t = b_.convert(factor, wide);
-        Value* term = b_.mul(t, b_.convert(b_.load(kept, c, type, index), wide));
-        term = b_.convert(zero_with(b_, t, term, Further::no), type);
+        Value* gives = b_.convert(b_.load(kept, c, type, index), wide);
+        Value* term = zero_with(b_, t, b_.mul(t, gives), Further::no);
+        term = b_.convert(zero_with(b_, gives, term, Further::no), type);
         b_.store(adjoints, c, index, b_.add(b_.load(adjoints, c, type, index), term));
       }
     if (!loop) return;
@@ -113,12 +107,19 @@ class Multiplying {
 
 }  // namespace
 
+bool has_effect(const Inst* inst) {
+  const bool is_load = inst->is(Op::atomic) && inst->atomic() == AtomicOp::load;
+  return has(inst->op, flag::writes) && !has(inst->op, flag::slots) && !is_load &&
+         !inst->is(Op::call_number);
+}
+
 uint32_t number_added_to(const Kernel& kernel, const std::vector<bool>& inputs) {
   if (!kernel.results.empty()) return no_binding;
   uint32_t number = no_binding, component = 0;
   bool fits = true;
   walk(kernel.body, [&](const Inst* inst) {
     if (inst->is(Op::parallel)) fits = fits && inst->parent == kernel.body;
+    fits = fits && !inst->is(Op::apply);
     if (!has_effect(inst)) return;
     const bool is_first = number == no_binding;
     fits = fits && is_addition(inst) && kernel.bindings[inst->binding()].rank == 0 &&

@@ -19,12 +19,16 @@
 
 namespace quern::autodiff {
 
+/// Does it change something but values? Random numbers are drawn again as they were.
+bool has_effect(const ir::Inst* inst);
+
 /// The binding of the one number that a kernel, at level structured and optimised, adds floats to,
 /// if that is all that it does, in parallel loops that stand directly in its body or outside of
-/// them; else no_binding. `inputs`: as reverse() takes them; the number is one.
+/// them, and no function has a pullback of its own, which might ask how large its adjoint is; else
+/// no_binding. `inputs`: as reverse() takes them; the number is one.
 uint32_t number_added_to(const ir::Kernel& kernel, const std::vector<bool>& inputs);
 
-/// Is it worth keeping so many bytes, for each element of an input, to be spared so many additions?
+/// Is it worth keeping so many bytes to be spared so many additions?
 bool pays_at_once(uint64_t additions, uint64_t bytes);
 
 /// `out` holds, of such a kernel, one that does what it does and adds to adjoints what an adjoint of

@@ -31,6 +31,16 @@ uint32_t add_field(Kernel& kernel, std::span<const Type> types) {
 
 }  // namespace
 
+bool depends_on_data(const Kernel& kernel) {
+  bool depends = false;
+  walk(kernel.body, [&](const Inst* inst) {
+    const bool counts = inst->is(Op::atomic) && inst->atomic() != AtomicOp::load;
+    const bool is_of_fields = accesses_element(inst->op) && has(inst->op, flag::reads);
+    depends |= (is_of_fields && !counts) || inst->is(Op::launch_key);
+  });
+  return depends;
+}
+
 void choose_augmented(std::vector<RoundsSite>& sites, const LoopPlans& plans, Augment where) {
   for (RoundsSite& site : sites) {
     const LoopPlan& plan = plans.of(site.loop);

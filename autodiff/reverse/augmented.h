@@ -48,6 +48,9 @@ struct Augmented {
   explicit operator bool() const { return kernel != nullptr; }
 };
 
+/// Has the host to wait for the device to know what the kernel yields?
+bool depends_on_data(const ir::Kernel& kernel);
+
 /// Bytes that launches on a tape may keep so, or a launch that is gone back through alone. What
 /// would be more is found again then.
 inline constexpr uint64_t most_kept_by_augmented = uint64_t(256) << 20;

@@ -116,10 +116,7 @@ std::vector<uint32_t> adjoints_of(const Reverse& reverse) {
 /// Is what it yields all that a launch of it does?
 bool has_no_effects(const Kernel& kernel) {
   bool none = true;
-  walk(kernel.body, [&](const Inst* inst) {
-    const bool is_load = inst->is(Op::atomic) && inst->atomic() == AtomicOp::load;
-    none = none && (!has(inst->op, flag::writes) || has(inst->op, flag::slots) || is_load);
-  });
+  walk(kernel.body, [&](const Inst* inst) { none = none && !has_effect(inst); });
   return none;
 }
 
@@ -144,12 +141,6 @@ void drop_unread(Kernel& kernel, const LoggedReads& logged) {
   if (any) optimise(kernel);
 }
 
-bool accesses_elements(const Kernel& kernel) {
-  bool any = false;
-  walk(kernel.body, [&](const Inst* inst) { any = any || accesses_element(inst->op); });
-  return any;
-}
-
 /// Of each binding: does the kernel access its elements?
 void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
   walk(kernel.body, [&](const Inst* inst) {
@@ -158,11 +149,16 @@ void add_accessed(const Kernel& kernel, std::vector<bool>& accessed) {
   });
 }
 
-/// As reverse(); `at_once`: the augmented primal computes the gradient (at_once.h), or there is no
-/// kernel.
+enum class Way : uint8_t {
+  adjoints,
+  with_values,
+  at_once,  ///< by the augmented primal (at_once.h)
+};
+
+/// As reverse(). At once there may be no kernel: it does not fit.
 Reverse made(const Kernel& primal, const Premises& premises, std::vector<bool> inputs,
-             std::span<const runtime::LaunchKey::OnTree> trees, bool with_values, bool twice,
-             Augment augment, bool at_once) {
+             std::span<const runtime::LaunchKey::OnTree> trees, Way way, bool twice,
+             Augment augment) {
   std::unique_ptr<Kernel> source = clone(primal);
   // Indices are those of the launch before, which was checked if it was to be.
   Premises unchecked = premises;
@@ -173,10 +169,12 @@ Reverse made(const Kernel& primal, const Premises& premises, std::vector<bool> i
   number_calls(*source);
   Reverse out;
   out.races = races_of(*source, inputs);
+  const bool at_once = way == Way::at_once;
   const uint32_t number = at_once ? number_added_to(*source, inputs) : no_binding;
   if (at_once && number == no_binding) return {};
-  const bool are_cleared = with_values || at_once;
-  with_values = with_values && !premises.modes.checked && has_no_effects(*source);
+  const bool are_cleared = way != Way::adjoints;
+  const bool with_values =
+      way == Way::with_values && !premises.modes.checked && has_no_effects(*source);
   const Second second = twice ? Second::by_log : Second::none;
   out.scratch = derive_combined(*source, inputs, true, second).scratch;
   const TreeRules on_trees(*source, trees);
@@ -201,8 +199,7 @@ Reverse made(const Kernel& primal, const Premises& premises, std::vector<bool> i
   if (!is_as_launched) augment = Augment::never;
   // Who yields the primal's values runs its rounds anyway, and elements of trees have no numbers.
   const bool runs_rounds = with_values || on_trees.any();
-  const LoopPlans plans(*source, active, slopes, logged, runs_rounds ? Augment::never : augment,
-                        with_values || at_once);
+  LoopPlans plans(*source, active, slopes, logged, runs_rounds ? Augment::never : augment);
   if (plans.rows_vary()) augment = Augment::never;
   // Where nothing has a part, nothing is computed again.
   std::vector<RoundsSite> sites;
@@ -213,6 +210,7 @@ Reverse made(const Kernel& primal, const Premises& premises, std::vector<bool> i
   });
   const bool fits = is_as_launched && sites.empty() && !has_numbers && !on_trees.any();
   if (at_once && !(fits && has_part(*source, active))) return {};
+  if (out.yields_values || at_once) plans.keep_library_results();
   std::vector<KeptResult> results;
   if (augment != Augment::never) choose_augmented(sites, plans, augment);
   if (augment != Augment::never && !out.yields_values && !on_trees.any())
@@ -253,7 +251,7 @@ Reverse made(const Kernel& primal, const Premises& premises, std::vector<bool> i
     make_at_once(*source, plans, number, out, like(primal, *source, "work of "),
                  like(primal, *source, "vjp of "));
     // Who launches would wait for the device each time to know how much work there is.
-    if (accesses_elements(*out.augmented.count)) return {};
+    if (depends_on_data(*out.augmented.count)) return {};
   }
 
   add_accessed(*out.kernel, accessed);
@@ -276,13 +274,14 @@ Reverse made(const Kernel& primal, const Premises& premises, std::vector<bool> i
 Reverse reverse(const Kernel& primal, const Premises& premises, std::vector<bool> inputs,
                 std::span<const runtime::LaunchKey::OnTree> trees, bool with_values, bool twice,
                 Augment augment) {
-  const bool may_be_at_once = augment != Augment::never && augment != Augment::by_loops && !twice &&
-                              !premises.modes.strict;
+  const bool may_be_at_once =
+      augment != Augment::never && augment != Augment::by_loops && !twice && !premises.modes.strict;
   if (may_be_at_once)
-    if (Reverse found = made(primal, premises, inputs, trees, false, false, Augment::never, true);
+    if (Reverse found = made(primal, premises, inputs, trees, Way::at_once, false, Augment::never);
         found.kernel)
       return found;
-  return made(primal, premises, inputs, trees, with_values, twice, augment, false);
+  const Way way = with_values ? Way::with_values : Way::adjoints;
+  return made(primal, premises, inputs, trees, way, twice, augment);
 }
 
 }  // namespace quern::autodiff

@@ -78,17 +78,6 @@ bool is_known_before(const Reversed::Program& made) {
   return !made.second && made.reverse.logged == 0 && !made.reverse.count && !made.reverse.augmented;
 }
 
-bool reads_elements(const std::unique_ptr<ir::Kernel>& kernel) {
-  bool reads = false;
-  if (!kernel) return reads;
-  ir::walk(kernel->body, [&](const ir::Inst* inst) {
-    const bool counts = inst->is(ir::Op::atomic) && inst->atomic() != ir::AtomicOp::load;
-    const bool is_of_fields = ir::accesses_element(inst->op) && has(inst->op, ir::flag::reads);
-    reads |= (is_of_fields && !counts) || inst->is(ir::Op::launch_key);
-  });
-  return reads;
-}
-
 PassedCompanions pass_all_to(Reverse& reverse) {
   return pass_companions(*reverse.kernel, looked_up_by(reverse));
 }
@@ -118,11 +107,11 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
   };
   for (const auto* kernel :
        {&made->reverse.count, &made->reverse.log.sizes, &made->reverse.log.count})
-    made->counts_by_data |= reads_elements(*kernel);
+    made->counts_by_data |= *kernel && depends_on_data(**kernel);
   if (made->reverse.augmented) {
     made->passed_at_once = pass_all_at_once(made->reverse.augmented);
     const ir::Kernel& count = *made->reverse.augmented.count;
-    made->augmented_by_data = reads_elements(made->reverse.augmented.count);
+    made->augmented_by_data = depends_on_data(*made->reverse.augmented.count);
     ir::walk(count.body, [&](const ir::Inst* inst) {
       if (inst->is(ir::Op::param)) made->augmented_by.push_back(inst->binding());
     });
@@ -520,7 +509,9 @@ Reversed::Program::Kept Reversed::Program::kept_with(std::span<const runtime::Ar
   for (const runtime::Argument& a : given)
     if (a.storage) by.insert(by.end(), a.storage->shape().begin(), a.storage->shape().end());
   std::lock_guard lock(kept_mutex_);
-  if (!augmented_by_data && !kept_.counts.empty() && kept_by_ == by) return kept_;
+  if (!augmented_by_data)
+    if (const auto at = std::ranges::find(kept_, by, &KeptBy::first); at != kept_.end())
+      return at->second;
   Kept kept;
   const runtime::LaunchCall untold(runtime::LaunchCall::upkeep);
   const Augmented& of = reverse.augmented;
@@ -540,8 +531,9 @@ Reversed::Program::Kept Reversed::Program::kept_with(std::span<const runtime::Ar
       add(adjoint_types(*given[k.field].storage), uint64_t(given[k.field].storage->size()));
     kept.pays = pays_at_once(kept.counts[0], kept.bytes);
   }
-  kept_ = kept;
-  kept_by_ = std::move(by);
+  if (augmented_by_data) return kept;
+  if (kept_.size() == most_passed) kept_.erase(kept_.begin());
+  kept_.emplace_back(std::move(by), kept);
   return kept;
 }
 
@@ -560,7 +552,8 @@ Recorded::AugmentedLaunch Recorded::augmented_launch(std::span<const runtime::Ar
                                                 "what a loop carries", loc)});
   };
   const auto& sites = program().reverse.augmented.sites;
-  const std::vector<uint64_t> counts = passed_->program->kept_with(arguments, loc).counts;
+  std::vector<uint64_t> counts;
+  if (!sites.empty()) counts = passed_->program->kept_with(arguments, loc).counts;
   for (size_t k = 0; k < sites.size(); k++) {
     add(sites[k].rows, counts[2 * k]);
     add(sites[k].ends, counts[2 * k + 1]);

@@ -58,14 +58,14 @@ class Reversed {
       uint64_t bytes = 0;
       bool pays = true;
     };
-    /// By a launch with these arguments. Known from the one before, of any tape, unless what decides
-    /// on it is another. May be used from several threads.
+    /// By a launch with these arguments. Known from one before, of any tape, where the same decides on
+    /// it as in one of the last few. May be used from several threads.
     Kept kept_with(std::span<const runtime::Argument> arguments, Loc loc);
 
    private:
+    using KeptBy = std::pair<std::vector<uint64_t>, Kept>;  ///< bits of scalars, extents of fields
     std::mutex kept_mutex_;
-    Kept kept_;
-    std::vector<uint64_t> kept_by_;  ///< bits of scalars, extents of fields
+    std::vector<KeptBy> kept_;  ///< the newest last
   };
   /// `augment`: unless never, something else may be launched in place of the primal. Throws Error with the
   /// line of what has no adjoint.

@@ -242,6 +242,104 @@ TEST_CASE("what a loop of sums keeps is that of its rounds, whatever these begin
   });
 }
 
+TEST_CASE("loops that the primal's launch goes through keep nothing for who goes back") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 400;
+    const Row a = numbers(device, {0.25, 0.75});
+    // The sums are kept by the primal's launch, as what is carried takes rows of a field.
+    const qn::Kernel<double()> run{[&]() -> F64 {
+                                     Var<double> sum = 0.0;
+                                     for (auto i : range(n)) {
+                                       Var<double> q = 0.0;
+                                       for (auto c : range(5))
+                                         q += exp(a[0] * cast<double>(i % 7 + c) * 0.1);
+                                       Var<double> v = a[0];
+                                       for (auto r : range(i % 5)) {
+                                         (void)r;
+                                         v = sin(v * a[1]) + 0.1 * q;
+                                       }
+                                       sum += v;
+                                     }
+                                     return sum;
+                                   },
+                                   unchecked};
+    const double found = qn::value_and_grad(run, qn::wrt(a))().value();
+    double value = 0, by_0 = 0, by_1 = 0;
+    for (int i = 0; i < n; i++) {
+      double q = 0, q_0 = 0;
+      for (int c = 0; c < 5; c++) {
+        q += std::exp(0.25 * (i % 7 + c) * 0.1);
+        q_0 += (i % 7 + c) * 0.1 * std::exp(0.25 * (i % 7 + c) * 0.1);
+      }
+      double v = 0.25, v_0 = 1, v_1 = 0;
+      for (int r = 0; r < i % 5; r++) {
+        const double slope = std::cos(v * 0.75);
+        v_1 = slope * (v_1 * 0.75 + v);
+        v_0 = slope * v_0 * 0.75 + 0.1 * q_0;
+        v = std::sin(v * 0.75) + 0.1 * q;
+      }
+      value += v;
+      by_0 += v_0;
+      by_1 += v_1;
+    }
+    CHECK(found == Approx(value).epsilon(1e-12));
+    CHECK(a.grad().at(0) == Approx(by_0).epsilon(1e-11));
+    CHECK(a.grad().at(1) == Approx(by_1).epsilon(1e-11));
+  });
+}
+
+TEST_CASE("many loops of sums keep no more than a few") {
+  const auto kept = [](int loops) {
+    const Reverse found = reverse_of(
+        [=](Row x, Row, Number sum) {
+          for (auto i : x) {
+            Var<double> all = 0;
+            for (int k = 0; k < loops; k++) {
+              Var<double> terms = 0;
+              for (auto c : range(1000)) terms += exp(x[i] * cast<double>(c + k));
+              all += log(terms);
+            }
+            sum() += all;
+          }
+        },
+        {true, false, true});
+    REQUIRE(found.augmented.at_once);
+    uint64_t bytes = 0;
+    qn::ir::walk(found.augmented.kernel->body, [&](const qn::ir::Inst* inst) {
+      if (inst->is(Op::slot)) bytes += inst->imm * qn::ir::byte_size(inst->elem);
+    });
+    return bytes;
+  };
+  CHECK(kept(1) >= 8000);
+  CHECK(kept(40) >= 16000);
+  CHECK(kept(40) <= 17000);
+}
+
+TEST_CASE("functions with pullbacks of their own are given the adjoint as it is") {
+  on_every_device([](const qn::Device& device) {
+    constexpr int n = 4000;
+    const qn::Func same = [](F64 v) { return Val<double>(v * 1.0); };
+    const auto clipped = qn::differentiable(
+        same, qn::pullback([](F64, F64, F64 adjoint) { return min(max(adjoint, -1.0), 1.0); }));
+    const Row x = numbers(device, {0.5, 0.25});
+    const qn::Field<int> which{device, {n}};
+    for (int i = 0; i < n; i++) which.set(i, i % 2);
+    const Number sum{device};
+    const qn::Kernel<void()> run{[&] {
+                                   for (auto i : which) sum() += exp(clipped(x[which[i]]));
+                                 },
+                                 unchecked};
+    sum.fill(0);
+    sum.grad().fill(100);
+    x.grad().fill(0);
+    qn::Tape tape;
+    run();
+    tape.backward();
+    CHECK(x.grad().at(0) == n / 2);  // each at most 1, not each times 100
+    CHECK(x.grad().at(1) == n / 2);
+  });
+}
+
 TEST_CASE("gradients at once are those by hand, times the number's adjoint") {
   on_every_device([](const qn::Device& device) {
     const Fields f(device);
@@ -440,6 +538,30 @@ TEST_CASE("gradients at once have the random numbers of their launch") {
     }
     CHECK(sum.at({}) == Approx(value).epsilon(1e-12));
     CHECK(a.grad().at({}) == Approx(by_a).epsilon(1e-12));
+  });
+}
+
+TEST_CASE("what has no part in a sum gets a zero from any adjoint of it") {
+  on_every_device([](const qn::Device& device) {
+    const Row x = numbers(device, {0.5, 0.25, 3});
+    const qn::Field<int> which{device, {6000}};
+    which.fill(0);
+    const Number sum{device};
+    const qn::Kernel<void()> run{[&] {
+                                   for (auto i : which) sum() += exp(x[which[i]]);
+                                 },
+                                 unchecked};
+    for (double seed :
+         {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+      sum.fill(0);
+      sum.grad().fill(seed);
+      x.grad().fill(0);
+      qn::Tape tape(qn::wrt(x));
+      run();
+      tape.backward();
+      CHECK(x.grad().at(2) == 0);
+      CHECK_FALSE(std::isfinite(x.grad().at(0)));
+    }
   });
 }
 
