@@ -450,7 +450,7 @@ TEST_CASE("inputs with more elements than work keep no gradient") {
     table.grad().fill(0);
     qn::Tape tape(qn::wrt(table, f.w, f.b));
     run();
-    CHECK(tape.memory() < 1000);
+    CHECK(tape.memory() < 100'000);  // no gradient of the table
     tape.backward();
     f.expect_weights(1);
     const ByHand by_hand(weights, bias);
