@@ -170,6 +170,9 @@ void LoopPlans::keep_library_results() {
   walk(kernel_.body, [&](const Inst* inst) {
     const auto known = plans_.find(inst);
     if (known == plans_.end() || known->second.way != LoopPlan::in_order) return;
+    // Others are not run before, but where a round of the loop around them is gone back through.
+    const Inst* around = inst->parent->parent;
+    if (around && !around->is(Op::parallel)) return;
     LoopPlan& plan = known->second;
     keep_library_results(plan, inst, left);
     left -= plan.rounds * plan.bytes();

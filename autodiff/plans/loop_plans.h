@@ -69,7 +69,8 @@ class LoopPlans {
   LoopPlans(const ir::Kernel& kernel, const Activity& active, const Slopes& slopes,
             const LoggedReads& logged, Augment augment);
   /// Who goes back does all that the primal does, too: what the math library gives in loops of sums
-  /// with a known number of rounds is kept in arrays, in 16 KB for all of them together.
+  /// that stand directly in an iteration, with a known number of rounds, is kept in arrays, in 16 KB
+  /// for all of them together.
   void keep_library_results();
 
   const LoopPlan& of(const ir::Inst* loop) const { return plans_.at(loop); }

@@ -507,7 +507,9 @@ Reversed::Program::Kept Reversed::Program::kept_with(std::span<const runtime::Ar
   std::vector<uint64_t> by;
   for (uint32_t k : augmented_by) by.push_back(given[k].bits);
   for (const runtime::Argument& a : given)
-    if (a.storage) by.insert(by.end(), a.storage->shape().begin(), a.storage->shape().end());
+    for (uint32_t axis = 0; a.storage && axis < a.storage->shape().size(); axis++)
+      by.insert(by.end(), {uint64_t(a.storage->shape()[axis]), uint64_t(a.storage->first(axis)),
+                           uint64_t(a.storage->origin(axis))});
   std::lock_guard lock(kept_mutex_);
   if (!augmented_by_data)
     if (const auto at = std::ranges::find(kept_, by, &KeptBy::first); at != kept_.end())

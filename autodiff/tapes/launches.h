@@ -63,7 +63,7 @@ class Reversed {
     Kept kept_with(std::span<const runtime::Argument> arguments, Loc loc);
 
    private:
-    using KeptBy = std::pair<std::vector<uint64_t>, Kept>;  ///< bits of scalars, extents of fields
+    using KeptBy = std::pair<std::vector<uint64_t>, Kept>;  ///< bits of scalars, axes of fields
     std::mutex kept_mutex_;
     std::vector<KeptBy> kept_;  ///< the newest last
   };

@@ -3,6 +3,7 @@
 
 #include "backends/interpreter/memory.h"
 #include "backends/interpreter/thread.h"
+#include "ir/analysis/facts.h"
 
 namespace quern::interpreter {
 
@@ -134,6 +135,7 @@ void Thread::atomic(const Step& s) {
 }
 
 void Thread::rmw(const Step& s) {
+  if (is_hint(s.inst)) return;
   Bits in[2] = {};
   for (size_t k = 1; k < s.count; k++) in[k - 1] = operand(s, k);
   set(s, update(s.inst->atomic(), s.elem, aligned_address(s), in));

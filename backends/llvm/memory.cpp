@@ -6,6 +6,7 @@
 
 #include "backends/llvm/callees.h"
 #include "backends/llvm/scalar.h"
+#include "ir/analysis/facts.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
 
@@ -29,11 +30,6 @@ uint32_t byte_size(const ir::Binding& binding, uint32_t component) {
 bool may_overlap(uint64_t a, uint64_t b) {
   if (a == b) return true;
   return (a == 0 && b < ir::abi::frame_class) || (b == 0 && a < ir::abi::frame_class);
-}
-
-/// What is left of an atomic load that nobody uses: that the line will be read soon.
-bool is_hint(const ir::Inst& inst) {
-  return inst.is(ir::Op::rmw) && inst.atomic() == AtomicOp::load && !inst.used();
 }
 }  // namespace
 
@@ -65,11 +61,11 @@ void Memory::begin_task(const ir::Region* body) {
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
     if (ir::accesses_memory(inst->op)) {
       Scopes& scopes = classes_[inst->imm];
-      scopes.written |= ir::has(inst->op, ir::flag::writes) && !is_hint(*inst);
+      scopes.written |= ir::has(inst->op, ir::flag::writes) && !ir::is_hint(inst);
       scopes.read |= inst->used();
     }
     calls |= inst->is(ir::Op::call) && is_atomic(kernel_, *inst);
-    if (!inst->is(ir::Op::rmw) || is_hint(*inst)) return;
+    if (!inst->is(ir::Op::rmw) || ir::is_hint(inst)) return;
     loops += becomes_loop(*inst);
     shared += !is_alone(*inst);
   });
@@ -198,7 +194,7 @@ bool Memory::is_alone(const ir::Inst& inst) const {
 bool Memory::updates_plainly(const ir::Region* body) const {
   bool found = false, plainly = true;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
-    if (!inst->is(ir::Op::rmw) || is_hint(*inst)) return;
+    if (!inst->is(ir::Op::rmw) || ir::is_hint(inst)) return;
     found = true;
     plainly &= is_alone(*inst);
   });
@@ -267,7 +263,7 @@ Value* Memory::rmw(llvm::IRBuilderBase& b, const ir::Inst& inst, Value* address,
   if (type == ir::Type::b1 || type == ir::Type::address)
     throw InternalError("an atomic of type " + std::string(ir::name(type)) +
                         " reached the code generator");
-  if (is_hint(inst) && !machine_.grid) {
+  if (ir::is_hint(&inst) && !machine_.grid) {
     b.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
                       {address, b.getInt32(0), b.getInt32(3), b.getInt32(1)});
     return llvm::PoisonValue::get(stored(type));

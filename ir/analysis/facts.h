@@ -12,6 +12,12 @@ inline bool is_constant(const Value* v, int64_t n) {
   return c && c->imm == bits_of_int(n, v->type);
 }
 
+/// Below access lowering: an atomic load that nobody uses. It reads nothing, and its address may be
+/// any: it only says which line of memory will be wanted soon.
+inline bool is_hint(const Inst* inst) {
+  return inst->is(Op::rmw) && inst->atomic() == AtomicOp::load && !inst->used();
+}
+
 /// Is it known that the loop has a round?
 bool has_rounds(const Inst* loop);
 /// How many values more a loop may carry to save accesses of memory. Beyond that they would not

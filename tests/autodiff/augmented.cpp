@@ -268,6 +268,33 @@ TEST_CASE("a value with its gradient comes from a launch that keeps what loops c
   });
 }
 
+TEST_CASE("how much a launch keeps follows from where its fields' indices begin, too") {
+  on_every_device([](const qn::Device& device) {
+    const Fields f(device);
+    const qn::Kernel<void(qn::Field<double>)> run{[&](qn::Field<double> from) {
+                                                    for (auto i : f.y) {
+                                                      Var<double> v = f.x[i];
+                                                      for (auto t : range(from.first(0), 60)) {
+                                                        (void)t;
+                                                        v = next(v, f.a[i]);
+                                                      }
+                                                      f.y[i] = v;
+                                                    }
+                                                  },
+                                                  unchecked};
+    for (int first : {50, 10, 0}) {
+      INFO("from " << first);
+      f.clear();
+      qn::Tape tape(qn::wrt(f.x, f.a));
+      run(f.a.rebased({first}));
+      CHECK(tape.memory() >= row * uint64_t(60 - first) * starts.size());
+      tape.backward();
+      f.expect_values(60 - first);
+      f.expect_gradient(1, 60 - first);
+    }
+  });
+}
+
 TEST_CASE("an augmented launch does all else that the primal does") {
   on_every_device([](const qn::Device& device) {
     const Fields f(device);

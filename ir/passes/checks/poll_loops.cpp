@@ -14,9 +14,19 @@ constexpr int64_t longest_step = 256;
 /// Loops of so many constant rounds may be unrolled: the loop around them is straight code then.
 constexpr uint64_t few_rounds = 256;
 
+/// Does it only name lines of memory, of which there are few?
+bool is_of_hints(const Inst* loop) {
+  bool names = false, alone = true;
+  for (const Inst* inst : *loop->region(0)) {
+    names |= is_hint(inst);
+    alone = alone && (is_hint(inst) || has(inst->op, flag::pure | flag::ends));
+  }
+  return names && alone;
+}
+
 bool is_long(const Inst* inst) {
   if (inst->is(Op::while_)) return true;
-  if (!inst->is(Op::loop)) return false;
+  if (!inst->is(Op::loop) || is_of_hints(inst)) return false;
   const Inst *lo = constant_of(inst->operand(0)), *hi = constant_of(inst->operand(1));
   return !lo || !hi || truncate(hi->imm - lo->imm, inst->operand(0)->type) > few_rounds;
 }

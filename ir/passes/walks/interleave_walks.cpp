@@ -324,7 +324,8 @@ class Interleaver : NestSums {
     Value *lo = outer(inner->operand(0)), *hi = outer(inner->operand(1));
     std::vector<Value*> shared;
     for (size_t k : shared_carried(inner)) shared.push_back(outer(inner->operand(3 + k)));
-    if (takes_several(piece)) {
+    const bool goes_on_alone = !takes_several(piece);
+    if (!goes_on_alone) {
       const Type type = lo->type;
       Value* span = b_.select(b_.lt(lo, hi), b_.sub(hi, lo), b_.integer(type, 0));
       Value* whole = b_.add(lo, b_.binary(Op::bit_and, span, b_.integer(type, -several)));
@@ -342,7 +343,7 @@ class Interleaver : NestSums {
     inside(loop->region(0), [&] {
       enter_round(inner, loop);
       common_[inner->region(0)->arg(0)] = loop->region(0)->arg(0);
-      name_ahead(piece.blocks[0], inner, loop->region(0)->arg(0));
+      if (goes_on_alone) name_ahead(piece.blocks[0], inner, loop->region(0)->arg(0));
       block(piece.blocks[0], inner);
       return next_shared(inner);
     });
@@ -360,9 +361,12 @@ class Interleaver : NestSums {
     });
     size_t left = most_rows;
     for (const Nest::Piece& piece : round.pieces)
-      for (const Inst* inst : piece.code)
-        if (inst->is(Op::read) && inst->imm < abi::frame_class && left > 0 && left-- > 0)
-          rows.name(inst, base_, count_);
+      for (const Inst* inst : piece.code) {
+        const bool is_of_field = inst->is(Op::read) && inst->imm < abi::frame_class;
+        if (!is_of_field || nest_.packed(inst) || left == 0) continue;
+        rows.name(inst, base_, count_);
+        left--;
+      }
   }
 
   /// The numbers of what the loop carries that all iterations share.

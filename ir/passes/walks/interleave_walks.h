@@ -20,7 +20,7 @@
 // multiplication a round. Each iteration does what it did, in its order; only the order between
 // iterations changes, which has no meaning. Short bodies are there three times: for whole strips,
 // for what these leave over, and as they were for few iterations; others twice, without the last,
-// and very long ones once. What a round reads of rows far apart is named in the one before
+// and very long ones once. What a longer round reads of rows far apart is named in the one before
 // (rows_ahead.h). Loops over what whole strips leave over, and over all strips of very long bodies,
 // are `brief`. A loop over a strip has no more code than back ends make vectors of, and few
 // updates: what is more goes to another one behind it. The task says how many iterations are worth

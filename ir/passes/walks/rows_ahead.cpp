@@ -1,5 +1,7 @@
 #include "ir/passes/walks/rows_ahead.h"
 
+#include "ir/analysis/facts.h"
+
 namespace quern::ir {
 
 namespace {
@@ -7,7 +9,8 @@ namespace {
 constexpr int64_t cached_bytes = 1 << 20, line_bytes = 64;
 constexpr int most_instructions = 12;
 
-/// Do numbers that are made so change by as much from round to round?
+/// Operations of integers by which indices are made that change by as much from round to round. Of
+/// others, as a product of two that vary, hints are wrong, which does no harm.
 bool is_even(const Inst* inst) {
   switch (inst->op) {
     case Op::constant:
@@ -22,24 +25,28 @@ bool is_even(const Inst* inst) {
 }  // namespace
 
 void RowsAhead::name(const Inst* read, Value* first, Value* count) {
-  Value *address = read->operand(0), *step = loop_->operand(2);
-  if (!step->inst || !step->inst->is(Op::constant) || step->inst->imm == 0) return;
-  Value* one = b_.integer(Type::i64, 1);
-  const Place now = place_of(address, first, index_);
+  const Inst* known_step = constant_of(loop_->operand(2));
+  const int64_t step = known_step ? to_signed(known_step->imm, index_->type) : 0;
+  const Place now = step == 0 ? Place{} : place_of(read->operand(0), first, index_);
   if (!now.start) return;
-  const Place neighbour = place_of(address, b_.add(first, one), index_);
-  const Place ahead = place_of(address, first, b_.add(index_, b_.convert(step, index_->type)));
-  Value* lo = b_.convert(shared_(loop_->operand(0)), Type::i64);
-  Value* hi = b_.convert(shared_(loop_->operand(1)), Type::i64);
+  Value* next = b_.add(index_, b_.integer(index_->type, step));
+  const Place neighbour =
+      place_of(read->operand(0), b_.add(first, b_.integer(Type::i64, 1)), index_);
+  const Place ahead = place_of(read->operand(0), first, next);
+  Value *lo = shared_(loop_->operand(0)), *hi = shared_(loop_->operand(1));
+  Value* is_round = step > 0 ? b_.lt(next, hi) : b_.lt(hi, next);
+  Value* span = b_.sub(b_.convert(hi, Type::i64), b_.convert(lo, Type::i64));
   Value* apart = b_.sub(ahead.bytes, now.bytes);
   apart = b_.binary(Op::max, apart, b_.sub(now.bytes, ahead.bytes));
-  Value* all = b_.mul(apart, b_.div(b_.sub(hi, lo), b_.convert(step, Type::i64)));
-  Value* size = b_.integer(Type::i64, byte_size(read->elem));
+  Value* all = b_.mul(apart, b_.div(span, b_.integer(Type::i64, step)));
   Value* is_far = b_.lt(b_.integer(Type::i64, cached_bytes), all);
+  Value* size = b_.integer(Type::i64, byte_size(read->elem));
   Value* in_row = b_.binary(Op::eq, b_.sub(neighbour.bytes, now.bytes), size);
+  Value* pays = b_.binary(Op::bit_and, is_round, b_.binary(Op::bit_and, is_far, in_row));
+  // The row may begin anywhere in its first line.
+  Value* bytes = b_.add(b_.mul(count, size), b_.integer(Type::i64, line_bytes - 1));
   Value* none = b_.integer(Type::i64, 0);
-  Value* bytes = b_.select(b_.binary(Op::bit_and, is_far, in_row), b_.mul(count, size), none);
-  Inst* lines = b_.loop(none, bytes, b_.integer(Type::i64, line_bytes));
+  Inst* lines = b_.loop(none, b_.select(pays, bytes, none), b_.integer(Type::i64, line_bytes));
   Region* around = b_.region();
   Inst* point = b_.point();
   b_.at_end(lines->region(0));
