@@ -7,7 +7,7 @@
 // iteration begins with running it anyway, and keeps them; going back multiplies them. Nothing is
 // computed twice or kept for each iteration, and no snapshot of a field is taken. (By hand one does
 // the same in the gradient of a likelihood; a reverse sweep per statement, "preaccumulation", does
-// it for the smallest parts: Griewank and Walther, Evaluating Derivatives, 2nd ed., section 10.2.)
+// it for the smallest parts: Griewank and Walther, Evaluating Derivatives, 2nd ed., chapter 10.)
 //
 // Not in strict mode, where sums have an order: a multiple of a sum has not the bits of a sum of
 // multiples. And where it pays: factors go through memory once more, so a launch with more elements
