@@ -211,8 +211,7 @@ std::shared_ptr<runtime::Storage> like_adjoints_of(const runtime::Storage& field
             : std::make_shared<runtime::Storage>(field.shared_device(), types, field.shape(), loc);
   std::vector<int64_t> firsts;
   for (uint32_t axis = 0; axis < field.shape().size(); axis++) firsts.push_back(field.first(axis));
-  const bool is_based =
-      std::ranges::find_if(firsts, [](int64_t f) { return f != 0; }) != firsts.end();
+  const bool is_based = std::ranges::any_of(firsts, [](int64_t first) { return first != 0; });
   return is_based ? made->rebased(firsts, loc) : made;
 }
 

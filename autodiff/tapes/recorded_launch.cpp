@@ -29,9 +29,8 @@ class Recorder final : public runtime::LaunchObserver {
     auto program = reversed_.program(*event.key, augment);
     if (program->augmented) {
       const auto kept = program->kept_with(event.arguments, event.loc);
-      if (!kept.pays || kept.bytes > most_kept_by_augmented) {
+      if (!kept.pays || kept.bytes > most_kept_by_augmented)
         return record(event, program->less_augmented());
-      }
     }
     SeenFields seen;
     auto passed = seen.passed(program, event.arguments, event.loc);
