@@ -291,7 +291,9 @@ class Merger {
     Value* more = b_.sub(b_.div(shape.copies, shape.count), integer(b_, 1));
     counted(b_, more, [&](Value* k) {
       Value* from = b_.mul(b_.add(k, integer(b_, 1)), shape.count);
-      counted(b_, length, [&](Value* j) {
+      Inst* elements = b_.loop(integer(b_, 0), length, integer(b_, 1));
+      elements->kind = parallel_walk;
+      fill_loop(b_, elements, [&](Value* j) {
         Value* to = b_.add(begin, j);
         Value* at = b_.add(from, to);
         for (uint32_t n = 0; n < c_.parts.size(); n++) {
