@@ -291,7 +291,8 @@ class Merger {
     Value* more = b_.sub(b_.div(shape.copies, shape.count), integer(b_, 1));
     counted(b_, more, [&](Value* k) {
       Value* from = b_.mul(b_.add(k, integer(b_, 1)), shape.count);
-      Inst* elements = b_.loop(integer(b_, 0), length, integer(b_, 1));
+      Value* first = integer(b_, 0);
+      Inst* elements = b_.loop(first, length, integer(b_, 1));
       elements->kind = parallel_walk;
       fill_loop(b_, elements, [&](Value* j) {
         Value* to = b_.add(begin, j);

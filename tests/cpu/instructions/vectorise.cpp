@@ -551,6 +551,34 @@ TEST_CASE("copies of a field are combined, and merged with it, by vectors") {
   }
 }
 
+TEST_CASE(
+    "copies of what components lie beside each other are combined without a check of overlap") {
+  const std::string text = R"(quern 1
+  kernel @scatter level=structured modes=contract
+  binding field rank=1 f32 "x"
+  binding field rank=1 i32 "at"
+  binding field rank=1 f32, f32 "y"
+  body {
+    %zero = constant<0> : i32
+    %n = extent<0.0> : i32
+    parallel %zero, %n {(%i: i32)
+      %x = load<0.0> %i : f32
+      %k = load<1.0> %i : i32
+      %one = atomic.add<2.0> %k, %x : f32
+      %other = atomic.add<2.1> %k, %x : f32
+      yield
+    }
+    yield
+  })";
+  for (const X86& cpu : all_x86) {
+    INFO(cpu.name);
+    const std::string code = test::compiler(driver()).listing(
+        *ir::parse(lowered(cpu, text)), test::target_of(cpu), "llvm-optimised");
+    CHECK(code.find("vector.body") != std::string::npos);
+    CHECK(code.find("vector.memcheck") == std::string::npos);
+  }
+}
+
 TEST_CASE("quotients and remainders of integers are computed by vectors") {
   const std::string text = R"(quern 1
   kernel @wrap level=structured
