@@ -16,6 +16,16 @@
 
 namespace quern::codegen {
 
+/// What LLVM is told of a loop, which ends. Where `group` is given its accesses of different iterations
+/// do not depend on one another (or race, and then any order will do). 0: as LLVM likes.
+struct LoopFacts {
+  llvm::MDNode* group = nullptr;
+  unsigned width = 0;       ///< lanes at a time
+  unsigned interleave = 0;  ///< vectors at a time
+  unsigned unroll = 0;      ///< rounds behind each other
+  bool masks = false;       ///< the last vector has fewer lanes, if LLVM can do that
+};
+
 class Emitter {
  public:
   /// `callees` are the functions of the kernel's callees, in order.
@@ -84,16 +94,24 @@ class Emitter {
   void any_loop(const ir::Inst& inst);
   bool sums_up(const ir::Inst& loop) const;
   bool is_for_vectors(const ir::Inst& loop) const;
+  bool ends_apart(const ir::Inst& loop) const;
+  unsigned vectors_together(const ir::Inst& loop) const;
   void counted_loop(const ir::Inst& inst);
+  void hold(const ir::Inst& loop, size_t k, const ir::Value* v, llvm::Value* held);
+  enum class Rounds { all, whole_vectors, rest };
+  Values rounds(const ir::Inst& inst, llvm::Value* lo, llvm::Value* hi, const Values& init,
+                Rounds which);
   void while_loop(const ir::Inst& inst);
   static unsigned rounds_together(const ir::Region* body);
   size_t called(const ir::Inst* inst) const;
   size_t operations_of(const ir::Region* body) const;
   unsigned lanes_of(const ir::Region* body) const;
+  unsigned most_lanes(const ir::Region* body) const;
   static std::unordered_set<const ir::Value*> shared_slots(const ir::Region* body);
   void in_group(llvm::Instruction* access, const ir::Value* slot);
-  llvm::MDNode* loop_facts(llvm::MDNode* group, unsigned width = 0, unsigned unroll = 0,
-                           bool masks = false);
+  LoopFacts facts_of(const ir::Inst& inst, llvm::Value* lo, llvm::Value* hi, Rounds which,
+                     llvm::MDNode* group) const;
+  llvm::MDNode* metadata_of(const LoopFacts& facts);
   llvm::Value* key_of(const ir::Value* v, ir::Op op);
   void set_key(const ir::Value* v, Key key);
   bool extreme_step(const ir::Inst& inst);

@@ -15,6 +15,11 @@ using llvm::Value;
 
 namespace {
 
+/// Of so many operations on an iteration of a row takes more than masks do.
+constexpr size_t masked_row = 100;
+/// So many iterations left of a row take less one by one than as a vector of which most is masked.
+constexpr int64_t few_left = 3;
+
 const ir::Region* region_of(const ir::Value* v) { return v->inst ? v->inst->parent : v->region; }
 
 bool has_atomics(const ir::Kernel& kernel, const ir::Region* region) {
@@ -167,20 +172,27 @@ size_t Emitter::operations_of(const ir::Region* body) const {
   return operations;
 }
 
-/// As many lanes as there are in a vector of the widest elements that the body reads or writes, where
-/// nearly all of it is arithmetic; else 0, and LLVM estimates what the body takes with each number of
-/// lanes, which takes it most of its time where the body is long.
+/// As many as there are in a vector of the widest elements that the body reads or writes.
+unsigned Emitter::most_lanes(const ir::Region* body) const {
+  unsigned widest = 8;
+  ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
+    if (inst->is(Op::read) || inst->is(Op::write))
+      widest = std::max(widest, 8 * ir::byte_size(inst->elem));
+  });
+  return machine_.vector_bits / widest;
+}
+
+/// As many where nearly all of the body is arithmetic; else 0, and LLVM estimates what it takes with
+/// each number of lanes, which takes it most of its time where the body is long.
 unsigned Emitter::lanes_of(const ir::Region* body) const {
-  size_t operations = 0, arithmetic = 0;
-  unsigned widest = 0;
+  size_t operations = 0, arithmetic = 0, accesses = 0;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
     if (inst->is(Op::constant)) return;
     operations++;
     arithmetic += is_float_arithmetic(machine_, kernel_, inst);
-    if (inst->is(Op::read) || inst->is(Op::write))
-      widest = std::max(widest, 8 * ir::byte_size(inst->elem));
+    accesses += inst->is(Op::read) || inst->is(Op::write);
   });
-  return widest && arithmetic * 4 >= operations * 3 ? machine_.vector_bits / widest : 0;
+  return accesses > 0 && arithmetic * 4 >= operations * 3 ? most_lanes(body) : 0;
 }
 
 /// A thread's share of the iterations goes by in such steps: short rounds are mostly the test for
@@ -262,27 +274,70 @@ bool Emitter::is_for_vectors(const ir::Inst& loop) const {
   return pays;
 }
 
+/// Is it a walk along a row of several, short enough in an iteration that a loop over whole vectors
+/// and one whose only vector has some lanes masked are better than masks in all, or than one iteration
+/// after the other behind the last whole vector?
+bool Emitter::ends_apart(const ir::Inst& loop) const {
+  constexpr size_t least_operations = 6;  // LLVM makes one call of less
+  if (!(loop.kind & ir::parallel_walk) || loop.kind & ir::brief || brief_) return false;
+  if (!machine_.masks || !task_ || task_->rank < 2) return false;
+  const ir::Region* body = loop.region(0);
+  if (!loop.results.empty() && !sums_up(loop)) return false;
+  const size_t operations = operations_of(body);
+  return operations >= least_operations && operations < masked_row && !has_atomics(kernel_, body);
+}
+
+/// Sums are waited for, unless several go on beside each other.
+unsigned Emitter::vectors_together(const ir::Inst& loop) const {
+  constexpr size_t short_sum = 24;
+  if (loop.results.empty()) return 1;
+  return operations_of(loop.region(0)) < short_sum ? 4 : 2;
+}
+
+void Emitter::counted_loop(const ir::Inst& inst) {
+  Values carried;
+  for (size_t k = 0; k < inst.results.size(); k++) {
+    const auto extreme = running_extreme(inst, k);
+    const ir::Value* init = inst.operand(k + 3);
+    carried.push_back(extreme ? key_of(init, *extreme) : value(init));
+  }
+  Value *lo = value(inst.operand(0)), *hi = value(inst.operand(1));
+  if (ends_apart(inst)) {
+    const auto number = [&](int64_t n) { return llvm::ConstantInt::getSigned(lo->getType(), n); };
+    const int64_t together = int64_t(most_lanes(inst.region(0)) * vectors_together(inst));
+    Value* count = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(hi, lo), number(0));
+    Value* rest = b_.CreateAnd(count, number(together - 1));
+    Value* is_short = b_.CreateICmpSLE(rest, number(few_left));
+    Value* middle = b_.CreateSub(hi, b_.CreateSelect(is_short, number(0), rest));
+    carried = rounds(inst, lo, middle, carried, Rounds::whole_vectors);
+    carried = rounds(inst, middle, hi, carried, Rounds::rest);
+  } else {
+    carried = rounds(inst, lo, hi, carried, Rounds::all);
+  }
+  for (size_t k = 0; k < carried.size(); k++) hold(inst, k, inst.result(k), carried[k]);
+}
+
+/// `v` is what the loop carries as number k.
+void Emitter::hold(const ir::Inst& loop, size_t k, const ir::Value* v, Value* held) {
+  if (const auto extreme = running_extreme(loop, k))
+    set_key(v, {*extreme, held});
+  else
+    values_[v] = held;
+}
+
+/// Those of a loop from `lo` to below `hi`; yields what it carries behind the last one.
 /// Rotated: guard, body, test at the end, which LLVM's loop passes want. A step other than 1
 /// counts rounds, so that an index that would wrap ends the loop.
-void Emitter::counted_loop(const ir::Inst& inst) {
+Emitter::Values Emitter::rounds(const ir::Inst& inst, Value* lo, Value* hi, const Values& init,
+                                Rounds which) {
   const ir::Region* body = inst.region(0);
   const bool is_walk = inst.kind & ir::parallel_walk;
   bool strides = inst.kind == ir::thread_walk;  // as unsigned numbers these cannot wrap
   bool is_signed = ir::is_signed(inst.operand(0)->type) && !strides;
-  Value* lo = value(inst.operand(0));
-  Value* hi = value(inst.operand(1));
   Value* step = value(inst.operand(2));
   llvm::Type* t = lo->getType();
   Value* one = llvm::ConstantInt::get(t, 1);
   bool plain = step == one || strides;
-  size_t count = inst.results.size();
-  std::vector<std::optional<Op>> extremes;
-  Values init;
-  for (size_t k = 0; k < count; k++) {
-    extremes.push_back(running_extreme(inst, k));
-    const ir::Value* v = inst.operand(k + 3);
-    init.push_back(extremes[k] ? key_of(v, *extremes[k]) : value(v));
-  }
 
   Value* rounds = nullptr;
   BasicBlock* before = b_.GetInsertBlock();
@@ -307,13 +362,7 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   std::vector<llvm::PHINode*> carried;
   for (Value* v : init) carried.push_back(phi(v, v->getType()));
   values_[body->arg(0)] = index;
-  auto define = [&](size_t k, const ir::Value* v, Value* held) {
-    if (extremes[k])
-      set_key(v, {*extremes[k], held});
-    else
-      values_[v] = held;
-  };
-  for (size_t k = 0; k < count; k++) define(k, body->arg(k + 1), carried[k]);
+  for (size_t k = 0; k < carried.size(); k++) hold(inst, k, body->arg(k + 1), carried[k]);
 
   llvm::MDNode* outer_group = memory_.group();
   auto outer_shared = shared_;
@@ -327,9 +376,10 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   memory_.set_group(outer_group);
   shared_ = std::move(outer_shared);
   Values next;
-  for (size_t k = 0; k < count; k++) {
+  for (size_t k = 0; k < carried.size(); k++) {
     const ir::Value* v = body->last->operand(k);
-    next.push_back(extremes[k] ? key_of(v, *extremes[k]) : value(v));
+    const auto extreme = running_extreme(inst, k);
+    next.push_back(extreme ? key_of(v, *extreme) : value(v));
   }
 
   BasicBlock* latch = b_.GetInsertBlock();
@@ -343,61 +393,65 @@ void Emitter::counted_loop(const ir::Inst& inst) {
     round->addIncoming(next_round, latch);
   }
   auto* branch = b_.CreateCondBr(more, head, after);
-  const bool is_short = (is_walk || is_for_vectors(inst)) && llvm::isa<llvm::Constant>(lo) &&
-                        llvm::isa<llvm::Constant>(hi);  // LLVM would unroll it before it vectorises
-  const unsigned unroll = strides ? rounds_together(body) : is_short ? 1 : 0;
-  // What is left over behind whole vectors is a vector with some lanes masked, not a loop over half a
-  // vector and another one over single iterations besides, where the body is long and to be there once,
-  // or the walk so brief that these would take most of its time. So may be a row of several, where the
-  // body takes more than masks do.
-  constexpr size_t long_body = 500, body_of_row = 100;
-  const size_t operations = group ? operations_of(body) : 0;
-  const bool is_long = operations >= long_body;
-  const bool is_row = task_ && task_->rank > 1 && operations >= body_of_row;
-  const bool masks = group && machine_.masks && (is_long || is_row || (inst.kind & ir::brief));
-  const unsigned lanes = masks && is_long ? lanes_of(body) : 0;
-  branch->setMetadata(llvm::LLVMContext::MD_loop, loop_facts(group, lanes, unroll, masks));
+  branch->setMetadata(llvm::LLVMContext::MD_loop,
+                      metadata_of(facts_of(inst, lo, hi, which, group)));
   index->addIncoming(next_index, latch);
-  for (size_t k = 0; k < count; k++) carried[k]->addIncoming(next[k], latch);
+  for (size_t k = 0; k < carried.size(); k++) carried[k]->addIncoming(next[k], latch);
 
   b_.SetInsertPoint(after);
   Values results;
-  for (size_t k = 0; k < count; k++) {
+  for (size_t k = 0; k < carried.size(); k++) {
     auto* result = b_.CreatePHI(init[k]->getType(), 2);
     result->addIncoming(init[k], before);
     result->addIncoming(next[k], latch);
     results.push_back(result);
   }
-  for (size_t k = 0; k < count; k++) define(k, inst.result(k), results[k]);
+  return results;
 }
 
-/// The loop ends; where `group` is given its accesses of different iterations do not depend on one
-/// another (or race, and then any order will do). `width` lanes at a time, `unroll` rounds behind
-/// each other; 0: as LLVM likes. `masks`: the last vector has fewer lanes, if LLVM can do that.
-llvm::MDNode* Emitter::loop_facts(llvm::MDNode* group, unsigned width, unsigned unroll,
-                                  bool masks) {
-  auto named = [&](const char* name, llvm::Metadata* value) {
+LoopFacts Emitter::facts_of(const ir::Inst& inst, Value* lo, Value* hi, Rounds which,
+                            llvm::MDNode* group) const {
+  const ir::Region* body = inst.region(0);
+  LoopFacts facts{.group = group};
+  const bool is_short = (inst.kind & ir::parallel_walk || is_for_vectors(inst)) &&
+                        llvm::isa<llvm::Constant>(lo) && llvm::isa<llvm::Constant>(hi);
+  if (inst.kind == ir::thread_walk)
+    facts.unroll = rounds_together(body);
+  else if (is_short)
+    facts.unroll = 1;  // LLVM would unroll it before it vectorises
+  if (which == Rounds::whole_vectors) facts.interleave = vectors_together(inst);
+  if (!group || !machine_.masks) return facts;
+  // What is left over behind whole vectors is a vector with some lanes masked, not a loop over half a
+  // vector and another one over single iterations besides, where the body is long and to be there once,
+  // or the walk so brief that these would take most of its time. So may be a row of several, where the
+  // body takes more than masks do.
+  constexpr size_t long_body = 500;
+  const size_t operations = operations_of(body);
+  const bool is_row = task_ && task_->rank > 1 && operations >= masked_row;
+  facts.masks = operations >= long_body || is_row || inst.kind & ir::brief || which == Rounds::rest;
+  if (operations >= long_body) facts.width = lanes_of(body);
+  return facts;
+}
+
+llvm::MDNode* Emitter::metadata_of(const LoopFacts& facts) {
+  const auto named = [&](const char* name, llvm::Metadata* value) -> llvm::Metadata* {
     std::vector<llvm::Metadata*> items = {llvm::MDString::get(context_, name)};
     if (value) items.push_back(value);
     return llvm::MDNode::get(context_, items);
   };
-  std::vector<llvm::Metadata*> facts = {nullptr, named("llvm.loop.mustprogress", nullptr)};
-  if (group) facts.push_back(named("llvm.loop.parallel_accesses", group));
-  if (unroll == 1) facts.push_back(named("llvm.loop.unroll.disable", nullptr));
-  if (unroll > 1)
-    facts.push_back(
-        named("llvm.loop.unroll.count", llvm::ConstantAsMetadata::get(b_.getInt32(unroll))));
-  if (masks)
-    facts.push_back(
+  const auto number = [&](unsigned n) { return llvm::ConstantAsMetadata::get(b_.getInt32(n)); };
+  std::vector<llvm::Metadata*> out = {nullptr, named("llvm.loop.mustprogress", nullptr)};
+  if (facts.group) out.push_back(named("llvm.loop.parallel_accesses", facts.group));
+  const unsigned width = brief_ ? 1 : facts.width;
+  const unsigned interleave = width ? 1 : facts.interleave;
+  if (facts.unroll == 1 || width) out.push_back(named("llvm.loop.unroll.disable", nullptr));
+  if (facts.unroll > 1) out.push_back(named("llvm.loop.unroll.count", number(facts.unroll)));
+  if (facts.masks)
+    out.push_back(
         named("llvm.loop.vectorize.predicate.enable", llvm::ConstantAsMetadata::get(b_.getTrue())));
-  if (brief_) width = 1;
-  if (width) {
-    auto number = [&](unsigned n) { return llvm::ConstantAsMetadata::get(b_.getInt32(n)); };
-    facts.push_back(named("llvm.loop.vectorize.width", number(width)));
-    facts.push_back(named("llvm.loop.interleave.count", number(1)));
-    facts.push_back(named("llvm.loop.unroll.disable", nullptr));
-  }
-  llvm::MDNode* id = llvm::MDNode::getDistinct(context_, facts);
+  if (width) out.push_back(named("llvm.loop.vectorize.width", number(width)));
+  if (interleave) out.push_back(named("llvm.loop.interleave.count", number(interleave)));
+  llvm::MDNode* id = llvm::MDNode::getDistinct(context_, out);
   id->replaceOperandWith(0, id);
   return id;
 }

@@ -127,7 +127,7 @@ void Emitter::vector_function(llvm::Function* scalar, const ir::Function& f, uns
   any->addIncoming(wanted, b_.GetInsertBlock());
   Value* more = b_.CreateICmpNE(next, b_.getInt64(count));
   b_.CreateCondBr(more, loop, test)
-      ->setMetadata(llvm::LLVMContext::MD_loop, loop_facts(group, count));
+      ->setMetadata(llvm::LLVMContext::MD_loop, metadata_of({.group = group, .width = count}));
 
   b_.SetInsertPoint(test);
   if (!rare_.empty()) {
