@@ -18,6 +18,8 @@ constexpr uint64_t chunk_cost = 30'000;
 /// Chunks a thread gets at most: more even out uneven iterations and threads that come late or are
 /// kept away, fewer cost less.
 constexpr uint64_t most_chunks_per_worker = 8;
+/// Where another task follows in the chunks: its rows at both ends of each are left for later.
+constexpr uint64_t most_followed_chunks_per_worker = 2;
 /// A chunk of this many operations ends soon enough after the host asks for it: about 0.1 s.
 constexpr uint64_t longest_chunk_cost = 1u << 28;
 /// Of the copies of fields that a chunk updates in their place: so much stays in a second-level
@@ -268,7 +270,9 @@ class Run {
       work.grain = total;  // the way below leads there too, by some divisions
     } else if (work.grain == 0) {
       const uint64_t workers = driver_.target().workers;
-      const uint64_t most = workers > 1 ? workers * most_chunks_per_worker : 1;
+      const uint64_t of_worker =
+          task.is_followed ? most_followed_chunks_per_worker : most_chunks_per_worker;
+      const uint64_t most = workers > 1 ? workers * of_worker : 1;
       uint64_t wanted =
           std::clamp<uint64_t>(work.operations / chunk_cost, 1,
                                std::min(most, most_chunks(index, total, work.operations)));
