@@ -77,7 +77,7 @@ struct AlgorithmCall::State {
   runtime::LaunchCall call{runtime::LaunchCall::algorithm};
   std::vector<runtime::Image::Parameter> parameters;
   std::vector<runtime::Argument> arguments;
-  runtime::LaunchEvent event;
+  std::unique_ptr<const runtime::LaunchEvent> event;
   int exceptions = std::uncaught_exceptions();
 };
 
@@ -94,15 +94,15 @@ AlgorithmCall::AlgorithmCall(const char* name, std::initializer_list<Used> field
     p.writes = used.writes;
     state_->arguments.push_back({0, storage});
   }
-  state_->event = {.name = name,
-                   .recording = nullptr,
-                   .parameters = state_->parameters,
-                   .arguments = state_->arguments,
-                   .modes = {},
-                   .device = state_->arguments.front().storage->shared_device(),
-                   .loc = loc};
+  state_->event.reset(
+      new runtime::LaunchEvent{.name = name,
+                               .parameters = state_->parameters,
+                               .arguments = state_->arguments,
+                               .modes = {},
+                               .device = state_->arguments.front().storage->shared_device(),
+                               .loc = loc});
   try {
-    state_->call.begin(state_->event);
+    state_->call.begin(*state_->event);
   } catch (...) {
     delete state_;
     throw;
@@ -111,7 +111,7 @@ AlgorithmCall::AlgorithmCall(const char* name, std::initializer_list<Used> field
 
 AlgorithmCall::~AlgorithmCall() {
   if (state_->call.is_observed() && std::uncaught_exceptions() == state_->exceptions)
-    state_->call.end(state_->event);
+    state_->call.end(*state_->event);
   delete state_;
 }
 

@@ -384,6 +384,10 @@ LaunchObject* launch(runtime::Program& program, std::span<const runtime::Argumen
 
 LaunchObject* launch(KernelObject* kernel, const Argument* arguments, int count, Loc loc) {
   if (!kernel) throw Error(loc, "this Kernel holds no kernel: it was moved from");
+  if (count == 0) {
+    for (const runtime::Argument& a : kernel->captured_arguments) a.storage->expect_alive(loc);
+    return launch(*kernel->program, kernel->captured_arguments, kernel->modes, loc);
+  }
   const std::vector<runtime::Argument> all =
       launch_arguments({arguments, size_t(count)}, kernel->captured, loc);
   return launch(*kernel->program, all, kernel->modes, loc);

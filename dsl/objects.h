@@ -41,6 +41,7 @@ struct KernelObject : Counted<KernelObject> {
   ir::Modes modes;
   Loc reassociated;                        ///< where reassociate() was written, if anywhere
   std::vector<Ref<FieldObject>> captured;  ///< bindings after the parameters
+  std::vector<runtime::Argument> captured_arguments;  ///< these, as each launch passes them
 };
 
 struct StreamObject : Counted<StreamObject> {

@@ -79,6 +79,8 @@ KernelObject* make_kernel(Recording* owned, const char* name) {
   auto kernel = std::make_unique<KernelObject>();
   kernel->reassociated = r->reassociated;
   kernel->captured = std::move(r->captured);
+  for (const auto& field : kernel->captured)
+    kernel->captured_arguments.push_back({0, field.get()->storage});
   kernel->program = std::make_unique<runtime::Program>(std::move(r->kernel));
   return kernel.release();
 }

@@ -348,23 +348,25 @@ std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
   for (const Argument& a : arguments)
     if (a.storage && a.storage->may_move()) snapshots.push_back(a.storage.get());
   const auto held = hold_all(std::move(snapshots));  // until all is submitted
-  Loaded::Taken block = Loaded::take_memory(kernel, stream.queue(), same);
+  Loaded::Taken block = kernel->take_memory(stream.queue(), same);
   fill_arguments(*kernel, arguments, same, *block);
   TreeArguments trees(*kernel->image, arguments, loc);
   const Touched touched(*kernel->image, arguments, trees);
   struct Launched {
     Stream& stream;
-    std::shared_ptr<LaunchRecord> record;
-    ~Launched() { stream.end_launch(std::move(record)); }
-  } launched{stream, stream.begin_launch(kernel->reporter)};
-  launched.record->touches = &touched;
+    const std::shared_ptr<const Reporter>& reporter;
+    LaunchRecord& record;
+    ~Launched() { stream.end_launch(record, reporter); }
+  } launched{stream, kernel->reporter, stream.begin_launch(*kernel->reporter)};
+  launched.record.touches = &touched;
   std::vector<std::shared_ptr<Storage>> kept =
-      execute(*kernel, *block, stream, *launched.record, trees);
+      execute(*kernel, *block, stream, launched.record, trees);
   if (!kept.empty()) tell_writer(stream, kept);
   const size_t results = kernel->image->results.size();
   if (results == 0 && kept.empty()) return nullptr;
-  return std::make_shared<Outcome>(device, stream, launched.record, std::move(block), results,
-                                   std::move(kept));
+  block.get_deleter().kept = kernel;
+  return std::make_shared<Outcome>(device, stream, launched.record.shared_from_this(),
+                                   std::move(block), results, std::move(kept));
 }
 
 LoadedKernel::LoadedKernel(std::shared_ptr<Device> device, std::shared_ptr<const Image> image,
@@ -389,7 +391,6 @@ std::shared_ptr<Outcome> LoadedKernel::launch(std::span<const Argument> passed, 
                            a.storage->device().name());
   const auto event = [&] {
     return LaunchEvent{.name = loaded_->image->kernel,
-                       .recording = nullptr,
                        .parameters = loaded_->image->parameters,
                        .arguments = arguments,
                        .modes = loaded_->image->made_for.modes,

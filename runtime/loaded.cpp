@@ -84,11 +84,10 @@ Loaded::~Loaded() {
   }
 }
 
-Loaded::Taken Loaded::take_memory(const std::shared_ptr<Loaded>& self, uint32_t queue,
-                                  SameArguments same) {
-  std::unique_ptr<LaunchMemory> block = self->take_free(queue, same);
-  if (!block) block = self->make_memory(queue);
-  return Taken(block.release(), GiveBack{self});
+Loaded::Taken Loaded::take_memory(uint32_t queue, SameArguments same) {
+  std::unique_ptr<LaunchMemory> block = take_free(queue, same);
+  if (!block) block = make_memory(queue);
+  return Taken(block.release(), GiveBack{this});
 }
 
 /// None where a few more may be filled in; kernels with buffers have as few as can be.

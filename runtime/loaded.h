@@ -2,6 +2,7 @@
 #include <deque>
 #include <mutex>
 
+#include "quern/runtime/biased_mutex.h"
 #include "quern/runtime/observer.h"
 
 namespace quern::runtime {
@@ -39,14 +40,15 @@ struct Loaded {
   /// host writes to the device's memory no launch runs on it. It comes back when the last reference
   /// goes.
   struct GiveBack {
-    std::shared_ptr<Loaded> to;
+    Loaded* to = nullptr;
+    std::shared_ptr<Loaded> kept = nullptr;  ///< that, where nobody else keeps it
     void operator()(LaunchMemory* block) const {
       to->give_back(std::unique_ptr<LaunchMemory>(block));
     }
   };
   using Taken = std::unique_ptr<LaunchMemory, GiveBack>;
   /// One that was filled in for the same arguments, if there is one.
-  static Taken take_memory(const std::shared_ptr<Loaded>& self, uint32_t queue, SameArguments same);
+  Taken take_memory(uint32_t queue, SameArguments same);
   /// The code of the kernel's element tasks for 2^31 iterations and more, made and loaded at the
   /// first such launch. Throws Error where there is none.
   const Executable& wide();
@@ -78,7 +80,7 @@ struct Loaded {
   WideImage make_wide_;
   std::once_flag load_wide_;
   std::unique_ptr<Executable> wide_;
-  std::mutex mutex_;
+  BiasedMutex mutex_;
   Free free_;  ///< as they came back
 };
 

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "quern/runtime/biased_mutex.h"
+
 namespace quern::runtime {
 
 namespace {
@@ -13,7 +15,7 @@ struct Observers {
     LaunchObserver* observer;
     Observation::Grain grain;
   };
-  std::shared_mutex mutex;
+  BiasedSharedMutex mutex;
   std::vector<One> all;
   std::atomic<bool> any{false};
 };

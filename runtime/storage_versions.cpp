@@ -149,7 +149,9 @@ void Storage::Memory::copy_side_by_side(Memory& from, uint64_t first) {
     stream.submit(commands, touched);
     return;
   }
-  copied_in_ = from.copied_in_ = stream.submit_later(commands, touched, Stream::Later::any_time);
+  const uint64_t together = stream.submit_later(commands, touched, Stream::Later::any_time);
+  copied_in_.store(together, std::memory_order_release);
+  from.copied_in_.store(together, std::memory_order_release);
 }
 
 void Storage::Memory::name(const Memory& block, uint64_t first, uint64_t version_there) {
@@ -159,7 +161,7 @@ void Storage::Memory::name(const Memory& block, uint64_t first, uint64_t version
     first += Declared::aligned(bytes()[k]);
   }
   if (uses != block.uses) uses = block.uses;
-  version = version_there;
+  version.store(version_there, std::memory_order_release);
   shares = is_in_block = true;
 }
 

@@ -137,8 +137,7 @@ RandomKey RandomKey::last() { return last_key; }
 SameRandomNumbers::SameRandomNumbers(RandomKey key) : outer_(std::exchange(same_key, key)) {}
 SameRandomNumbers::~SameRandomNumbers() { same_key = outer_; }
 
-std::shared_ptr<LaunchRecord> Stream::begin_launch(
-    const std::shared_ptr<const Reporter>& reporter) {
+LaunchRecord& Stream::begin_launch(const Reporter& reporter) {
   std::unique_lock lock(mutex_);
   if (launched_.size() >= max_launched) {
     lock.unlock();
@@ -156,22 +155,27 @@ std::shared_ptr<LaunchRecord> Stream::begin_launch(
     if (!same_key && !LaunchCall::in_upkeep()) device_.since_seed_++;
   }
   if (!LaunchCall::in_upkeep()) last_key = launch->key;
-  launch->reporter = reporter;
+  launch->reporter = &reporter;
   launch->begun = ++now_;
-  launched_.push_back(launch);
-  if (!reporter->sites.empty()) unread_ = true;
-  return launch;
+  launched_.push_back(std::move(launch));
+  if (!reporter.sites.empty()) unread_.store(true, std::memory_order_release);
+  return *launched_.back();
 }
 
-void Stream::end_launch(std::shared_ptr<LaunchRecord> launch) {
+void Stream::end_launch(LaunchRecord& launch, const std::shared_ptr<const Reporter>& reporter) {
   std::lock_guard lock(mutex_);
-  launch->touches = nullptr;
-  launch->submitted = ++now_;
+  launch.touches = nullptr;
+  launch.submitted = ++now_;
   // Where nothing was launched that can fail, nothing has kept this launch from running.
-  if (unread_ && !has_ended_well(*launch)) return;
-  std::erase(launched_, launch);
-  forget(std::move(launch));
-  if (!launched_.empty() || kept_) return;
+  if (unread_ && !has_ended_well(launch)) {
+    launch.kept_reporter = reporter;
+    return;
+  }
+  const auto here = std::ranges::find(launched_, &launch, &std::shared_ptr<LaunchRecord>::get);
+  auto ended = std::move(*here);
+  launched_.erase(here);
+  forget(std::move(ended));
+  if (!unread_ || !launched_.empty() || kept_) return;
   unread_ = false;
   if (state_ && std::atomic_ref(*state_) != 0) unread_ = true;  // who asks to stop does not wait
 }
@@ -220,8 +224,8 @@ uint64_t Stream::submit_later(std::span<const Command> copies, std::span<const T
     std::lock_guard lock(later_mutex_);
     if (!device_.several_ && !device_.is_joined_) {
       later_.insert(later_.end(), copies.begin(), copies.end());
-      if (until == Later::before_next) is_due_ = true;
-      has_later_ = true;
+      if (until == Later::before_next) is_due_.store(true, std::memory_order_release);
+      has_later_.store(true, std::memory_order_release);
       const uint64_t together = together_;
       if (later_.size() >= max_later) put_all_later();
       return together;

@@ -16,6 +16,7 @@
 #include "autodiff/tapes/tape.h"
 #include "dsl/recording.h"
 #include "quern/autodiff.h"
+#include "quern/runtime/biased_mutex.h"
 #include "quern/runtime/observer.h"
 #include "quern/runtime/tree.h"
 
@@ -38,11 +39,14 @@ thread_local int given_runs = 0;
 /// Records each launch of a kernel, those of algorithms too.
 struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
   std::optional<runtime::Observation> observation;
-  std::mutex mutex;
+  runtime::BiasedMutex mutex;
   /// A launch, or a part of the program.
   struct Entry {
+    explicit Entry(std::thread::id launched_by, bool is_launched = false)
+        : by(launched_by), is_submitted(is_launched) {}
+
     std::thread::id by;
-    bool is_submitted = false;  ///< else its call threw, and nothing ran
+    bool is_submitted;  ///< else its call threw, and nothing ran
     std::optional<autodiff::Recorded> launch = {};
     uint64_t reserved = 0;                                 ///< of kept_by_augmented
     autodiff::KnownLaunch* known = nullptr;                ///< until it is submitted
@@ -119,7 +123,7 @@ struct TapeObject : Counted<TapeObject>, runtime::LaunchObserver {
 
   void record(autodiff::KnownLaunch& known, const runtime::LaunchEvent& event,
               autodiff::Memories::Fields since = {}) {
-    Entry& entry = entries.emplace_back(Entry{std::this_thread::get_id()});
+    Entry& entry = entries.emplace_back(std::this_thread::get_id());
     entry.known = &known;
     if (!since.empty()) entry.aside.reset(new Entry::Aside{nullptr, std::move(since)});
     if (!known.program) return;
@@ -258,8 +262,7 @@ bool is_paused(TapeObject* tape) {
 
 void add_part(TapeObject* tape, std::function<void(Loc)> go_back) {
   std::lock_guard lock(tape->mutex);
-  TapeObject::Entry& entry =
-      tape->entries.emplace_back(TapeObject::Entry{std::this_thread::get_id(), true});
+  TapeObject::Entry& entry = tape->entries.emplace_back(std::this_thread::get_id(), true);
   entry.aside.reset(
       new TapeObject::Entry::Aside{std::move(go_back), std::exchange(tape->begun, {})});
 }

@@ -9,6 +9,7 @@
 #include "backends/cpu/parallel.h"
 #include "quern/error.h"
 #include "quern/ir/abi.h"
+#include "quern/runtime/biased_mutex.h"
 
 namespace quern::cpu {
 
@@ -126,7 +127,7 @@ class Driver : public runtime::Driver {
 
   runtime::Target target_;
   Memory memory_;
-  std::mutex order_;
+  runtime::BiasedMutex order_;
   uint64_t last_ = 0;
 };
 

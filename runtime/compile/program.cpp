@@ -27,6 +27,7 @@ Program::Program(std::unique_ptr<Kernel> kernel) {
   if (kernel->level == Level::recorded) finish_recording(*kernel);
   parameters_ = parameters_of(*kernel);
   recording_ = std::make_shared<Recording>(std::move(kernel));
+  source_ = {recording_, &recording_->kernel()};
 }
 
 Program::~Program() = default;
@@ -179,7 +180,7 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
   const auto event = [&](const LaunchKey& key, const std::shared_ptr<Device>& device,
                          SameArguments same) {
     return LaunchEvent{.name = kernel().name,
-                       .recording = {recording_, &kernel()},
+                       .recording = source_,
                        .attached = &attached_,
                        .parameters = parameters_,
                        .arguments = arguments,

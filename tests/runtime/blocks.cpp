@@ -27,7 +27,7 @@ std::shared_ptr<Loaded> loaded(F&& body) {
 
 /// The block of a launch with these arguments, which has ended when this comes back.
 const LaunchMemory* block_for(const std::shared_ptr<Loaded>& kernel, SameArguments arguments) {
-  const Loaded::Taken block = Loaded::take_memory(kernel, 0, arguments);
+  const Loaded::Taken block = kernel->take_memory(0, arguments);
   block->arguments = arguments;  // as fill_arguments notes
   return block.get();
 }

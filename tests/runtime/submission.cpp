@@ -83,18 +83,18 @@ TEST_CASE("all launches of a submission are told alike whether one has failed") 
     return asked;
   };
 
-  auto first = stream.begin_launch(quiet);
-  CHECK(submitted(*first) == std::vector{false, false});
+  LaunchRecord& first = stream.begin_launch(*quiet);
+  CHECK(submitted(first) == std::vector{false, false});
   // One that can fail begins before the next commands go: they may come to stand behind it.
-  auto failing = stream.begin_launch(loud);
-  CHECK(submitted(*first) == std::vector{true, true});
+  LaunchRecord& failing = stream.begin_launch(*loud);
+  CHECK(submitted(first) == std::vector{true, true});
   stream.synchronize();  // it has not been submitted: a wait does not answer for it
-  CHECK(submitted(*first) == std::vector{true, true});
-  CHECK(submitted(*failing) == std::vector{true, true});
-  stream.end_launch(std::move(failing));
+  CHECK(submitted(first) == std::vector{true, true});
+  CHECK(submitted(failing) == std::vector{true, true});
+  stream.end_launch(failing, loud);
   stream.synchronize();
-  CHECK(submitted(*first) == std::vector{false, false});
-  stream.end_launch(std::move(first));
+  CHECK(submitted(first) == std::vector{false, false});
+  stream.end_launch(first, quiet);
 }
 
 namespace {

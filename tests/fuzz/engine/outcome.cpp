@@ -200,8 +200,7 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   const runtime::Target target = runtime::compiler_of(device->target().backend).target_on(driver);
   auto loaded = std::make_shared<runtime::Loaded>(device, runtime::compile(source, given, target),
                                                   runtime::WideImage());
-  const runtime::Loaded::Taken block =
-      runtime::Loaded::take_memory(loaded, 0, runtime::other_arguments);
+  const runtime::Loaded::Taken block = loaded->take_memory(0, runtime::other_arguments);
   runtime::fill_arguments(*loaded, arguments, runtime::other_arguments, *block);
   runtime::LaunchRecord launch;
   launch.number = launch.key.launch = launch_number;

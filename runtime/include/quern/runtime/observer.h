@@ -36,8 +36,9 @@ class Attached {
 /// What it refers to is there while the observer is called.
 struct LaunchEvent {
   std::string_view name;  ///< of the kernel or the algorithm ("sort")
-  /// The recording; null for an image that was loaded alone, and for an algorithm.
-  std::shared_ptr<const ir::Kernel> recording;
+  static inline const std::shared_ptr<const ir::Kernel> no_recording = nullptr;
+  /// Null for an image that was loaded alone, and for an algorithm.
+  const std::shared_ptr<const ir::Kernel>& recording = no_recording;
   Attached* attached = nullptr;  ///< to the recording's program; null where there is no recording
   /// Of each argument: name, type, and whether elements of it are read and written.
   std::span<const Image::Parameter> parameters;
@@ -45,7 +46,7 @@ struct LaunchEvent {
   ir::Modes modes;                 ///< of a kernel
   const LaunchKey* key = nullptr;  ///< of the arguments; null where there is no recording
   SameArguments same = other_arguments;
-  std::shared_ptr<Device> device;
+  const std::shared_ptr<Device>& device;
   Loc loc;  ///< of the call
   /// Who launches something in its place that does all that it does, and more: the first that says so
   /// before it. Nobody does so for an algorithm.

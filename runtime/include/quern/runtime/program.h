@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 
+#include "quern/runtime/biased_mutex.h"
 #include "quern/runtime/compiler.h"
 #include "quern/runtime/launch.h"
 #include "quern/runtime/observer.h"
@@ -47,9 +48,10 @@ class Program {
                                   std::span<const Argument> arguments, ir::Modes modes);
 
   std::shared_ptr<Recording> recording_;
+  std::shared_ptr<const ir::Kernel> source_;  ///< LaunchEvent::recording
   Attached attached_;
   std::vector<Image::Parameter> parameters_;
-  mutable std::mutex mutex_;
+  mutable BiasedMutex mutex_;
   std::vector<std::unique_ptr<OnDevice>> devices_;
   std::vector<std::shared_ptr<const Known>> known_;             ///< the last few, the newest first
   std::map<std::string, std::shared_ptr<const Image>> images_;  ///< by Image::signature

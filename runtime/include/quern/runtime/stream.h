@@ -11,6 +11,7 @@
 
 #include "quern/ir/abi.h"
 #include "quern/runtime/backend.h"
+#include "quern/runtime/biased_mutex.h"
 
 namespace quern::runtime {
 
@@ -58,16 +59,17 @@ class SameRandomNumbers {
 };
 
 /// A launch as its stream knows it until it is known how the launch ended.
-struct LaunchRecord {
+struct LaunchRecord : std::enable_shared_from_this<LaunchRecord> {
   uint32_t number = 0;  ///< names the launch in what its kernel reports
   RandomKey key;
-  std::shared_ptr<const Reporter> reporter;
-  const Touches* touches = nullptr;  ///< until end_launch; null: no field's memory
+  const Reporter* reporter = nullptr;  ///< of its kernel
+  const Touches* touches = nullptr;    ///< until end_launch; null: no field's memory
 
  private:
   friend class Stream;
-  uint64_t begun = 0, submitted = 0;  ///< when, counted by the stream; 0: not yet
-  uint64_t first = 0, last = 0;       ///< tickets of its first and last commands; 0: none has run
+  std::shared_ptr<const Reporter> kept_reporter;  ///< behind end_launch
+  uint64_t begun = 0, submitted = 0;              ///< when, counted by the stream; 0: not yet
+  uint64_t first = 0, last = 0;  ///< tickets of its first and last commands; 0: none has run
   std::chrono::steady_clock::duration ran{};  ///< where a limit is set
   std::optional<Error> error;
 };
@@ -148,10 +150,11 @@ class Stream {
   /// Made when it is first asked for.
   Address print_ring();
   /// A new launch; remembers whom to ask about what it reports.
-  std::shared_ptr<LaunchRecord> begin_launch(const std::shared_ptr<const Reporter>& reporter);
+  /// There until end_launch(), as is the reporter.
+  LaunchRecord& begin_launch(const Reporter& reporter);
   /// All commands of the launch were submitted: once they ran, it may be forgotten. Who had it from
   /// begin_launch gives it back.
-  void end_launch(std::shared_ptr<LaunchRecord> launch);
+  void end_launch(LaunchRecord& launch, const std::shared_ptr<const Reporter>& reporter);
   /// Throws the error that ended the launch, or kept it from running, as often as it is asked. To
   /// be called after a wait and collect.
   void expect_success(const LaunchRecord& launch);
@@ -217,12 +220,12 @@ class Stream {
   std::atomic<Stop> stop_{Stop::none};  ///< why the host asked the launch to end
   std::atomic<bool> unread_{false};     ///< may have something to report
 
-  std::mutex later_mutex_;  ///< guards later_; taken with mutex_ held, or alone
+  BiasedMutex later_mutex_;  ///< guards later_; taken with mutex_ held, or alone
   std::vector<Command> later_;
   std::atomic<bool> has_later_{false}, is_due_{false};
   std::atomic<uint64_t> together_{1};  ///< the number of those that wait, or of the next ones
 
-  std::mutex mutex_;  ///< guards what follows
+  BiasedMutex mutex_;  ///< guards what follows
   Address ring_ = 0;
   std::vector<std::shared_ptr<LaunchRecord>> launched_;
   std::vector<std::shared_ptr<LaunchRecord>>
