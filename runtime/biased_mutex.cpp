@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "quern/error.h"
+
 namespace quern::runtime {
 
 namespace {
@@ -26,7 +28,8 @@ bool Bias::has_barriers() {
 void Bias::revoke() {
   if (is_revoked_.load(std::memory_order_relaxed)) return;
   is_revoked_.store(true);
-  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) membarrier(MEMBARRIER_CMD_GLOBAL);
+  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 && membarrier(MEMBARRIER_CMD_GLOBAL) != 0)
+    throw InternalError("the system takes back the barriers of threads that it had");
 }
 
 void Bias::wait() const {
@@ -52,12 +55,14 @@ bool BiasedMutex::try_lock_revoked() {
   return false;
 }
 
-/// Its owner alone does not keep others from taking it: they share, or wait for the mutex.
+/// Its owner has not taken the bias, and others never do: the mutex keeps them out.
 void BiasedSharedMutex::lock() {
+  if (!bias_.is_own()) {
+    const std::lock_guard lock(revoking_);
+    bias_.revoke();
+    bias_.wait();
+  }
   mutex_.lock();
-  if (bias_.is_own()) return;
-  bias_.revoke();
-  bias_.wait();
 }
 
 }  // namespace quern::runtime

@@ -105,8 +105,8 @@ class Emitter {
   static unsigned rounds_together(const ir::Region* body);
   size_t called(const ir::Inst* inst) const;
   size_t operations_of(const ir::Region* body) const;
-  unsigned lanes_of(const ir::Region* body) const;
-  unsigned most_lanes(const ir::Region* body) const;
+  unsigned lanes_of(const ir::Inst& loop) const;
+  unsigned most_lanes(const ir::Inst& loop) const;
   static std::unordered_set<const ir::Value*> shared_slots(const ir::Region* body);
   void in_group(llvm::Instruction* access, const ir::Value* slot);
   LoopFacts facts_of(const ir::Inst& inst, llvm::Value* lo, llvm::Value* hi, Rounds which,

@@ -172,19 +172,22 @@ size_t Emitter::operations_of(const ir::Region* body) const {
   return operations;
 }
 
-/// As many as there are in a vector of the widest elements that the body reads or writes.
-unsigned Emitter::most_lanes(const ir::Region* body) const {
-  unsigned widest = 8;
-  ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
+/// As many as there are in a vector of the widest elements that the loop reads, writes or carries.
+unsigned Emitter::most_lanes(const ir::Inst& loop) const {
+  unsigned widest = 1;
+  for (const ir::Value& carried : loop.results)
+    widest = std::max(widest, ir::byte_size(carried.type));
+  ir::walk(loop.region(0), [&](const ir::Inst* inst) {
     if (inst->is(Op::read) || inst->is(Op::write))
-      widest = std::max(widest, 8 * ir::byte_size(inst->elem));
+      widest = std::max(widest, ir::byte_size(inst->elem));
   });
-  return machine_.vector_bits / widest;
+  return machine_.vector_bits / 8 / widest;
 }
 
 /// As many where nearly all of the body is arithmetic; else 0, and LLVM estimates what it takes with
 /// each number of lanes, which takes it most of its time where the body is long.
-unsigned Emitter::lanes_of(const ir::Region* body) const {
+unsigned Emitter::lanes_of(const ir::Inst& loop) const {
+  const ir::Region* body = loop.region(0);
   size_t operations = 0, arithmetic = 0, accesses = 0;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
     if (inst->is(Op::constant)) return;
@@ -192,7 +195,7 @@ unsigned Emitter::lanes_of(const ir::Region* body) const {
     arithmetic += is_float_arithmetic(machine_, kernel_, inst);
     accesses += inst->is(Op::read) || inst->is(Op::write);
   });
-  return accesses > 0 && arithmetic * 4 >= operations * 3 ? most_lanes(body) : 0;
+  return accesses > 0 && arithmetic * 4 >= operations * 3 ? most_lanes(loop) : 0;
 }
 
 /// A thread's share of the iterations goes by in such steps: short rounds are mostly the test for
@@ -281,6 +284,9 @@ bool Emitter::ends_apart(const ir::Inst& loop) const {
   constexpr size_t least_operations = 6;  // LLVM makes one call of less
   if (!(loop.kind & ir::parallel_walk) || loop.kind & ir::brief || brief_) return false;
   if (!machine_.masks || !task_ || task_->rank < 2) return false;
+  const ir::Inst* step = loop.operand(2)->inst;
+  if (!step || !step->is(Op::constant) || step->imm != 1 || step->type() != ir::Type::i64)
+    return false;
   const ir::Region* body = loop.region(0);
   if (!loop.results.empty() && !sums_up(loop)) return false;
   const size_t operations = operations_of(body);
@@ -304,7 +310,7 @@ void Emitter::counted_loop(const ir::Inst& inst) {
   Value *lo = value(inst.operand(0)), *hi = value(inst.operand(1));
   if (ends_apart(inst)) {
     const auto number = [&](int64_t n) { return llvm::ConstantInt::getSigned(lo->getType(), n); };
-    const int64_t together = int64_t(most_lanes(inst.region(0)) * vectors_together(inst));
+    const int64_t together = int64_t(most_lanes(inst) * vectors_together(inst));
     Value* count = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(hi, lo), number(0));
     Value* rest = b_.CreateAnd(count, number(together - 1));
     Value* is_short = b_.CreateICmpSLE(rest, number(few_left));
@@ -420,6 +426,7 @@ LoopFacts Emitter::facts_of(const ir::Inst& inst, Value* lo, Value* hi, Rounds w
   else if (is_short)
     facts.unroll = 1;  // LLVM would unroll it before it vectorises
   if (which == Rounds::whole_vectors) facts.interleave = vectors_together(inst);
+  if (which == Rounds::rest) facts.interleave = (vectors_together(inst) + 1) / 2;
   if (!group || !machine_.masks) return facts;
   // What is left over behind whole vectors is a vector with some lanes masked, not a loop over half a
   // vector and another one over single iterations besides, where the body is long and to be there once,
@@ -429,7 +436,7 @@ LoopFacts Emitter::facts_of(const ir::Inst& inst, Value* lo, Value* hi, Rounds w
   const size_t operations = operations_of(body);
   const bool is_row = task_ && task_->rank > 1 && operations >= masked_row;
   facts.masks = operations >= long_body || is_row || inst.kind & ir::brief || which == Rounds::rest;
-  if (operations >= long_body) facts.width = lanes_of(body);
+  if (operations >= long_body) facts.width = lanes_of(inst);
   return facts;
 }
 

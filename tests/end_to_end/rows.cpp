@@ -1,5 +1,5 @@
-// Rows of every length around those that back ends take together: what iterations write, sums, and the
-// largest of them, of elements of several sizes.
+// Rows of every length around those that back ends take together: what iterations write, and sums, of
+// elements of several sizes.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

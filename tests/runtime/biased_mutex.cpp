@@ -2,9 +2,11 @@
 #include "quern/runtime/biased_mutex.h"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <shared_mutex>
 #include <thread>
+#include <vector>
 
 #include "tests/catch.h"
 
@@ -17,40 +19,67 @@ void on_another_thread(F f) {
   std::thread(f).join();
 }
 
-/// Two threads that wait for each other before each mutex, so that one revokes what the other one takes.
-constexpr int mutexes = 400, rounds = 2000;
-
-template <class F>
-void by_two(F f) {
-  for (int k = 0; k < mutexes; k++) {
-    std::atomic<int> ready{0};
-    const auto at_once = [&](auto run) {
-      ready++;
-      while (ready < 2) continue;
-      run();
-    };
-    f(at_once);
+/// A mutex and what it guards: a number, to which both threads add by a load and a store.
+template <class Mutex>
+struct Guarded {
+  alignas(64) Mutex mutex;
+  alignas(64) int sum = 0;
+  void add() {
+    const int seen = sum;
+    asm volatile("" ::: "memory");
+    sum = seen + 1;
   }
+};
+
+/// Calls owner(one) on this thread and other(one) on a second one for each of `all`, of which this thread
+/// is the first; both begin at once, but for a few turns that the other one waits, so that it comes between
+/// any two steps of the owner's.
+template <class One, class Owner, class Other>
+void by_two(std::vector<One>& all, Owner owner, Other other) {
+  alignas(64) std::atomic<size_t> here{0};
+  alignas(64) std::atomic<size_t> there{0};
+  const auto meet = [](std::atomic<size_t>& mine, const std::atomic<size_t>& theirs, size_t k) {
+    mine = k;
+    while (theirs < k) continue;
+  };
+  std::thread second([&] {
+    for (size_t k = 0; k < all.size(); k++) {
+      meet(there, here, k + 1);
+      for (size_t turn = 0; turn < k % 64; turn++) asm volatile("" ::: "memory");
+      other(all[k]);
+    }
+  });
+  for (size_t k = 0; k < all.size(); k++) {
+    meet(here, there, k + 1);
+    owner(all[k]);
+  }
+  second.join();
 }
+
+constexpr size_t many = 20'000;
+constexpr int rounds = 30;
 
 }  // namespace
 
 TEST_CASE("a biased mutex keeps two threads apart while it changes hands") {
-  by_two([](auto at_once) {
-    BiasedMutex mutex;
-    int sum = 0;  // plain: what both add would be lost
-    const auto add = [&](int times) {
-      for (int n = 0; n < times; n++) {
-        const std::lock_guard lock(mutex);
-        sum++;
-      }
-    };
-    add(1);  // this thread owns it
-    std::thread other([&] { at_once([&] { add(rounds); }); });
-    at_once([&] { add(rounds); });
-    other.join();
-    REQUIRE(sum == 1 + 2 * rounds);
-  });
+  using One = Guarded<BiasedMutex>;
+  std::vector<One> all(many);
+  for (One& one : all) const std::lock_guard lock(one.mutex);  // this thread's from here on
+  by_two(
+      all,
+      [](One& one) {
+        for (int n = 0; n < rounds; n++) {
+          const std::lock_guard lock(one.mutex);
+          one.add();
+        }
+      },
+      [](One& one) {
+        const std::lock_guard lock(one.mutex);
+        one.add();
+      });
+  size_t lost = 0;
+  for (const One& one : all) lost += one.sum != rounds + 1;
+  CHECK(lost == 0);
 }
 
 TEST_CASE("who tries to lock a biased mutex gets it when nobody has it") {
@@ -101,37 +130,46 @@ TEST_CASE("a biased mutex whose owner has ended is taken by others") {
   mutex.unlock();
 }
 
-TEST_CASE("a biased shared mutex is shared by threads, and taken by one alone") {
-  BiasedSharedMutex mutex;
-  {
-    const std::shared_lock here(mutex);
-    on_another_thread([&] { const std::shared_lock there(mutex); });  // does not wait
-  }
-  by_two([](auto at_once) {
-    BiasedSharedMutex one;
-    int seen = 0, written = 0;
-    {
-      const std::shared_lock lock(one);
-    }  // this thread owns it
-    std::thread other([&] {
-      at_once([&] {
+TEST_CASE("a biased shared mutex keeps who shares it from who has it alone") {
+  struct One : Guarded<BiasedSharedMutex> {
+    int seen_apart = 0;
+  };
+  std::vector<One> all(many);
+  for (One& one : all) const std::shared_lock lock(one.mutex);
+  by_two(
+      all,
+      [](One& one) {
         for (int n = 0; n < rounds; n++) {
-          const std::lock_guard lock(one);
-          seen = ++written;
+          const std::shared_lock lock(one.mutex);
+          const int seen = one.sum;
+          asm volatile("" ::: "memory");
+          one.seen_apart += one.sum != seen;
         }
+      },
+      [](One& one) {
+        const std::lock_guard lock(one.mutex);
+        for (int n = 0; n < rounds; n++) one.add();
       });
-    });
-    int apart = 0;
-    at_once([&] {
-      for (int n = 0; n < rounds; n++) {
-        const std::shared_lock lock(one);
-        apart += seen != written;
-      }
-    });
-    other.join();
-    REQUIRE(apart == 0);
-    REQUIRE(written == rounds);
+  size_t apart = 0;
+  for (const One& one : all) apart += one.seen_apart != 0;
+  CHECK(apart == 0);
+}
+
+TEST_CASE("a biased shared mutex is shared while somebody waits for its owner") {
+  BiasedSharedMutex mutex;
+  mutex.lock_shared();
+  std::atomic<bool> has_it{false};
+  std::thread alone([&] {
+    mutex.lock();
+    has_it = true;
+    mutex.unlock();
   });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  on_another_thread([&] { const std::shared_lock there(mutex); });  // does not wait
+  CHECK_FALSE(has_it);
+  mutex.unlock_shared();
+  alone.join();
+  CHECK(has_it);
 }
 
 TEST_CASE("the owner of a biased shared mutex takes it alone, too") {
@@ -141,13 +179,14 @@ TEST_CASE("the owner of a biased shared mutex takes it alone, too") {
     const std::lock_guard lock(mutex);
     sum++;
   }
+  constexpr int many_rounds = 2000;
   std::thread other([&] {
-    for (int n = 0; n < rounds; n++) {
+    for (int n = 0; n < many_rounds; n++) {
       const std::lock_guard lock(mutex);
       sum++;
     }
   });
-  for (int n = 0; n < rounds; n++) {
+  for (int n = 0; n < many_rounds; n++) {
     {
       const std::shared_lock lock(mutex);
     }
@@ -155,5 +194,5 @@ TEST_CASE("the owner of a biased shared mutex takes it alone, too") {
     sum++;
   }
   other.join();
-  CHECK(sum == 1 + 2 * rounds);
+  CHECK(sum == 1 + 2 * many_rounds);
 }

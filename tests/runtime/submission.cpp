@@ -165,7 +165,7 @@ TEST_CASE("chunks have whole vectors of iterations") {
   auto device =
       std::make_shared<Device>("noting", std::make_unique<Noting>(asked, nullptr, &grains));
   auto grain_of = [&](uint64_t iterations, uint64_t operations, uint32_t together,
-                      uint32_t strip = 0) {
+                      uint32_t strip = 0, bool is_followed = false) {
     using Step = HostExpression::Step;
     const Step zero{.source = HostExpression::constant, .result = ir::Type::i64};
     Step end = zero;
@@ -180,6 +180,7 @@ TEST_CASE("chunks have whole vectors of iterations") {
     task.operations = operations;
     task.together = together;
     task.strip = strip;
+    task.is_followed = is_followed;
     image->tasks.push_back(task);
     image->schedule.push_back({});
     LoadedKernel(device, image).launch({});
@@ -187,6 +188,8 @@ TEST_CASE("chunks have whole vectors of iterations") {
   };
   // Four workers, eight chunks for each where there is enough to do.
   CHECK(grain_of(1000, 100'000, 1) == 32);
+  CHECK(grain_of(1000, 100'000, 1, 0, true) ==
+        128);  // two for each, at whose ends rows are left over
   CHECK(grain_of(14, 1'000'000, 1) == 1);
   CHECK(grain_of(14, 1'000'000, 8) == 8);
   CHECK(grain_of(5, 1'000'000, 8) >= 5);  // one chunk

@@ -12,7 +12,7 @@
 
 namespace quern::ir {
 
-/// The loops of a task, or of all, that walk iterations of a parallel loop (kind parallel_walk).
+/// The loops of a task, or of all, of kind parallel_walk.
 std::vector<Inst*> walks_of(const Task& task);
 std::vector<Inst*> walks_of(const Kernel& kernel);
 

@@ -162,7 +162,8 @@ enum class Builtin : uint8_t {
 /// place of a branch or in front of a loop, so going back a zero gives its operands none, whatever
 /// its derivative is there.
 inline constexpr uint8_t reassociate = 1;
-/// Kind of a `loop` that walks the innermost axis of a parallel loop: its rounds are iterations.
+/// Kind of a `loop` that walks the innermost axis of a parallel loop: its rounds are iterations; or
+/// elements, each of which no other round touches.
 inline constexpr uint8_t parallel_walk = 1;
 /// Kind of a `loop` over a thread's share of the iterations: neither its index nor its step come
 /// near the end of their type.

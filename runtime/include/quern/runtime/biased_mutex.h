@@ -40,8 +40,9 @@ class Bias {
     return owner == self || (owner == 0 && owner_.compare_exchange_strong(owner, self));
   }
 
-  // For who holds the lock of those that come when it is revoked:
-  /// Behind it nobody takes it any more, and who has taken it is seen.
+  // For who holds a lock that those hold who revoke it:
+  /// Behind it nobody takes it any more, and who has taken it is seen. Throws InternalError where the
+  /// system has barriers no longer.
   void revoke();
   bool is_taken() const { return is_taken_.load(std::memory_order_acquire); }
   void wait() const;
@@ -72,7 +73,7 @@ class BiasedMutex {
   std::mutex mutex_;
 };
 
-/// The same of a std::shared_mutex, for who shares it; from when a second thread wants it alone.
+/// The same of a std::shared_mutex, for who shares it; until a second thread wants it alone.
 class BiasedSharedMutex {
  public:
   void lock_shared() {
@@ -86,6 +87,7 @@ class BiasedSharedMutex {
 
  private:
   Bias bias_;
+  std::mutex revoking_;  ///< held, before mutex_, by who waits for the owner: others still share
   std::shared_mutex mutex_;
 };
 
