@@ -95,7 +95,6 @@ class Emitter {
   bool sums_up(const ir::Inst& loop) const;
   bool is_for_vectors(const ir::Inst& loop) const;
   bool ends_apart(const ir::Inst& loop) const;
-  unsigned vectors_together(const ir::Inst& loop) const;
   void counted_loop(const ir::Inst& inst);
   void hold(const ir::Inst& loop, size_t k, const ir::Value* v, llvm::Value* held);
   enum class Rounds { all, whole_vectors, rest };

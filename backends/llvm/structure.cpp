@@ -41,6 +41,9 @@ bool combines(const ir::Kernel& kernel, const ir::Region* region) {
   return found;
 }
 
+/// A sum is waited for, unless two go on beside each other.
+unsigned vectors_together(const ir::Inst& loop) { return loop.results.empty() ? 1 : 2; }
+
 /// Do vectors of floats do it, or ask it, as fast as single ones?
 bool is_float_arithmetic(const Machine& machine, const ir::Kernel& kernel, const ir::Inst* inst) {
   if (inst->is(Op::call)) return !vector_lengths(machine, kernel.callees.at(inst->imm)).empty();
@@ -281,7 +284,8 @@ bool Emitter::is_for_vectors(const ir::Inst& loop) const {
 /// and one whose only vector has some lanes masked are better than masks in all, or than one iteration
 /// after the other behind the last whole vector?
 bool Emitter::ends_apart(const ir::Inst& loop) const {
-  constexpr size_t least_operations = 6;  // LLVM makes one call of less
+  constexpr size_t least = 6;          // LLVM makes one call of less
+  constexpr size_t least_of_sum = 24;  // what a vector's lanes have is added up behind both loops
   if (!(loop.kind & ir::parallel_walk) || loop.kind & ir::brief || brief_) return false;
   if (!machine_.masks || !task_ || task_->rank < 2) return false;
   const ir::Inst* step = loop.operand(2)->inst;
@@ -290,14 +294,8 @@ bool Emitter::ends_apart(const ir::Inst& loop) const {
   const ir::Region* body = loop.region(0);
   if (!loop.results.empty() && !sums_up(loop)) return false;
   const size_t operations = operations_of(body);
-  return operations >= least_operations && operations < masked_row && !has_atomics(kernel_, body);
-}
-
-/// Sums are waited for, unless several go on beside each other.
-unsigned Emitter::vectors_together(const ir::Inst& loop) const {
-  constexpr size_t short_sum = 24;
-  if (loop.results.empty()) return 1;
-  return operations_of(loop.region(0)) < short_sum ? 4 : 2;
+  return operations >= (loop.results.empty() ? least : least_of_sum) && operations < masked_row &&
+         !has_atomics(kernel_, body);
 }
 
 void Emitter::counted_loop(const ir::Inst& inst) {
@@ -426,7 +424,6 @@ LoopFacts Emitter::facts_of(const ir::Inst& inst, Value* lo, Value* hi, Rounds w
   else if (is_short)
     facts.unroll = 1;  // LLVM would unroll it before it vectorises
   if (which == Rounds::whole_vectors) facts.interleave = vectors_together(inst);
-  if (which == Rounds::rest) facts.interleave = (vectors_together(inst) + 1) / 2;
   if (!group || !machine_.masks) return facts;
   // What is left over behind whole vectors is a vector with some lanes masked, not a loop over half a
   // vector and another one over single iterations besides, where the body is long and to be there once,
