@@ -13,8 +13,8 @@ namespace {
 long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 }  // namespace
 
-/// The slow barrier is asked for, too: it is there for a process that is not registered, as one might be
-/// behind a fork.
+/// Registering takes 10 ms, once, in a process that has several threads by then. The slow barrier is asked
+/// for, too: it is there for a process that is not registered, as one might be behind a fork.
 bool Bias::has_barriers() {
   static const bool are_there = [] {
     constexpr int wanted = MEMBARRIER_CMD_PRIVATE_EXPEDITED | MEMBARRIER_CMD_GLOBAL;

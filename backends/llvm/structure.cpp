@@ -175,13 +175,13 @@ size_t Emitter::operations_of(const ir::Region* body) const {
   return operations;
 }
 
-/// As many as there are in a vector of the widest elements that the loop reads, writes or carries.
+/// As many as there are in a vector of the widest elements that the loop reads, writes, updates or carries.
 unsigned Emitter::most_lanes(const ir::Inst& loop) const {
   unsigned widest = 1;
   for (const ir::Value& carried : loop.results)
     widest = std::max(widest, ir::byte_size(carried.type));
   ir::walk(loop.region(0), [&](const ir::Inst* inst) {
-    if (inst->is(Op::read) || inst->is(Op::write))
+    if (inst->is(Op::read) || inst->is(Op::write) || inst->is(Op::rmw))
       widest = std::max(widest, ir::byte_size(inst->elem));
   });
   return machine_.vector_bits / 8 / widest;
