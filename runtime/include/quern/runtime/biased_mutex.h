@@ -10,9 +10,9 @@ namespace quern::runtime {
 
 /// What the thread that comes first takes and gives back by plain loads and stores, a tenth of what
 /// atomic exchanges cost, until another thread revokes it, for good. That one pays for what orders the
-/// first one's store and load: a barrier in all threads of the process (membarrier). Dice, Huang and Yang,
-/// "Asymmetric Dekker Synchronization", 2001. Where the system has no such barriers it is revoked from
-/// the start.
+/// first one's store and load: a barrier in all threads of the process (membarrier). After Dice, Huang and
+/// Yang, "Asymmetric Dekker Synchronization". Where the system has no such barriers it is revoked from the
+/// start.
 class Bias {
  public:
   Bias() : is_revoked_(!has_barriers()) {}

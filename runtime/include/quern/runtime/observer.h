@@ -35,8 +35,9 @@ class Attached {
 /// A call that launches: of a kernel, or of an algorithm of the library, whose kernels it stands for.
 /// What it refers to is there while the observer is called.
 struct LaunchEvent {
-  std::string_view name;  ///< of the kernel or the algorithm ("sort")
   static inline const std::shared_ptr<const ir::Kernel> no_recording = nullptr;
+
+  std::string_view name;  ///< of the kernel or the algorithm ("sort")
   /// Null for an image that was loaded alone, and for an algorithm.
   const std::shared_ptr<const ir::Kernel>& recording = no_recording;
   Attached* attached = nullptr;  ///< to the recording's program; null where there is no recording

@@ -149,11 +149,11 @@ class Stream {
   Address error_record() const { return error_; }
   /// Made when it is first asked for.
   Address print_ring();
-  /// A new launch; remembers whom to ask about what it reports.
-  /// There until end_launch(), as is the reporter.
+  /// The record of a new launch, there until end_launch(), as is the reporter, which is asked about what
+  /// the launch reports.
   LaunchRecord& begin_launch(const Reporter& reporter);
-  /// All commands of the launch were submitted: once they ran, it may be forgotten. Who had it from
-  /// begin_launch gives it back.
+  /// All commands of the launch were submitted: once they ran, it may be forgotten. `reporter`: the same
+  /// as began it, to be kept where what it is asked for is not known yet.
   void end_launch(LaunchRecord& launch, const std::shared_ptr<const Reporter>& reporter);
   /// Throws the error that ended the launch, or kept it from running, as often as it is asked. To
   /// be called after a wait and collect.
