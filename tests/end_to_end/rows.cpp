@@ -1,7 +1,9 @@
 // Rows of every length around those that back ends take together: what iterations write, and sums, of
 // elements of several sizes.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include <quern/host.h>
@@ -32,6 +34,17 @@ void rows_of(const qn::Device& device) {
     }
     return result(total, more);
   };
+  // Of more operations: those of few are one loop whatever their row is.
+  qn::Kernel long_sum = [](Rows x) {
+    Var<T> total = T(0), more = T(0);
+    for (auto I : x) {
+      Val<T> v = x[I], low = min(v, T(7)), high = max(v, T(-9)), far = abs(v - 5);
+      Val<T> folded = select(v > 10, 3 * v - 4, 1 - 2 * v);
+      total += low * high - 2 * far + folded;
+      more += (low + far) * 3 - high * (folded + 1) + v * 2;
+    }
+    return result(total, more);
+  };
   for (int n = 1; n <= longest; n += n < 70 ? 1 : 7) {
     INFO("rows of " << n);
     std::vector<T> seen;
@@ -42,10 +55,15 @@ void rows_of(const qn::Device& device) {
     write(x, y);
     within(x, inner);
     auto [got_total, got_more] = sum(x);
+    auto [got_long, got_longer] = long_sum(x);
 
     std::vector<T> want_y, want_inner(seen.size(), T(77));
-    T total = 0, more = 0;
+    T total = 0, more = 0, longer[2] = {0, 0};
     for (T v : seen) {
+      const T low = std::min(v, T(7)), high = std::max(v, T(-9)), far = std::abs(v - T(5));
+      const T folded = v > 10 ? 3 * v - 4 : 1 - 2 * v;
+      longer[0] += low * high - 2 * far + folded;
+      longer[1] += (low + far) * 3 - high * (folded + 1) + v * 2;
       want_y.push_back(T(2 * v * v - 3 * v + 1));
       total = T(total + v), more = T(more + v * v + 1);
     }
@@ -58,6 +76,8 @@ void rows_of(const qn::Device& device) {
     CHECK(qn::to_vector(inner) == want_inner);
     CHECK(T(got_total) == total);
     CHECK(T(got_more) == more);
+    CHECK(T(got_long) == longer[0]);
+    CHECK(T(got_longer) == longer[1]);
   }
 }
 
