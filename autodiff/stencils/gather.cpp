@@ -389,7 +389,7 @@ class Gatherer {
     if (t.kept)
       map[t.kept] =
           b_.load(arrays_[places_[n].second], places_[n].first, t.kept->type, element(in_field));
-    Value* zero = b_.real(value->type, 0);
+    Value* zero = b_.real(value->type, -0.0);  // added to anything it leaves that as it is
     const auto computed = [&](Value* where) {
       if (!t.in_branch) {
         repeat(b_, t.code, map);

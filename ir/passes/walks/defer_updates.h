@@ -10,10 +10,11 @@
 // does the updates, iteration by iteration, each one's in their order. An update is an instruction
 // nobody uses the results of: an atomic, or a branch that holds only atomics, accesses of slots and
 // what they need. What updates need crosses in slot arrays or, if it depends on the index alone, is
-// computed again. Each iteration sees what it saw; only the order between iterations changes, which
-// has no meaning. Only walks are taken whose rest holds no loop, call or other update, does not
-// read what updates write, touches none of their slots, and has enough arithmetic to be worth the
-// crossing; nothing changes where target.strip is 0. Quadratic in the number of accesses of a body.
+// computed again, as are wide integers from the narrow ones that they are made of. Each iteration
+// sees what it saw; only the order between iterations changes, which has no meaning. Only walks are
+// taken whose rest holds no loop, call or other update, does not read what updates write, touches
+// none of their slots, and has enough arithmetic to be worth the crossing; nothing changes where
+// target.strip is 0. Quadratic in the number of accesses of a body.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

@@ -49,9 +49,30 @@ bool Strips::from_memory(const Value* v) {
   return from_memory_[v] = any;
 }
 
+/// What a wide integer is made of by a few steps of arithmetic with what all parts have.
+Value* Strips::narrower(Value* v) {
+  const auto is_step = [](const Inst* inst) {
+    return inst && (inst->is(Op::convert) || inst->is(Op::add) || inst->is(Op::sub) ||
+                    inst->is(Op::mul) || inst->is(Op::shl));
+  };
+  for (Value* at = v; is_int(at->type);) {
+    if (byte_size(at->type) < byte_size(v->type)) return at;
+    if (!is_step(at->inst)) break;
+    Value* from = nullptr;
+    for (const Use& use : at->inst->operands) {
+      if (!from_memory(use.value)) continue;
+      if (from && from != use.value) return v;
+      from = use.value;
+    }
+    if (!from) break;
+    at = from;
+  }
+  return v;
+}
+
 void Strips::crosses(Value* v, const std::function<void(Value*)>& use) {
   if (!from_memory(v)) return;
-  if (v->type != Type::address) return use(v);
+  if (v->type != Type::address) return use(narrower(v));
   for (const Use& u : v->inst->operands) crosses(u.value, use);
 }
 

@@ -40,7 +40,8 @@ class Strips {
   bool from_memory(const Value* v);
 
   /// Calls `use` for each value that must be kept for a later part to have `v`: the value, none
-  /// where it follows from the index, and of an address what it is made of.
+  /// where it follows from the index, of an address what it is made of, and of an integer that was
+  /// widened to compute one the narrow one: loops take as many lanes as the widest element allows.
   void crosses(Value* v, const std::function<void(Value*)>& use);
 
   /// A slot array for what crosses of a value of an earlier part.
@@ -86,6 +87,7 @@ class Strips {
   ValueMap map_;              ///< of the part being made
 
  private:
+  Value* narrower(Value* v);
   std::unordered_map<const Value*, bool> from_memory_;
 };
 
