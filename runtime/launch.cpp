@@ -1,6 +1,7 @@
 #include "quern/runtime/launch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -10,6 +11,11 @@
 namespace quern::runtime {
 
 using namespace ir;
+
+FixedArguments new_fixed_arguments() {
+  static std::atomic<FixedArguments> last{not_fixed};
+  return ++last;
+}
 
 std::string describe(const Image::Parameter& parameter, size_t index) {
   return parameter.name.empty() ? "argument " + std::to_string(index + 1) : parameter.name;
@@ -216,32 +222,37 @@ void check_arguments(const std::string& kernel, std::span<const Image::Parameter
   }
 }
 
-namespace {
-void fill_components(abi::Writer& writer, size_t k, const Storage& s) {
-  for (uint32_t c = 0; c < s.components().size(); c++)
-    writer.component(k, c, s.base(c), s.strides(c));
+KnownArguments::KnownArguments(SameArguments as, std::span<const Argument> arguments) : number(as) {
+  for (uint32_t k = 0; k < arguments.size(); k++) {
+    const Storage* s = arguments[k].storage.get();
+    if (!s)
+      scalars.push_back(k);
+    else if (s->is_snapshot())
+      snapshots.push_back(k);
+  }
 }
-}  // namespace
 
-void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, SameArguments same,
-                    LaunchMemory& block) {
+void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments,
+                    const KnownArguments* known, LaunchMemory& block) {
   abi::Writer writer(kernel.image->layout, block.args());
-  const bool is_same = same != other_arguments && block.arguments == same;
-  block.arguments = same;
+  const bool is_same = known && block.arguments == known->number;
+  block.arguments = known ? known->number : other_arguments;
   block.repeats = block.repeats && is_same;
+  if (is_same) {
+    for (uint32_t k : known->scalars) writer.scalar(k, arguments[k].bits);
+    for (uint32_t k : known->snapshots) arguments[k].storage->put_bases(writer, k);
+    return;
+  }
   for (size_t k = 0; k < arguments.size(); k++) {
     const Storage* s = arguments[k].storage.get();
     if (!s) {
       writer.scalar(k, arguments[k].bits);
       continue;
     }
-    if (is_same) {
-      if (s->is_snapshot()) fill_components(writer, k, *s);
-      continue;
-    }
     const size_t rank = s->shape().size();
     std::array<int64_t, Placement::max_axes> firsts, origins;
-    fill_components(writer, k, *s);
+    for (uint32_t c = 0; c < s->components().size(); c++)
+      writer.component(k, c, s->base(c), s->strides(c));
     for (uint32_t axis = 0; axis < rank; axis++) {
       firsts[axis] = s->first(axis);
       origins[axis] = s->origin(axis);
@@ -339,17 +350,24 @@ void tell_writer(Stream& stream, std::span<const std::shared_ptr<Storage>> made)
 }  // namespace
 
 std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
-                                std::span<const Argument> arguments, Loc loc, SameArguments same) {
+                                std::span<const Argument> arguments, Loc loc,
+                                const KnownArguments* known) {
   const std::shared_ptr<Device>& device = kernel->device;
   Stream& stream = Stream::current(*device);
   uint64_t version = kernel->written.empty() ? 0 : Storage::new_versions(kernel->written.size());
   for (uint32_t k : kernel->written) arguments[k].storage->begin_write(loc, version++);
   std::vector<const Storage*> snapshots;
-  for (const Argument& a : arguments)
+  const auto add = [&](const Argument& a) {
     if (a.storage && a.storage->may_move()) snapshots.push_back(a.storage.get());
+  };
+  if (known)
+    for (uint32_t k : known->snapshots) add(arguments[k]);
+  else
+    for (const Argument& a : arguments) add(a);
   const auto held = hold_all(std::move(snapshots));  // until all is submitted
-  Loaded::Taken block = kernel->take_memory(stream.queue(), same);
-  fill_arguments(*kernel, arguments, same, *block);
+  Loaded::Taken block =
+      kernel->take_memory(stream.queue(), known ? known->number : other_arguments);
+  fill_arguments(*kernel, arguments, known, *block);
   TreeArguments trees(*kernel->image, arguments, loc);
   const Touched touched(*kernel->image, arguments, trees);
   struct Launched {

@@ -84,9 +84,16 @@ struct Loaded {
   Free free_;  ///< as they came back
 };
 
-/// Puts them into a launch's block, which keeps those that it has.
-void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments, SameArguments same,
-                    LaunchMemory& block);
+/// What is known of a launch's arguments where a launch of the same storages has been before.
+struct KnownArguments {
+  KnownArguments() = default;
+  KnownArguments(SameArguments number, std::span<const Argument> arguments);
+  SameArguments number = other_arguments;
+  std::vector<uint32_t> scalars, snapshots;  ///< all that may be another in the next one
+};
+/// Puts them into a launch's block, which keeps those that it has. `known`: null for others.
+void fill_arguments(const Loaded& kernel, std::span<const Argument> arguments,
+                    const KnownArguments* known, LaunchMemory& block);
 /// The signature of a launch with these arguments. Fields that may share elements get the class of
 /// the first of them.
 ir::Signature signature_of(std::span<const Argument> arguments, ir::Modes modes);
@@ -140,7 +147,7 @@ std::string describe(const Image::Parameter& parameter, size_t index);
 /// `loc` where a snapshot of what it writes finds no memory.
 std::shared_ptr<Outcome> launch(const std::shared_ptr<Loaded>& kernel,
                                 std::span<const Argument> arguments, Loc loc,
-                                SameArguments same = other_arguments);
+                                const KnownArguments* known = nullptr);
 /// Runs a launch of a kernel, and tells those who observe it: `event()`, a LaunchEvent.
 template <class Event, class F>
 std::shared_ptr<Outcome> observed(Event&& event, F&& run) {

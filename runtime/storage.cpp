@@ -164,6 +164,10 @@ Address Storage::base(uint32_t component) const {
   return memory_->allocations[c.allocation] + uint64_t(c.origin);
 }
 
+void Storage::put_bases(ir::abi::Writer& to, size_t binding) const {
+  for (uint32_t c = 0; c < places_.size(); c++) to.base(binding, c, base(c));
+}
+
 uint32_t Storage::alignment() const {
   if (!steps_) return 1;
   return 1u << std::countr_zero(steps_ | memory_->allocations[places_[0].allocation] | 16);

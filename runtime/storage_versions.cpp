@@ -156,9 +156,11 @@ void Storage::Memory::copy_side_by_side(Memory& from, uint64_t first) {
 
 void Storage::Memory::name(const Memory& block, uint64_t first, uint64_t version_there) {
   allocations.resize(bytes().size());
-  for (size_t k = 0; k < bytes().size(); k++) {
-    allocations[k] = block.allocations[0] + first;
-    first += Declared::aligned(bytes()[k]);
+  const uint64_t* n = bytes().data();
+  first += block.allocations[0];
+  for (Address& at : allocations) {
+    at = first;
+    first += Declared::aligned(*n++);
   }
   if (uses != block.uses) uses = block.uses;
   version.store(version_there, std::memory_order_release);
@@ -257,7 +259,8 @@ std::shared_ptr<Storage> Storage::empty_snapshot(Loc loc) const {
 
 void Storage::show(const Contents& contents) {
   if (!is_snapshot()) throw InternalError("a field shows what a snapshot holds");
-  if (contents.place_.bytes > 0) {
+  if (contents.is_in_block()) {
+    if (memory_->is_in_block && memory_->version == contents.version_) return;
     if (!memory_->is_in_block && !memory_->allocations.empty())
       throw InternalError("what lies in a block is shown in place of what does not");
     contents.memory_->expect_copied();
@@ -282,7 +285,12 @@ bool Storage::Versions::suit(const Storage& storage) {
 }
 
 const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) {
-  if (storage.has(last_)) return last_;
+  const bool is_last = last_.version_ == storage.version() && last_ && !storage.memory_->foreign &&
+                       !storage.memory_->is_shown;
+  return is_last ? last_ : copied(storage, loc);
+}
+
+const Storage::Contents& Storage::Versions::copied(const Storage& storage, Loc loc) {
   storage.expect_alive(loc);
   Memory& from = *storage.memory_;
   const uint64_t bytes = from.declared->bytes_side_by_side();

@@ -21,13 +21,14 @@ void KnownLaunch::pass(const runtime::LaunchEvent& event, SeenFields& seen, Memo
   passed = seen.passed(program, event.arguments, event.loc);
   wanted.clear();
   for (const auto& snapshot : passed->snapshots)
-    wanted.push_back(&memories.of(*snapshot.of->storage));
+    wanted.push_back({&memories.of(*snapshot.of->storage), snapshot.of->storage->bytes()});
 }
 
 KnownLaunch& KnownLaunch::less_augmented(const runtime::LaunchEvent& event) {
   if (!less) {
     less = std::make_unique<KnownLaunch>();
     less->arguments = arguments;
+    less->written = written;
     less->reversed = reversed;
     less->program = reversed->program(*event.key, program->less_augmented());
   }
@@ -36,23 +37,26 @@ KnownLaunch& KnownLaunch::less_augmented(const runtime::LaunchEvent& event) {
 
 void KnownLaunch::note_wanted(std::span<const runtime::Storage::Contents> contents) const {
   for (size_t k = 0; k < contents.size(); k++) {
-    const runtime::Storage& field = *passed->snapshots[k].of->storage;
+    const auto& [memory, of_field] = wanted[k];
     const uint64_t bytes = contents[k].bytes();
     if (bytes == 0)
-      wanted[k]->turnover.wants(field.bytes(), Turnover::when_overwritten);
-    else if (field.has(contents[k]))
-      wanted[k]->turnover.wants(bytes, Turnover::when_recorded);
+      memory->turnover.wants(of_field, Turnover::when_overwritten);
+    else if (passed->snapshots[k].of->storage->has(contents[k]))
+      memory->turnover.wants(bytes, Turnover::when_recorded);
     else
-      wanted[k]->turnover.copies(bytes);
+      memory->turnover.copies(bytes);
   }
 }
 
-void KnownLaunch::note_written(const runtime::LaunchEvent& event) const {
-  for (size_t k = 0; k < arguments.size(); k++) {
-    const auto& [memory, writes, varied] = arguments[k];
-    if (!memory) continue;
-    memory->version = event.arguments[k].storage->version();
-    if (writes) memory->turnover.writes();
+/// What it only reads has the version that it was expected to have.
+void KnownLaunch::note_written(const runtime::LaunchEvent& event) {
+  for (size_t k = 0; k < arguments.size() && !is_noted; k++)
+    if (arguments[k].memory) arguments[k].memory->version = event.arguments[k].storage->version();
+  is_noted = true;
+  for (uint32_t k : written) {
+    KnownMemory& memory = *arguments[k].memory;
+    memory.version = event.arguments[k].storage->version();
+    memory.turnover.writes();
   }
 }
 
@@ -72,7 +76,7 @@ std::unique_ptr<KnownLaunch> KnownLaunches::make(const runtime::LaunchEvent& eve
     KnownLaunch::Argument& a = made->arguments.emplace_back();
     if (!event.arguments[k].storage) continue;
     a.memory = &memories.of(*event.arguments[k].storage);
-    a.writes = event.parameters[k].writes;
+    if (event.parameters[k].writes) made->written.push_back(uint32_t(k));
     a.varied = a.memory->varies;
   }
   return made;

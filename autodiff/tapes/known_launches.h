@@ -11,15 +11,20 @@ struct KnownLaunch {
   uint64_t variation = 0;  ///< up to which `varied` was compared
   struct Argument {
     KnownMemory* memory = nullptr;  ///< null: a scalar
-    bool writes = false;
-    bool varied = false;  ///< before the launch
+    bool varied = false;            ///< before the launch
   };
   std::vector<Argument> arguments;
+  std::vector<uint32_t> written;               ///< of these
+  bool is_noted = false;                       ///< have all a version that a launch has left?
   std::shared_ptr<Reversed> reversed;          ///< null: going back has nothing to do
   std::shared_ptr<Reversed::Program> program;  ///< of `reversed`, that which may augment
   std::unique_ptr<KnownLaunch> less;           ///< less_augmented(); null: there was none
   std::shared_ptr<SeenFields::Passed> passed;  ///< to it
-  std::vector<KnownMemory*> wanted;            ///< of each of its snapshots
+  struct Wanted {
+    KnownMemory* memory = nullptr;
+    uint64_t bytes = 0;  ///< that the field takes
+  };
+  std::vector<Wanted> wanted;  ///< of each of its snapshots
 
   /// Does the same vary as when it was recorded?
   bool varies_alike(const Memories& memories);
@@ -31,7 +36,7 @@ struct KnownLaunch {
   /// The same for launches that keep less, or nothing, in the primal's place: of one that may.
   KnownLaunch& less_augmented(const runtime::LaunchEvent& event);
   /// What such a launch has left.
-  void note_written(const runtime::LaunchEvent& event) const;
+  void note_written(const runtime::LaunchEvent& event);
 };
 
 class KnownLaunches {

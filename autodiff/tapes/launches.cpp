@@ -216,8 +216,9 @@ std::shared_ptr<runtime::Storage> like_adjoints_of(const runtime::Storage& field
 }
 
 std::shared_ptr<runtime::Outcome> run(runtime::Program& program,
-                                      std::span<const runtime::Argument> arguments, Loc loc) {
-  return program.launch(arguments, program.kernel().modes, loc);
+                                      std::span<const runtime::Argument> arguments, Loc loc,
+                                      runtime::FixedArguments fixed = runtime::not_fixed) {
+  return program.launch(arguments, program.kernel().modes, loc, nullptr, fixed);
 }
 
 }  // namespace
@@ -383,6 +384,7 @@ class Recorded::Shown {
   /// something else is: the next launch nearly always wants the same.
   ~Shown() {
     for (size_t k = 0; k < of_.contents_.size(); k++) {
+      if (of_.contents_[k].is_in_block()) continue;
       const auto& snapshot = passed_.snapshots[k];
       const bool is_alone = snapshot.storage->tree() || of_.contents_[k].bytes() > 0;
       if (!snapshot.storage->is_in_block() && is_alone)
@@ -394,7 +396,7 @@ class Recorded::Shown {
  private:
   const Recorded& of_;
   SeenFields::Passed& passed_;
-  std::lock_guard<std::mutex> lock_;
+  std::lock_guard<runtime::BiasedMutex> lock_;
 };
 
 namespace {
@@ -631,7 +633,7 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
   std::optional<runtime::SameRandomNumbers> same;
   if (was_launched_) same.emplace(key_);
   if (program().passed) {
-    if (seeds.empty()) return run(*program().program, passed_->arguments, loc);
+    if (seeds.empty()) return run(*program().program, passed_->arguments, loc, passed_->fixed);
     Arguments all = passed_->arguments;
     for (size_t k = 0; k < scalars_.size(); k++) all[passed_->scalars[k]].bits = scalars_[k];
     for (size_t k = 0; k < std::min(seeds.size(), program().reverse.seeds); k++)

@@ -8,6 +8,7 @@
 
 #include "autodiff/reverse/reverse.h"
 #include "autodiff/tapes/passed_companions.h"
+#include "quern/runtime/biased_mutex.h"
 #include "quern/runtime/program.h"
 #include "quern/runtime/stream.h"
 
@@ -136,11 +137,12 @@ class SeenFields {
   /// Of all launches of one kernel with the same fields.
   struct Passed {
     std::shared_ptr<Reversed::Program> program;
-    std::mutex mutex;  ///< held by who goes back
+    runtime::BiasedMutex mutex;  ///< held by who goes back
     std::vector<runtime::Argument> of_primal;
     /// Those of the primal; all that the reverse kernel takes where that is known before, seeds as
     /// zeros. Snapshots and scalars are those of the launch that is gone back through.
     std::vector<runtime::Argument> arguments;
+    const runtime::FixedArguments fixed = runtime::new_fixed_arguments();  ///< those
     std::vector<runtime::Argument> fields;  ///< Reverse::fields that are some
     struct Snapshot {
       std::shared_ptr<Field> of;

@@ -62,9 +62,7 @@ void Memories::add_written(const runtime::LaunchEvent& event) {
     if (event.arguments[k].storage && event.parameters[k].writes) add(*event.arguments[k].storage);
 }
 
-void Memories::expect_known(const KnownMemory& memory, const runtime::LaunchEvent& event,
-                            size_t k) {
-  if (memory.version == 0 || memory.version == event.arguments[k].storage->version()) return;
+void Memories::refuse(const runtime::LaunchEvent& event, size_t k) {
   const Loc written = event.arguments[k].storage->written_at();
   const std::string at =
       written.line == 0 ? ""

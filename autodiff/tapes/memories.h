@@ -38,13 +38,17 @@ class Memories {
   /// Throws Error where an argument has another version than the last launch has left: what nobody
   /// recorded cannot be gone back through.
   void expect_known(const runtime::LaunchEvent& event);
-  static void expect_known(const KnownMemory& memory, const runtime::LaunchEvent& event, size_t k);
+  static void expect_known(const KnownMemory& memory, const runtime::LaunchEvent& event, size_t k) {
+    if (memory.version != 0 && memory.version != event.arguments[k].storage->version())
+      refuse(event, k);
+  }
   /// What the launch has left.
   void note_written(const runtime::LaunchEvent& event);
   /// As Turnover::kept, of all.
   uint64_t kept(uint64_t n) const;
 
  private:
+  [[noreturn]] static void refuse(const runtime::LaunchEvent& event, size_t k);
   bool varies(const runtime::Storage& field);
   void add(const runtime::Storage& field);
   std::unordered_map<uint64_t, KnownMemory> all_;

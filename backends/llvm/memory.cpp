@@ -67,7 +67,7 @@ void Memory::begin_task(const ir::Region* body) {
     calls |= inst->is(ir::Op::call) && is_atomic(kernel_, *inst);
     if (!inst->is(ir::Op::rmw) || ir::is_hint(inst)) return;
     loops += becomes_loop(*inst);
-    shared += !is_alone(*inst);
+    shared += !is_alone(*inst) && inst->imm < ir::abi::frame_class;
   });
   calls_rmw_ = loops > most_rmw_in_place;
   has_few_rmw_ = shared <= most_rmw_in_place;

@@ -97,11 +97,7 @@ uint32_t passed_bytes(const Kernel& kernel, const Layout& layout) {
   return layout.bytes;
 }
 
-void Writer::put(uint32_t offset, uint64_t value) { std::memcpy(block_ + offset, &value, 8); }
-
 void Writer::head(const Head& head) { std::memcpy(block_, &head, sizeof head); }
-
-void Writer::scalar(size_t binding, uint64_t bits) { put(layout_.places[binding].value(), bits); }
 
 void Writer::component(size_t binding, uint32_t component, uint64_t base,
                        std::span<const int64_t> strides) {

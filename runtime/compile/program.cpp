@@ -66,7 +66,10 @@ std::shared_ptr<Device> Program::device_of(std::span<const Argument> arguments, 
 struct Program::Known {
   Known(std::span<const Argument> arguments, LaunchKey of, std::shared_ptr<Device> on,
         std::shared_ptr<Loaded> loaded)
-      : key(std::move(of)), device(std::move(on)), loaded_(std::move(loaded)) {
+      : key(std::move(of)),
+        device(std::move(on)),
+        same(next(), arguments),
+        loaded_(std::move(loaded)) {
     parts.reserve(arguments.size());
     for (const Argument& a : arguments) parts.push_back(part(a.storage.get()));
   }
@@ -82,18 +85,23 @@ struct Program::Known {
     }
     return any;
   }
-  bool is(std::span<const Argument> arguments, Modes modes) const {
+  bool is(std::span<const Argument> arguments, Modes modes, FixedArguments fixed) const {
     if (!key.has(modes)) return false;
+    if (fixed != not_fixed && fixed_.load(std::memory_order_relaxed) == fixed &&
+        compared_at.load(std::memory_order_relaxed) == Storage::moves())
+      return true;
     for (size_t k = 0; k < parts.size(); k++)
       if (number_of(arguments[k].storage.get()) != parts[k].number) return false;
     // The rest can have changed no more than memory has moved.
     const uint64_t moves = Storage::moves();
-    if (compared_at.load(std::memory_order_relaxed) == moves) return true;
-    for (size_t k = 0; k < parts.size(); k++) {
-      const Storage* s = arguments[k].storage.get();
-      if (part(s) != parts[k] || (s && s->released())) return false;
+    if (compared_at.load(std::memory_order_relaxed) != moves) {
+      for (size_t k = 0; k < parts.size(); k++) {
+        const Storage* s = arguments[k].storage.get();
+        if (part(s) != parts[k] || (s && s->released())) return false;
+      }
+      compared_at.store(moves, std::memory_order_relaxed);
     }
-    compared_at.store(moves, std::memory_order_relaxed);
+    fixed_.store(fixed, std::memory_order_relaxed);
     return true;
   }
 
@@ -108,7 +116,7 @@ struct Program::Known {
 
   const LaunchKey key;
   const std::shared_ptr<Device> device;
-  const SameArguments number = next();
+  const KnownArguments same;
 
  private:
   struct Part {
@@ -130,14 +138,15 @@ struct Program::Known {
   mutable std::once_flag load_;
   mutable std::shared_ptr<Loaded> loaded_;
   std::vector<Part> parts;
-  mutable std::atomic<uint64_t> compared_at = 0;  ///< Storage::moves
+  mutable std::atomic<uint64_t> compared_at = 0;           ///< Storage::moves
+  mutable std::atomic<FixedArguments> fixed_ = not_fixed;  ///< those it was last
 };
 
 std::shared_ptr<const Program::Known> Program::find(std::span<const Argument> arguments,
-                                                    Modes modes) const {
+                                                    Modes modes, FixedArguments fixed) const {
   std::lock_guard lock(mutex_);
   for (const auto& known : known_)
-    if (known->is(arguments, modes)) return known;
+    if (known->is(arguments, modes, fixed)) return known;
   return nullptr;
 }
 
@@ -174,7 +183,8 @@ std::shared_ptr<Loaded> Program::variant(const std::shared_ptr<Device>& device,
 }
 
 std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes modes, Loc loc,
-                                         const std::shared_ptr<Device>& fallback) {
+                                         const std::shared_ptr<Device>& fallback,
+                                         FixedArguments fixed) {
   const AllArguments all(kernel().name, parameters_, passed, loc);
   const std::span<const Argument> arguments = all;
   const auto event = [&](const LaunchKey& key, const std::shared_ptr<Device>& device,
@@ -190,12 +200,12 @@ std::shared_ptr<Outcome> Program::launch(std::span<const Argument> passed, Modes
                        .device = device,
                        .loc = loc};
   };
-  if (const auto known = find(arguments, modes))
-    return observed([&] { return event(known->key, known->device, known->number); },
+  if (const auto known = find(arguments, modes, fixed))
+    return observed([&] { return event(known->key, known->device, known->same.number); },
                     [&] {
                       const auto& loaded = known->loaded(
                           [&] { return variant(known->device, known->key, arguments, modes); });
-                      return runtime::launch(loaded, arguments, loc, known->number);
+                      return runtime::launch(loaded, arguments, loc, &known->same);
                     });
   check_arguments(kernel().name, parameters_, arguments, loc);
   const std::shared_ptr<Device> device = device_of(arguments, loc, fallback);

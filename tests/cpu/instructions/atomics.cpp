@@ -92,3 +92,28 @@ TEST_CASE("atomics lock with several threads, and are plain updates with one") {
         CHECK(locks(cpu, op, type, 1, ir::abi::error_class) > 0);
       }
 }
+
+TEST_CASE(
+    "few updates of fields are plain where the launch is one chunk, whatever else is atomic") {
+  constexpr int count = 24, others = 8;  // those are of the error record
+  std::string updates = "%none = constant<0> : u32\n";
+  for (int k = 0; k < count; k++) {
+    const std::string n = std::to_string(k);
+    updates += "%o" + n + " = constant<" + std::to_string(4 * k) + "> : i64\n" +  //
+               "%p" + n + " = offset %at, %o" + n + " : address\n" +              //
+               "%old" + n + " = rmw.add<1> %p" + n + ", %v : f32\n";
+  }
+  for (int k = 0; k < others; k++)
+    updates += "%cas" + std::to_string(k) + " = rmw.cas<" + std::to_string(ir::abi::error_class) +
+               "> %at, %none, %none : u32\n";
+  const auto kernel =
+      ir::parse(test::each(test::driver("cpu"), "%at = arg<64> : address\n%v = arg<72> : f32",
+                           updates, " modes=contract"));
+  for (const test::X86& cpu : {test::haswell, test::sapphire_rapids}) {
+    INFO(cpu.name);
+    runtime::Target target = test::target_of(cpu);
+    target.workers = 2;
+    CHECK(test::count(target, *kernel, "vaddss") >= 2 * count);  // one in a loop, one without
+    CHECK(test::count(target, *kernel, "\\block\\b") >= count + others);
+  }
+}

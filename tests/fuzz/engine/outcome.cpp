@@ -201,7 +201,7 @@ Outcome run_on(const std::shared_ptr<runtime::Device>& device, const Program& pr
   auto loaded = std::make_shared<runtime::Loaded>(device, runtime::compile(source, given, target),
                                                   runtime::WideImage());
   const runtime::Loaded::Taken block = loaded->take_memory(0, runtime::other_arguments);
-  runtime::fill_arguments(*loaded, arguments, runtime::other_arguments, *block);
+  runtime::fill_arguments(*loaded, arguments, nullptr, *block);
   runtime::LaunchRecord launch;
   launch.number = launch.key.launch = launch_number;
   launch.key.seed = seed;

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -91,10 +92,14 @@ class Writer {
   Writer(const Layout& layout, std::byte* block) : layout_(layout), block_(block) {}
 
   void head(const Head& head);
-  void scalar(size_t binding, uint64_t bits);
+  void scalar(size_t binding, uint64_t bits) { put(layout_.places[binding].value(), bits); }
   /// A component of a field: its base address, and bytes between neighbours along each axis.
   void component(size_t binding, uint32_t component, uint64_t base,
                  std::span<const int64_t> strides);
+  /// The address alone.
+  void base(size_t binding, uint32_t component, uint64_t address) {
+    put(layout_.places[binding].base(component), address);
+  }
   /// Extents, and first indices and origins where not all are 0.
   void axes(size_t binding, std::span<const int64_t> extents, std::span<const int64_t> firsts = {},
             std::span<const int64_t> origins = {});
@@ -104,7 +109,7 @@ class Writer {
               std::span<const int64_t> extents);
 
  private:
-  void put(uint32_t offset, uint64_t value);
+  void put(uint32_t offset, uint64_t value) { std::memcpy(block_ + offset, &value, 8); }
   const Layout& layout_;
   std::byte* block_;
 };

@@ -17,6 +17,12 @@ struct Argument {
 using SameArguments = uint64_t;
 constexpr SameArguments other_arguments = 0;  ///< of which nothing is known
 
+/// Names a list of arguments that whoever has made it passes again and again, with other scalars at
+/// most: its storages stay the same.
+using FixedArguments = uint64_t;
+constexpr FixedArguments not_fixed = 0;
+FixedArguments new_fixed_arguments();
+
 struct Loaded;
 struct LaunchMemory;
 

@@ -22,9 +22,10 @@ class Program {
   /// Runs the kernel on the device of its fields (which must agree), else on `fallback`, else on
   /// the standard device. Arguments stand in the order of the kernel's bindings. Throws Error with
   /// `loc` for arguments that do not fit; may return before the kernel ends. Null where it has no
-  /// results.
+  /// results. `fixed`: of these arguments.
   std::shared_ptr<Outcome> launch(std::span<const Argument> arguments, ir::Modes modes, Loc loc,
-                                  const std::shared_ptr<Device>& fallback = nullptr);
+                                  const std::shared_ptr<Device>& fallback = nullptr,
+                                  FixedArguments fixed = not_fixed);
   /// The image that such a launch would run.
   std::shared_ptr<const Image> image(std::span<const Argument> arguments, ir::Modes modes, Loc loc,
                                      const std::shared_ptr<Device>& fallback = nullptr);
@@ -38,7 +39,8 @@ class Program {
   struct OnDevice;
   /// A launch that was there before, and what its arguments led to.
   struct Known;
-  std::shared_ptr<const Known> find(std::span<const Argument> arguments, ir::Modes modes) const;
+  std::shared_ptr<const Known> find(std::span<const Argument> arguments, ir::Modes modes,
+                                    FixedArguments fixed) const;
   void remember(std::shared_ptr<const Known> launch);
   std::shared_ptr<Device> device_of(std::span<const Argument> arguments, Loc loc,
                                     const std::shared_ptr<Device>& fallback) const;

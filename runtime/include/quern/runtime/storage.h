@@ -166,6 +166,8 @@ class Storage {
   uint32_t alignment() const;
   /// The entries of quern/ir/abi.h.
   Address base(uint32_t component) const;
+  /// Those of all components are put there, as the argument block has them.
+  void put_bases(ir::abi::Writer& to, size_t binding) const;
   int64_t stride(uint32_t component, uint32_t axis) const;
   /// Along all axes, and zeros behind them.
   std::span<const int64_t> strides(uint32_t component) const { return places_[component].strides; }
@@ -321,6 +323,8 @@ class Storage::Contents {
  public:
   Contents() = default;
   explicit operator bool() const { return memory_ != nullptr; }
+  /// Are they some of Versions?
+  bool is_in_block() const { return place_.bytes > 0; }
   /// The same of all that hold this version.
   std::pair<const void*, uint64_t> number() const { return {memory_.get(), place_.first}; }
   /// That the memory takes which is held for this alone; 0 while it is still the field's.
@@ -360,6 +364,7 @@ class Storage::Versions {
   const Contents& of(const Storage& storage, Loc loc);
 
  private:
+  const Contents& copied(const Storage& storage, Loc loc);
   void begin_block(const Storage& storage, uint64_t bytes, Loc loc);
   std::vector<std::shared_ptr<Memory>> blocks_;
   uint32_t used_ = 0;  ///< bytes of the last one
