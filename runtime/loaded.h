@@ -86,9 +86,8 @@ struct Loaded {
 
 /// What is known of a launch's arguments where a launch of the same storages has been before.
 struct KnownArguments {
-  KnownArguments() = default;
   KnownArguments(SameArguments number, std::span<const Argument> arguments);
-  SameArguments number = other_arguments;
+  const SameArguments number;
   std::vector<uint32_t> scalars, snapshots;  ///< all that may be another in the next one
 };
 /// Puts them into a launch's block, which keeps those that it has. `known`: null for others.

@@ -364,7 +364,7 @@ class Gatherer {
     return all;
   }
 
-  /// What the iteration that has the element `own` at the offsets gives it, or 0.
+  /// What the iteration that has the element `own` at the offsets gives it, or -0.
   Value* gathered(size_t n, std::span<const int64_t> offsets, std::span<Value* const> own,
                   std::span<const Bounds> domain) {
     const Term& t = stencil_.terms[n];
@@ -389,21 +389,21 @@ class Gatherer {
     if (t.kept)
       map[t.kept] =
           b_.load(arrays_[places_[n].second], places_[n].first, t.kept->type, element(in_field));
-    Value* zero = b_.real(value->type, -0.0);  // added to anything it leaves that as it is
+    Value* nothing = b_.real(value->type, -0.0);  // leaves what it is added to as it is
     const auto computed = [&](Value* where) {
       if (!t.in_branch) {
         repeat(b_, t.code, map);
         where = both(where, lands(n, offsets, own, map));
       }
       Value* now = known(map, value);
-      return where ? b_.select(where, now, zero) : now;
+      return where ? b_.select(where, now, nothing) : now;
     };
     if (!there || t.code.is_pure()) return computed(there);
     // Where there is no such iteration its reads could be out of range.
     Inst* branch = b_.if_(there, {&value->type, 1});
     b_.at_end(branch->region(0));
     b_.yield({computed(nullptr)});
-    b_.at_end(branch->region(1)).yield({zero});
+    b_.at_end(branch->region(1)).yield({nothing});
     b_.after(branch);
     return branch->result();
   }

@@ -28,7 +28,6 @@ KnownLaunch& KnownLaunch::less_augmented(const runtime::LaunchEvent& event) {
   if (!less) {
     less = std::make_unique<KnownLaunch>();
     less->arguments = arguments;
-    less->written = written;
     less->reversed = reversed;
     less->program = reversed->program(*event.key, program->less_augmented());
   }
@@ -48,11 +47,11 @@ void KnownLaunch::note_wanted(std::span<const runtime::Storage::Contents> conten
   }
 }
 
-/// What it only reads has the version that it was expected to have.
+/// But for the first time, what it only reads has the version that it was expected to have.
 void KnownLaunch::note_written(const runtime::LaunchEvent& event) {
-  for (size_t k = 0; k < arguments.size() && !is_noted; k++)
+  for (size_t k = 0; k < arguments.size() && !has_been; k++)
     if (arguments[k].memory) arguments[k].memory->version = event.arguments[k].storage->version();
-  is_noted = true;
+  has_been = true;
   for (uint32_t k : written) {
     KnownMemory& memory = *arguments[k].memory;
     memory.version = event.arguments[k].storage->version();

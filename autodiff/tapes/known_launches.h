@@ -15,7 +15,7 @@ struct KnownLaunch {
   };
   std::vector<Argument> arguments;
   std::vector<uint32_t> written;               ///< of these
-  bool is_noted = false;                       ///< have all a version that a launch has left?
+  bool has_been = false;                       ///< and has noted the versions of all
   std::shared_ptr<Reversed> reversed;          ///< null: going back has nothing to do
   std::shared_ptr<Reversed::Program> program;  ///< of `reversed`, that which may augment
   std::unique_ptr<KnownLaunch> less;           ///< less_augmented(); null: there was none

@@ -57,7 +57,7 @@ void Memory::begin_task(const ir::Region* body) {
   group_ = nullptr;
   alone_ = nullptr;
   bool calls = false;
-  int loops = 0, shared = 0;
+  int loops = 0, of_fields = 0;
   ir::walk(const_cast<ir::Region*>(body), [&](const ir::Inst* inst) {
     if (ir::accesses_memory(inst->op)) {
       Scopes& scopes = classes_[inst->imm];
@@ -67,10 +67,10 @@ void Memory::begin_task(const ir::Region* body) {
     calls |= inst->is(ir::Op::call) && is_atomic(kernel_, *inst);
     if (!inst->is(ir::Op::rmw) || ir::is_hint(inst)) return;
     loops += becomes_loop(*inst);
-    shared += !is_alone(*inst) && inst->imm < ir::abi::frame_class;
+    of_fields += !is_alone(*inst) && inst->imm < ir::abi::frame_class;
   });
   calls_rmw_ = loops > most_rmw_in_place;
-  has_few_rmw_ = shared <= most_rmw_in_place;
+  has_few_rmw_ = of_fields <= most_rmw_in_place;
   llvm::MDBuilder md(context_);
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain();
   for (auto& [id, scopes] : classes_) scopes.scope = md.createAnonymousAliasScope(domain);

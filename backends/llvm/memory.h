@@ -74,7 +74,7 @@ class Memory {
   llvm::MDNode* group_ = nullptr;
   llvm::Value* alone_ = nullptr;
   bool calls_rmw_ = false;    ///< the task has so many loops of atomics that each is a call
-  bool has_few_rmw_ = false;  ///< … so few atomics that each may be there twice
+  bool has_few_rmw_ = false;  ///< … so few updates of fields that each may be there twice
 };
 
 }  // namespace quern::codegen

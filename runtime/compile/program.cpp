@@ -87,21 +87,19 @@ struct Program::Known {
   }
   bool is(std::span<const Argument> arguments, Modes modes, FixedArguments fixed) const {
     if (!key.has(modes)) return false;
-    if (fixed != not_fixed && fixed_.load(std::memory_order_relaxed) == fixed &&
-        compared_at.load(std::memory_order_relaxed) == Storage::moves())
-      return true;
+    if (fixed != not_fixed && fixed_ == fixed && compared_at == Storage::moves()) return true;
     for (size_t k = 0; k < parts.size(); k++)
       if (number_of(arguments[k].storage.get()) != parts[k].number) return false;
     // The rest can have changed no more than memory has moved.
     const uint64_t moves = Storage::moves();
-    if (compared_at.load(std::memory_order_relaxed) != moves) {
+    if (compared_at != moves) {
       for (size_t k = 0; k < parts.size(); k++) {
         const Storage* s = arguments[k].storage.get();
         if (part(s) != parts[k] || (s && s->released())) return false;
       }
-      compared_at.store(moves, std::memory_order_relaxed);
+      compared_at = moves;
     }
-    fixed_.store(fixed, std::memory_order_relaxed);
+    fixed_ = fixed;
     return true;
   }
 
@@ -138,8 +136,9 @@ struct Program::Known {
   mutable std::once_flag load_;
   mutable std::shared_ptr<Loaded> loaded_;
   std::vector<Part> parts;
-  mutable std::atomic<uint64_t> compared_at = 0;           ///< Storage::moves
-  mutable std::atomic<FixedArguments> fixed_ = not_fixed;  ///< those it was last
+  // Guarded by the program's lock, under which it is asked what it is:
+  mutable uint64_t compared_at = 0;           ///< Storage::moves
+  mutable FixedArguments fixed_ = not_fixed;  ///< those it was last
 };
 
 std::shared_ptr<const Program::Known> Program::find(std::span<const Argument> arguments,

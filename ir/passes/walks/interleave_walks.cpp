@@ -212,7 +212,8 @@ class Interleaver : NestSums {
       for (const Use& use : v->inst->operands) keep_earlier(use.value, piece, in_rounds);
       return;
     }
-    if ((in_rounds && is_float(v->type)) || is_long(v)) return add_kept(v);
+    const bool is_kept = in_rounds && (is_float(v->type) || from_memory(v));
+    if (is_kept || is_long(v)) return add_kept(v);
     crosses(v, [&](Value* kept) { add_kept(kept); });
   }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
-#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -70,9 +68,7 @@ class Splitter {
     b_.before(walk_).at(walk_->loc);
     begin();
     ask();
-    if (!matters_) return;
-    answer_alike();
-    split();
+    if (matters_) split();
   }
 
  private:
@@ -130,7 +126,6 @@ class Splitter {
 
   /// `v op bound` holds.
   void require(Op op, Value* v, const Moving& m, Value* bound) {
-    required_.insert({op, v, bound});
     keep_from_wrapping(v, m);
     require(b_.binary(op, m.at, bound));
     Value *a = wide(m.at), *b = wide(bound);
@@ -222,20 +217,6 @@ class Splitter {
     const bool answer = answer_inside(op, m->plain && is_first(b));
     require(answer ? op : opposite(op), a, *m, b);
     return answer;
-  }
-
-  /// Comparisons that nothing has asked about, as values are chosen by them alone, where what was
-  /// required answers them.
-  void answer_alike() {
-    walk(body_, [&](Inst* inst) {
-      if (!is_comparison(inst->op) || answers_.contains(inst->result())) return;
-      const auto holds = [&](Op op) {
-        return required_.contains({op, inst->operand(0), inst->operand(1)}) ||
-               required_.contains({mirrored(op), inst->operand(1), inst->operand(0)});
-      };
-      const bool is_true = holds(inst->op);
-      if (is_true || holds(opposite(inst->op))) decided_.push_back({inst->result(), is_true});
-    });
   }
 
   /// Of an outer index with a constant or with what does not follow from one.
@@ -436,7 +417,6 @@ class Splitter {
   std::unordered_map<const Value*, std::optional<bool>> answers_;
   std::unordered_map<const Value*, bool> varies_;
   std::unordered_set<const Value*> kept_, asked_;
-  std::set<std::tuple<Op, const Value*, const Value*>> required_;  ///< `first op second`
   std::vector<std::pair<Value*, bool>> decided_;  ///< dependences first, like the next
   std::vector<Replaced> replaced_;
 };

@@ -14,10 +14,10 @@
 // which every question has the answer that it has inside: comparisons of the index with values the
 // walk shares (inside, an index is neither equal to such a value nor below a constant that is less
 // than 16, and below everything else), remainders, masks, minima and maxima; comparisons that all
-// iterations share are answered likewise, and those that values are chosen by where these answers
-// imply theirs. Its copy of the body holds the answers, and indices in 64 bits without a
-// conversion. Where the middle iteration answers otherwise, it is empty. Not in walks that may
-// report errors or have more than 4,000 instructions, nor where target.strip is 0. Linear.
+// iterations share are answered likewise. Its copy of the body holds the answers, and indices in 64
+// bits without a conversion. Where the middle iteration answers otherwise, it is empty. Not in
+// walks that may report errors or have more than 4,000 instructions, nor where target.strip is 0.
+// Linear.
 #include "quern/ir/lower.h"
 
 namespace quern::ir {

@@ -49,7 +49,7 @@ bool Strips::from_memory(const Value* v) {
   return from_memory_[v] = any;
 }
 
-/// What a wide integer is made of by a few steps of arithmetic with what all parts have.
+/// A narrower one that an integer is made of by arithmetic with what all parts have; else itself.
 Value* Strips::narrower(Value* v) {
   const auto is_step = [](const Inst* inst) {
     return inst && (inst->is(Op::convert) || inst->is(Op::add) || inst->is(Op::sub) ||

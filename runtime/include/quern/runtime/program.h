@@ -22,7 +22,7 @@ class Program {
   /// Runs the kernel on the device of its fields (which must agree), else on `fallback`, else on
   /// the standard device. Arguments stand in the order of the kernel's bindings. Throws Error with
   /// `loc` for arguments that do not fit; may return before the kernel ends. Null where it has no
-  /// results. `fixed`: of these arguments.
+  /// results. `fixed`: names these arguments, where they are a list as FixedArguments says.
   std::shared_ptr<Outcome> launch(std::span<const Argument> arguments, ir::Modes modes, Loc loc,
                                   const std::shared_ptr<Device>& fallback = nullptr,
                                   FixedArguments fixed = not_fixed);
