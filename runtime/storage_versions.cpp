@@ -260,7 +260,9 @@ std::shared_ptr<Storage> Storage::empty_snapshot(Loc loc) const {
 void Storage::show(const Contents& contents) {
   if (!is_snapshot()) throw InternalError("a field shows what a snapshot holds");
   if (contents.is_in_block()) {
-    if (memory_->is_in_block && memory_->version == contents.version_) return;
+    if (memory_->is_in_block && memory_->version == contents.version_ &&
+        memory_->allocations[0] == contents.memory_->allocations[0] + contents.place_.first)
+      return;
     if (!memory_->is_in_block && !memory_->allocations.empty())
       throw InternalError("what lies in a block is shown in place of what does not");
     contents.memory_->expect_copied();

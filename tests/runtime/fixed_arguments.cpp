@@ -1,5 +1,6 @@
 // Lists of arguments that are passed again and again are launched as others are.
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "quern/runtime/program.h"
@@ -95,4 +96,14 @@ TEST_CASE("a snapshot among fixed arguments is read where it shows contents now"
       kept->show(in_block[size_t(v - 1)]);
       CHECK(copied(of_kept, fixed_kept, by) == all(v + by));
     }
+  // The same version in another block, and that of the first is there no more.
+  std::optional<Storage::Versions> first(std::in_place);
+  Storage::Versions second;
+  kept->show(first->of(*x, here));
+  const Address in_first = kept->base(0);
+  CHECK(copied(of_kept, fixed_kept, 0) == all(-4));
+  kept->show(second.of(*x, here));
+  CHECK(kept->base(0) != in_first);
+  first.reset();
+  CHECK(copied(of_kept, fixed_kept, 1) == all(-3));
 }
