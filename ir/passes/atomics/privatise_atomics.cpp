@@ -62,17 +62,21 @@ Value* first_index(Builder& b, const Copied& c, uint32_t axis) {
   return c.from_zero ? integer(b, 0) : b.first(c.field, axis, Type::i64);
 }
 
-/// What a task, or the one that merges its copies, asks of a field.
+/// What a task, or the one that merges its copies, asks of a field. Element (i, j) of a copy has
+/// number i strides[0] + j strides[1] - first.
 struct Shape {
-  std::vector<Value*> extents, firsts;
+  std::vector<Value*> strides;
+  Value* first = nullptr;
   Value* count = nullptr;   ///< elements
   Value* copies = nullptr;  ///< elements of all copies
 
-  Shape(Builder& b, const Copied& c) {
-    for (uint32_t axis = 0; axis < c.rank; axis++) {
-      extents.push_back(b.extent(c.field, axis, Type::i64));
-      firsts.push_back(first_index(b, c, axis));
-      count = count ? b.mul(count, extents.back()) : extents.back();
+  Shape(Builder& b, const Copied& c) : strides(c.rank) {
+    count = integer(b, 1);
+    for (uint32_t axis = c.rank; axis-- > 0;) {
+      strides[axis] = count;
+      Value* offset = b.mul(first_index(b, c, axis), count);
+      first = first ? b.add(first, offset) : offset;
+      count = b.mul(count, b.extent(c.field, axis, Type::i64));
     }
     copies = b.extent(c.buffer, 0, Type::i64);
   }
@@ -179,42 +183,44 @@ class Privatiser {
     b_.before(loop_).at(at_);
     const Shape shape(b_, c_);
     Value* none = integer(b_, 0);
-    Value* own = b_.lt(none, shape.copies);
+    own_ = b_.lt(none, shape.copies);
     Value* values = b_.mul(shape.count, integer(b_, int64_t(c_.parts.size())));
     Value* few = b_.binary(Op::le, values, integer(b_, int64_t(abi::few_values)));
     Value* copies = b_.select(few, integer(b_, int64_t(abi::most_copies)), integer(b_, 1));
     Value* length = b_.mul(shape.count, copies);
-    Value* from = b_.mul(b_.builtin(Builtin::chunk), length);
-    Value* mask = b_.sub(copies, integer(b_, 1));
-    counted(b_, b_.select(own, length, none), [&](Value* k) {
-      Value* at = b_.add(from, k);
+    from_ = b_.mul(b_.builtin(Builtin::chunk), length);
+    origin_ = b_.sub(from_, shape.first);
+    mask_ = b_.sub(copies, integer(b_, 1));
+    counted(b_, b_.select(own_, length, none), [&](Value* k) {
+      Value* at = b_.add(from_, k);
       for (uint32_t n = 0; n < c_.parts.size(); n++)
         b_.store(c_.buffer, n, {&at, 1}, start_of(b_, c_.parts[n]));
     });
     for (const std::vector<Inst*>& group : grouped(c_.atomics, loop_->region(0)))
-      update(group, shape, own, from, mask);
+      update(group, shape);
   }
 
  private:
   /// In the loop: to the copy, or as they were. Where elements lie in the copy is computed outside
   /// of the branch where many updates share parts of it, in 32 bits, which vectors multiply faster;
   /// but in rounds of a loop, where registers are few.
-  void update(const std::vector<Inst*>& all, const Shape& shape, Value* own, Value* from,
-              Value* mask) {
+  void update(const std::vector<Inst*>& all, const Shape& shape) {
     const bool shares =
         c_.atomics.size() >= many_updates && !is_in_rounds(all[0], loop_->region(0));
     b_.before(all.back()).at(all.back()->loc);
+    // A chunk's elements are fewer than 2^31; where there are no copies it may be any number.
     std::vector<Value*> places;
-    if (shares)
-      for (const Inst* inst : all) places.push_back(place_of(inst, shape, mask, Type::i32));
-    Inst* branch = b_.if_(own);
+    Value* narrow = shares ? b_.unary(Op::neg, b_.convert(shape.first, Type::i32)) : nullptr;
+    for (size_t k = 0; shares && k < all.size(); k++)
+      places.push_back(place_of(all[k], shape, narrow));
+    Inst* branch = b_.if_(own_);
     b_.at_end(branch->region(0));
     for (size_t k = 0; k < all.size(); k++) {
       const Inst* inst = all[k];
       b_.at(inst->loc);
-      Value* place = shares ? places[k] : place_of(inst, shape, mask, Type::i64);
-      Value* at = b_.add(from, b_.convert(place, Type::i64));
-      Value* v = inst->operand(shape.extents.size());
+      Value* at =
+          shares ? b_.add(from_, b_.convert(places[k], Type::i64)) : place_of(inst, shape, origin_);
+      Value* v = inst->operand(shape.strides.size());
       b_.atomic(inst->atomic(), c_.buffer, c_.number(inst), inst->elem, {&at, 1}, {&v, 1});
     }
     b_.yield();
@@ -223,24 +229,27 @@ class Privatiser {
     b_.yield();
   }
 
-  /// Among the elements that the chunk has, which are fewer than 2^31. Any number where there are
-  /// no copies.
-  Value* place_of(const Inst* inst, const Shape& shape, Value* mask, Type type) {
-    const auto as = [&](Value* v) { return b_.convert(v, type); };
-    Value* at = nullptr;
-    for (size_t axis = 0; axis < shape.extents.size(); axis++) {
-      Value* index = b_.sub(as(inst->operand(axis)), as(shape.firsts[axis]));
-      at = at ? b_.add(b_.mul(at, as(shape.extents[axis])), index) : index;
+  /// Where the element lies in the copies, from `origin` on, modulo what its type holds.
+  Value* place_of(const Inst* inst, const Shape& shape, Value* origin) {
+    const auto as = [&](Value* v) { return b_.convert(v, origin->type); };
+    Value* at = origin;
+    if (comes_in_turns(inst, loop_->region(0))) {
+      Value* copy = b_.binary(Op::bit_and, b_.builtin(Builtin::iteration), mask_);
+      at = b_.add(at, b_.mul(as(copy), as(shape.count)));
     }
-    if (!comes_in_turns(inst, loop_->region(0))) return at;
-    Value* copy = b_.binary(Op::bit_and, b_.builtin(Builtin::iteration), mask);
-    return b_.add(at, b_.mul(as(copy), as(shape.count)));
+    for (size_t axis = 0; axis < shape.strides.size(); axis++)
+      at = b_.add(at, b_.mul(as(inst->operand(axis)), as(shape.strides[axis])));
+    return at;
   }
 
   Builder b_;
   Inst* loop_;
   const Copied& c_;
   const Loc at_;
+  Value* own_ = nullptr;     ///< are there copies?
+  Value* from_ = nullptr;    ///< where the chunk's begin
+  Value* origin_ = nullptr;  ///< where element (0, 0) would be there
+  Value* mask_ = nullptr;    ///< of the copies that iterations take in turns
 };
 
 /// The task that combines the copies with the field.
