@@ -166,7 +166,7 @@ void Emitter::statements(const ir::Region* r) {
     BasicBlock* next = block("piece");
     b_.CreateBr(next);
     b_.SetInsertPoint(next);
-    if (first) pieces_.add(first, next);
+    if (first) pieces_.add(r, first, next);
     first = next;
   };
   for (const ir::Inst* inst = r->first; inst != r->last; inst = inst->next) {
@@ -261,6 +261,7 @@ void Emitter::slot(const ir::Inst& inst) {
   auto* memory = at_entry.CreateAlloca(whole, machine_.slot_space);
   memory->setAlignment(llvm::Align(inst.imm == 1 ? ir::byte_size(inst.elem) : 64));
   slots_[inst.results.data()] = {memory, elem};
+  pieces_.add_slot(inst, *memory);
   if (inst.kind & ir::unset) {
     if (inst.imm > 1) mark_of_strip(*memory);
     return;

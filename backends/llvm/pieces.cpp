@@ -112,8 +112,23 @@ void keep_zeros(llvm::Function& moved) {
 }
 }  // namespace
 
+void Pieces::move_slots(const Piece& piece, llvm::Function& moved) {
+  auto* call = llvm::cast<llvm::CallInst>(*moved.user_begin());
+  for (const Slot& slot : slots_) {
+    // Else its elements may outlast the piece, which runs more often than the slot is reached.
+    if (!ir::encloses(piece.region, slot.inst->parent)) continue;
+    if (!slot.memory->hasOneUser() || *slot.memory->user_begin() != call) continue;
+    for (llvm::Argument& passed : moved.args())
+      if (call->getArgOperand(passed.getArgNo()) == slot.memory) {
+        passed.replaceAllUsesWith(slot.memory);
+        call->setArgOperand(passed.getArgNo(), llvm::PoisonValue::get(passed.getType()));
+      }
+    slot.memory->moveBefore(&*moved.getEntryBlock().begin());
+  }
+}
+
 void Pieces::move_out(llvm::Function& function) {
-  if (made_.empty()) return;
+  if (made_.empty()) return slots_.clear();
   const llvm::CodeExtractorAnalysisCache facts(function);
   for (const Piece& piece : made_) {
     std::vector<llvm::BasicBlock*> blocks;
@@ -124,8 +139,10 @@ void Pieces::move_out(llvm::Function& function) {
     moved->setLinkage(llvm::Function::InternalLinkage);
     moved->addFnAttr(llvm::Attribute::NoInline);
     keep_zeros(*moved);
+    move_slots(piece, *moved);
   }
   made_.clear();
+  slots_.clear();
 }
 
 }  // namespace quern::codegen

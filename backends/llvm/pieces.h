@@ -12,6 +12,7 @@
 #include "quern/ir/ir.h"
 
 namespace llvm {
+class AllocaInst;
 class BasicBlock;
 class Function;
 }  // namespace llvm
@@ -25,15 +26,28 @@ class Pieces {
 
   /// The instructions that pieces begin with; none where the region is small.
   std::vector<const ir::Inst*> starts(const ir::Region* region);
-  /// A piece consists of all blocks from `first` to the one before `behind`; those inside it were
-  /// added before.
-  void add(llvm::BasicBlock* first, llvm::BasicBlock* behind) { made_.push_back({first, behind}); }
-  /// Moves the pieces of `function`, which is complete, out of it.
+  /// A piece of `region` consists of all blocks from `first` to the one before `behind`; those inside
+  /// it were added before.
+  void add(const ir::Region* region, llvm::BasicBlock* first, llvm::BasicBlock* behind) {
+    made_.push_back({region, first, behind});
+  }
+  /// The memory of a slot, in the function's first block.
+  void add_slot(const ir::Inst& slot, llvm::AllocaInst& memory) {
+    slots_.push_back({&slot, &memory});
+  }
+  /// Moves the pieces of `function`, which is complete, out of it, and with them the slots that they
+  /// alone use: an array whose place is known takes no register, and its accesses no mask
+  /// (whole_lanes.h).
   void move_out(llvm::Function& function);
 
  private:
   struct Piece {
+    const ir::Region* region;
     llvm::BasicBlock *first, *behind;
+  };
+  struct Slot {
+    const ir::Inst* inst;
+    llvm::AllocaInst* memory;
   };
 
   /// Operations that remain where it stands once the pieces are moved out.
@@ -43,7 +57,11 @@ class Pieces {
   size_t operations(const ir::Region* region);
 
   FunctionSizes limits_;
+  /// Takes the slots that only the piece uses from those of the function that it was moved out of.
+  void move_slots(const Piece& piece, llvm::Function& moved);
+
   std::vector<Piece> made_;
+  std::vector<Slot> slots_;
   std::unordered_map<const ir::Region*, size_t> sizes_;
 };
 
