@@ -404,8 +404,19 @@ class Gatherer {
     b_.at_end(branch->region(0));
     b_.yield({computed(nullptr)});
     b_.at_end(branch->region(1)).yield({nothing});
+    for (size_t k = 0; walks_field_ && k + 1 < own.size(); k++)
+      if (shift_[k] == 0) read_at(in_field[k], from[k], k, branch->region(0));
     b_.after(branch);
     return branch->result();
+  }
+
+  /// Reads at `index` along an axis are at `in_field` instead, which is equal there. Vectors read
+  /// where the branch is not taken, too, with masks: for rows that are no memory that takes a
+  /// processor hundreds of cycles each.
+  static void read_at(Value* in_field, const Value* index, size_t axis, Region* taken) {
+    for (Inst* inst : *taken)
+      if (inst->is(Op::load) && axis + 1 < inst->operand_count() && inst->operand(axis) == index)
+        inst->set_operand(axis, in_field);
   }
 
   /// Is the element of an iteration, of which `map` has the values, `own`? Null: always. That of the
