@@ -88,7 +88,7 @@ class Gatherer {
   void find_landing() {
     stays_near_.assign(stencil_.terms.size(), false);
     if (!walks_field_) return;
-    Ranges ranges(kernel_.body);
+    Ranges ranges(kernel_.body, &kernel_);  // fields on trees are not gone back through so
     for (size_t n = 0; n < stencil_.terms.size(); n++) {
       const Term& t = stencil_.terms[n];
       if (t.in_branch || is_always_near(t)) continue;

@@ -111,7 +111,7 @@ std::optional<Affine> sum(const Affine& a, const Affine& b, int64_t factor) {
   return out;
 }
 
-Ranges::Ranges(const Region* root) {
+Ranges::Ranges(const Region* root, const Kernel* bound) : bound_(bound) {
   walk(const_cast<Region*>(root), [&](const Inst* inst) {
     for (const Part& axis : narrow_axes(inst)) narrow_.insert(axis);
   });
@@ -153,6 +153,15 @@ bool Ranges::is_narrow(uint32_t binding, uint32_t axis) const {
   return narrow_.contains({binding, axis});
 }
 
+Interval Ranges::first_index(Part axis) const {
+  constexpr int64_t near = int64_t(1) << 30, far = int64_t(1) << 62;
+  const bool is_near = bound_ && std::ranges::none_of(bound_->bindings[axis.binding].layout.pools,
+                                                      &Placement::Pool::is_hashed);
+  if (is_near) return {-near, near};
+  if (is_narrow(axis.binding, axis.component)) return {INT32_MIN, INT32_MAX};
+  return {-far, far};
+}
+
 // ---- numbers
 
 Interval Ranges::of(const Value* v) { return of(v, 0); }
@@ -166,7 +175,7 @@ Interval Ranges::of(const Affine& form) {
       const Value* extent =
           names_.contains({Op::extent, n->part}) ? names_.at({Op::extent, n->part}) : nullptr;
       if (extent && form.factor_of(extent) == 1) {
-        all = all + Interval{-(int64_t(1) << 30), INT32_MAX};
+        all = all + Interval{first_index(n->part).least, INT32_MAX};
         continue;
       }
     }
@@ -187,7 +196,7 @@ Interval Ranges::of(const Value* v, int depth) {
   if (const Named* n = named(v)) {
     if (n->op == Op::extent)
       return {0, is_narrow(n->part.binding, n->part.component) ? INT32_MAX : int64_t(1) << 62};
-    if (n->op == Op::first) return {-(int64_t(1) << 30), int64_t(1) << 30};
+    if (n->op == Op::first) return first_index(n->part);
     return all;
   }
   if (depth > deepest || !(is_int(v->type) || v->type == Type::b1)) return all;

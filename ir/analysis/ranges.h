@@ -39,8 +39,9 @@ std::optional<Affine> sum(const Affine& a, const Affine& b, int64_t factor);
 
 class Ranges {
  public:
-  /// Of the code of one root.
-  explicit Ranges(const Region* root);
+  /// Of the code of one root. `bound`: the kernel, where it is known how its fields lie. First indices
+  /// are within 2^30 of 0, but of fields on trees that are hashed, which go on in both directions.
+  explicit Ranges(const Region* root, const Kernel* bound = nullptr);
 
   /// What an integer may be wherever it exists.
   Interval of(const Value* v);
@@ -100,6 +101,7 @@ class Ranges {
   Affine start_of(const IndexBounds& b);
   Affine end_of(const IndexBounds& b);
   bool is_narrow(uint32_t binding, uint32_t axis) const;
+  Interval first_index(Part axis) const;
 
   void add(std::vector<Affine>& facts, const Affine& high, const Affine& low, int64_t constant);
   void follow(const Value* c, bool truth, const Region* region, std::vector<Affine>& facts,
@@ -107,6 +109,7 @@ class Ranges {
   bool search(const Affine& form, const Region* region, const std::vector<Affine>& assumed,
               int depth, int& steps);
 
+  const Kernel* const bound_;
   std::deque<Value> values_;  ///< stand for named symbols
   std::map<std::tuple<Op, Part>, const Value*> names_;
   std::unordered_map<const Value*, Named> named_;

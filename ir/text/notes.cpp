@@ -35,7 +35,7 @@ void Notes::add(std::string_view analysis) {
     values_.push_back(
         [this, forms](const Value* v) { return is_countable(v) ? form(forms->of(v)) : ""; });
   } else if (analysis == "range" || analysis == "exact") {
-    if (!ranges_) ranges_ = std::make_shared<Ranges>(root_);
+    if (!ranges_) ranges_ = std::make_shared<Ranges>(root_, &kernel_);
     if (analysis == "exact") {
       values_.push_back(
           [this](const Value* v) { return is_int(v->type) ? "= " + form(ranges_->exact(v)) : ""; });

@@ -23,7 +23,7 @@ struct Ranged {
                      "binding field rank=1 i32 \"x\"\nbinding scalar i32 \"a\"\n"
                      "binding field rank=1 u8 \"small\"\nbody {\n" +
                      code + "yield\n}\n")),
-        ranges(kernel->body) {
+        ranges(kernel->body, kernel.get()) {
     const text::Names names(kernel->body);
     walk(kernel->body, [&](Inst* inst) {
       for (const Value& v : inst->results) values[names(&v)] = &v;
@@ -142,6 +142,10 @@ TEST_CASE("the indices of a loop over a field are those of the field") {
   CHECK_FALSE(r.at_most("%3", 2, "%2", "%4"));
   CHECK(r.at_most("%0", 0, "%3", "%4"));
   CHECK_FALSE(r.at_most("%0", 1, "%3", "%4"));
+  // Before it is known where the field lies it may be anywhere, as trees that are hashed do.
+  Ranges anywhere(r.kernel->body);
+  CHECK(anywhere.of(r.values.at("%3")) == Interval{INT32_MIN, most - 1});
+  CHECK(anywhere.of(r.values.at("%0")) == Interval{INT32_MIN, most});
 }
 
 TEST_CASE("facts come from the conditions around, and hold only there") {

@@ -181,7 +181,8 @@ class Eliminator {
 
 class Checker {
  public:
-  Checker(Kernel& kernel, Region* body) : kernel_(kernel), b_(kernel), ranges_(body), body_(body) {}
+  Checker(Kernel& kernel, Region* body)
+      : kernel_(kernel), b_(kernel), ranges_(body, &kernel), body_(body) {}
 
   void run() {
     std::vector<Inst*> accesses;

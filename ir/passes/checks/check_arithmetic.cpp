@@ -37,7 +37,7 @@ void check_arithmetic(Kernel& kernel) {
   if (!kernel.modes.checked) return;
   Builder b(kernel);
   for (Task& task : kernel.tasks) {
-    Ranges ranges(task.body);
+    Ranges ranges(task.body, &kernel);
     FloatRanges floats(ranges);
     walk(task.body, [&](Inst* inst) {
       if (inst->site == no_site || !can_fail(kernel, inst)) return;

@@ -35,7 +35,7 @@ bool are_alike(const Value* a, const Value* b, int depth = 0) {
 class Member {
  public:
   Member(const Kernel& kernel, const Task& task)
-      : kernel_(kernel), task_(task), loop_(parallel_of(task)), ranges_(task.body) {
+      : kernel_(kernel), task_(task), loop_(parallel_of(task)), ranges_(task.body, &kernel) {
     walk(loop_->region(0), [&](Inst* inst) {
       instructions_++;
       stores_only_ &=
