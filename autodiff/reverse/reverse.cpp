@@ -18,7 +18,9 @@
 #include "autodiff/stencils/contract.h"
 #include "autodiff/stencils/gather.h"
 #include "ir/passes/optimise/close_counters.h"
+#include "ir/passes/optimise/fold_ranges.h"
 #include "ir/passes/optimise/promote_slots.h"
+#include "ir/passes/optimise/simplify.h"
 
 namespace quern::autodiff {
 
@@ -165,6 +167,11 @@ Reverse made(const Kernel& primal, const Premises& premises, std::vector<bool> i
   unchecked.modes.checked = false;
   assume(*source, unchecked);
   optimise(*source);
+  const auto is_dense = [](const runtime::LaunchKey::OnTree& on) { return on.tree == no_binding; };
+  if (std::ranges::all_of(trees, is_dense)) {
+    fold_ranges(*source, true);
+    simplify(*source);
+  }
   add_passing(*source, inputs);
   number_calls(*source);
   Reverse out;

@@ -23,6 +23,7 @@
 #include "ir/passes/lower/widen_halves.h"
 #include "ir/passes/optimise/carry_elements.h"
 #include "ir/passes/optimise/close_counters.h"
+#include "ir/passes/optimise/fold_ranges.h"
 #include "ir/passes/optimise/forward.h"
 #include "ir/passes/optimise/hoist.h"
 #include "ir/passes/optimise/promote_slots.h"
@@ -120,6 +121,7 @@ void optimise(Kernel& kernel, const PassHook& hook) {
   run.may("forward", forward);
   run.may("hoist", hoist);
   run.may("close_counters", close_counters);
+  run.may("fold_ranges", [](Kernel& k) { fold_ranges(k, false); });
   run.may("simplify", simplify);
 }
 
@@ -148,6 +150,7 @@ void lower(Kernel& kernel, const Signature& signature, const TargetTraits& targe
   run.may("forward", forward);
   run.may("carry_elements", carry_elements);
   run.must("open_tasks", open_tasks, target);
+  run.may("fold_ranges", [](Kernel& k) { fold_ranges(k, true); });
   run.may("follow_tasks", follow_tasks);
   run.may("aggregate_atomics", [&](Kernel& k) { aggregate_atomics(k, target); });
   run.may("privatise_atomics", [&](Kernel& k) { privatise_atomics(k, target); });

@@ -20,6 +20,7 @@
 #include "ir/passes/optimise/carry_elements.h"
 #include "ir/passes/optimise/close_counters.h"
 #include "ir/passes/optimise/dead_code.h"
+#include "ir/passes/optimise/fold_ranges.h"
 #include "ir/passes/optimise/forward.h"
 #include "ir/passes/optimise/hoist.h"
 #include "ir/passes/optimise/promote_slots.h"
@@ -136,6 +137,8 @@ constexpr NamedPass all[] = {
     {"forward", forward},
     {"hoist", hoist},
     {"close_counters", close_counters},
+    {"fold_ranges", [](Kernel& k) { fold_ranges(k, false); }},
+    {"fold_ranges.bound", [](Kernel& k) { fold_ranges(k, true); }},
     {"split_tasks", split_tasks},
     {"trim_schedule", trim_schedule},
     {"bind", [](Kernel& k) { bind(k, plain_signature(k)); }},

@@ -7,6 +7,7 @@
 
 #include "ir/passes/optimise/close_counters.h"
 #include "ir/passes/optimise/dead_code.h"
+#include "ir/passes/optimise/fold_ranges.h"
 #include "ir/passes/optimise/forward.h"
 #include "ir/passes/optimise/hoist.h"
 #include "ir/passes/optimise/promote_slots.h"
@@ -41,6 +42,7 @@ const Pass optimising[] = {{"inline_calls", inline_calls},
                            {"forward", forward},
                            {"hoist", hoist},
                            {"close_counters", close_counters},
+                           {"fold_ranges", [](Kernel& k) { fold_ranges(k, false); }},
                            {"simplify", simplify},
                            {"inline_applied", inline_applied},
                            {"simplify", simplify}};

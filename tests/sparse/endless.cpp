@@ -92,3 +92,42 @@ TEST_CASE("trees whose indices have more than 32 bits work with others") {
   wide.clear();
   CHECK(wide.active_count() == 0);
 }
+
+TEST_CASE("indices far from 0 are asked about as they are") {
+  on_every_device([](const qn::Device& device) {
+    const auto expect = [](const qn::Field<int>& counts, const std::vector<int>& expected) {
+      CHECK(qn::to_vector(counts) == expected);
+    };
+    const int64_t near = 2'000'000'000, far = int64_t(1) << 40;
+    const int least = -(1 << 30);
+    qn::Tree<1> tree{device, {qn::hash(), qn::dense(8)}, {.shape = {1000}, .offset = {-near}}};
+    auto x = tree.field<int>();
+    x.set({-near + 5}, 1);
+    qn::Field<int> counts{device, {4}};
+    qn::Kernel ask = [&] {
+      for (auto i : x) {
+        atomic_add(counts[0], 1);
+        atomic_add(counts[1], cast<int>(i < -1'500'000'000));
+        atomic_add(counts[2], cast<int>(i >= least));
+        atomic_add(counts[3], cast<int>(max(i, least) == i));
+      }
+    };
+    ask();
+    expect(counts, {8, 8, 0, 0});
+
+    qn::Tree<1> wide{device, {qn::hash(), qn::dense(8)}, {.shape = {2 * far}, .offset = {-far}}};
+    auto y = wide.field<int>();
+    for (const int64_t at : {-far + 5, int64_t(-3), int64_t(7), far - 9}) y.set({at}, 1);
+    counts.fill(0);
+    qn::Kernel ask_wide = [&] {
+      for (auto i : y.wide()) {
+        atomic_add(counts[0], 1);
+        atomic_add(counts[1], cast<int>(i < -(int64_t(1) << 31)));
+        atomic_add(counts[2], cast<int>(i >= int64_t(least)));
+        atomic_add(counts[3], cast<int>(max(i, int64_t(least)) == i));
+      }
+    };
+    ask_wide();
+    expect(counts, {32, 8, 24, 24});
+  });
+}
