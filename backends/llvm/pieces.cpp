@@ -1,10 +1,13 @@
 #include "backends/llvm/pieces.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/DataLayout.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/InstrTypes.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/CodeExtractor.h>
 
 #include <algorithm>
@@ -127,6 +130,76 @@ void Pieces::move_slots(const Piece& piece, llvm::Function& moved) {
   }
 }
 
+namespace {
+using Offsets =
+    std::unordered_map<const llvm::Value*, int64_t>;  ///< of places in a frame, in bytes
+
+/// Of the places in one frame that are passed to a piece only the first is: the others are constant
+/// distances from it.
+void pass_one_place(llvm::Function& function, const Offsets& offsets) {
+  for (llvm::Instruction& inst : llvm::instructions(function)) {
+    auto* call = llvm::dyn_cast<llvm::CallInst>(&inst);
+    llvm::Function* piece = call ? call->getCalledFunction() : nullptr;
+    if (!piece || piece->isDeclaration()) continue;
+    llvm::IRBuilder<> b(&*piece->getEntryBlock().getFirstInsertionPt());
+    Offsets inside;
+    llvm::Argument* first = nullptr;
+    for (llvm::Argument& passed : piece->args()) {
+      const auto known = offsets.find(call->getArgOperand(passed.getArgNo()));
+      if (known == offsets.end()) continue;
+      if (!first) {
+        first = &passed;
+        inside[first] = known->second;
+        continue;
+      }
+      llvm::Value* place = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), first,
+                                                        uint64_t(known->second - inside.at(first)));
+      inside[place] = known->second;
+      passed.replaceAllUsesWith(place);
+      call->setArgOperand(passed.getArgNo(), llvm::PoisonValue::get(passed.getType()));
+    }
+    if (inside.size() > 1) pass_one_place(*piece, inside);
+  }
+}
+}  // namespace
+
+void Pieces::share_frame(llvm::Function& function) {
+  const auto is_passed = [](const llvm::AllocaInst& array) {
+    return llvm::any_of(array.users(), [](const llvm::User* user) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(user);
+      return call && call->getCalledFunction() && !call->getCalledFunction()->isDeclaration();
+    });
+  };
+  std::vector<llvm::AllocaInst*> arrays;
+  for (const Slot& slot : slots_)
+    if (slot.memory->getFunction() == &function && slot.memory->getAllocatedType()->isArrayTy() &&
+        is_passed(*slot.memory))
+      arrays.push_back(slot.memory);
+  if (arrays.size() < 2) return;
+  const llvm::DataLayout& layout = function.getParent()->getDataLayout();
+  llvm::IRBuilder<> b(&function.getEntryBlock(), function.getEntryBlock().begin());
+  llvm::Align alignment;
+  uint64_t bytes = 0;
+  std::vector<uint64_t> places;
+  for (const llvm::AllocaInst* array : arrays) {
+    alignment = std::max(alignment, array->getAlign());
+    bytes = llvm::alignTo(bytes, array->getAlign());
+    places.push_back(bytes);
+    bytes += layout.getTypeAllocSize(array->getAllocatedType());
+  }
+  llvm::AllocaInst* frame =
+      b.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), bytes), arrays[0]->getAddressSpace());
+  frame->setAlignment(alignment);
+  Offsets offsets;
+  for (size_t k = 0; k < arrays.size(); k++) {
+    llvm::Value* place = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), frame, places[k]);
+    offsets[place] = int64_t(places[k]);
+    arrays[k]->replaceAllUsesWith(place);
+    arrays[k]->eraseFromParent();
+  }
+  pass_one_place(function, offsets);
+}
+
 void Pieces::move_out(llvm::Function& function) {
   if (made_.empty()) return slots_.clear();
   const llvm::CodeExtractorAnalysisCache facts(function);
@@ -141,6 +214,7 @@ void Pieces::move_out(llvm::Function& function) {
     keep_zeros(*moved);
     move_slots(piece, *moved);
   }
+  share_frame(function);
   made_.clear();
   slots_.clear();
 }

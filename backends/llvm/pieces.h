@@ -56,10 +56,12 @@ class Pieces {
   /// The same before its own pieces are.
   size_t operations(const ir::Region* region);
 
-  FunctionSizes limits_;
   /// Takes the slots that only the piece uses from those of the function that it was moved out of.
   void move_slots(const Piece& piece, llvm::Function& moved);
+  /// Puts the other arrays that pieces are passed into one, of which each is passed one place.
+  void share_frame(llvm::Function& function);
 
+  FunctionSizes limits_;
   std::vector<Piece> made_;
   std::vector<Slot> slots_;
   std::unordered_map<const ir::Region*, size_t> sizes_;

@@ -1,4 +1,5 @@
 // Where the CPU's code is cut into functions.
+#include <numeric>
 #include <sstream>
 #include <string>
 
@@ -12,7 +13,7 @@ namespace {
 /// A loop over x that keeps `alive` values, of which each operation takes one on. More operations
 /// than that are not in it, but for some twenty.
 std::string chains(int alive, int operations, const std::string& before = {},
-                   const std::string& first = {}) {
+                   const std::string& first = {}, const std::string& last = {}) {
   auto name = [](int k) { return "%v" + std::to_string(k); };
   std::string body = R"(
       %o = mul %i, %four : i64
@@ -23,6 +24,7 @@ std::string chains(int alive, int operations, const std::string& before = {},
   for (int k = 0; k < operations; k++)
     body += "\n      " + name(k + alive) + " = mul " + name(k) + ", " + name(k + 1) + " : f32";
   for (int k = 0; k < alive; k++) body += "\n      write<1> %px, " + name(operations + k);
+  body += last;
   return test::each(test::driver("cpu"), R"(
     %x = arg<64> : address
     %four = constant<4> : i64)" + before,
@@ -84,4 +86,39 @@ TEST_CASE("an array that is made in a piece, and that no other uses, is the piec
   CHECK(arrays(chains(4, 4'000, "", array + mirrors)) == Arrays{.of_pieces = 1, .of_tasks = 0});
   // All iterations share it.
   CHECK(arrays(chains(4, 4'000, array, mirrors)) == Arrays{.of_pieces = 0, .of_tasks = 1});
+}
+
+TEST_CASE("arrays that several pieces use are one, of which each is passed one place") {
+  const std::string made = R"(
+    %a = slot<64> : slot f32
+    %b = slot<64> : slot f32
+    %c = slot<32> : slot f64
+    %last = constant<63> : i64
+    %less = constant<31> : i64)";
+  const std::string fills = R"(
+      %at = bit_and %i, %last : i64
+      %in = read<1> %px : f32
+      %twice = add %in, %in : f32
+      put %a, %at, %in
+      put %b, %at, %twice
+      %wide = convert %in : f64
+      %at_c = bit_and %i, %less : i64
+      put %c, %at_c, %wide)";
+  const std::string reads = R"(
+      %of_a = get %a, %at : f32
+      %of_b = get %b, %at : f32
+      %of_c = get %c, %at_c : f64
+      %narrow = convert %of_c : f32
+      %ab = add %of_a, %of_b : f32
+      %abc = add %ab, %narrow : f32
+      write<1> %px, %abc)";
+  const std::string text = chains(4, 4'000, made, fills, reads);
+  CHECK(arrays(text) == Arrays{.of_pieces = 0, .of_tasks = 1});
+  runtime::Driver& driver = test::driver("cpu");
+  std::vector<float> expected(200);
+  std::iota(expected.begin(), expected.end(), 1.0f);
+  const test::Buffer x(driver, expected);
+  test::Program(driver, text).entry(0, x).run(0, 150, 7);
+  for (size_t k = 0; k < 150; k++) expected[k] *= 4;
+  CHECK(x.read<float>() == expected);
 }
