@@ -188,24 +188,30 @@ class Factoring {
   }
 
   /// At the end of each round. Products of the same are made of those of fewer factors, of which
-  /// what is in most of them comes first.
+  /// what is in most of them comes first, and stand behind these: what is taken apart into several
+  /// loops there is computed and used in one.
   void add_products() {
     std::vector<size_t> count(polynomials_.factors.size());
     for (const auto& [product, number] : products_)
       for (uint32_t factor : product) count[factor]++;
+    const auto is_before = [&](uint32_t a, uint32_t b) {
+      return count[a] != count[b] ? count[a] > count[b] : a > b;
+    };
+    std::map<Product, Product> in_order;  ///< to the same as it was numbered
+    for (const auto& [product, number] : products_) {
+      Product made = product;
+      std::ranges::sort(made, is_before);
+      in_order[made] = product;
+    }
     b_.before(round_->last).at(loop_->loc);
     Value* first = first_of(round_->arg(0));
     std::map<Product, Value*> made;
-    std::vector<Product> in_order(products_.size());
-    for (const auto& [product, number] : products_) {
-      in_order[number] = product;
-      std::ranges::stable_sort(in_order[number], std::greater(),
-                               [&](uint32_t f) { return count[f]; });
-    }
-    for (size_t number = 0; number < in_order.size(); number++) {
-      Value* v = value_of(in_order[number], made);
+    size_t number = 0;
+    for (const auto& [product, as_numbered] : in_order) {
+      Value* v = value_of(product, made);
       Value* at = element(first, number);
       b_.atomic(AtomicOp::add, buffer_, 0, Type::f64, {&at, 1}, {&v, 1});
+      products_[as_numbered] = number++;
     }
   }
 

@@ -165,24 +165,23 @@ class Interleaver : NestSums {
   /// `by_any`: in a branch that is taken where any iteration takes it.
   void find_crossing(const Nest::Block& block, bool in_rounds, bool by_any = false) {
     for (const Nest::Piece& piece : block.pieces) {
+      const auto keep = [&](Value* v) { keep_earlier(v, piece, block.region, in_rounds); };
       for (const Inst* inst : piece.common)
         if (!inst->is(Op::slot))
           for (const Value& v : inst->results) common_[&v] = nullptr;
       if (by_any) pieces_by_any_.insert(piece.number);
       find_sums(piece);
       for (const Inst* inst : piece.code)
-        if (!left_out_.contains(inst) && !nest_.is_update(inst))
-          outer_operands(inst, [&](Value* v) { keep_earlier(v, piece, in_rounds); });
+        if (!left_out_.contains(inst) && !nest_.is_update(inst)) outer_operands(inst, keep);
       for (const Contribution& c : contributions_of(piece))
-        if (!c.is_summed) keep_earlier(c.term, piece, in_rounds);
+        if (!c.is_summed) keep(c.term);
       if (!piece.inner) continue;
       const bool is_loop = piece.inner->is(Op::loop);
-      for (const Use& use : piece.inner->operands) keep_earlier(use.value, piece, in_rounds);
+      for (const Use& use : piece.inner->operands) keep(use.value);
       const std::optional<size_t> taken = nest_.taken_by_any(piece.inner);
       if (taken) {
         crosses(piece.inner->operand(0), [&](Value* kept) { add_kept(kept); });
-        for (const Use& use : piece.inner->region(1 - *taken)->last->operands)
-          keep_earlier(use.value, piece, in_rounds);
+        for (const Use& use : piece.inner->region(1 - *taken)->last->operands) keep(use.value);
       }
       for (size_t k = 0; k < piece.inner->results.size(); k++) {
         const Value* result = piece.inner->result(k);
@@ -199,22 +198,36 @@ class Interleaver : NestSums {
           find_crossing(piece.blocks[k], in_rounds || is_loop, by_any || taken);
     }
     for (const Use& use : block.region->last->operands)
-      keep_earlier(use.value, block.pieces.back(), in_rounds);
+      keep_earlier(use.value, block.pieces.back(), block.region, in_rounds);
   }
 
-  /// A value of an earlier piece crosses. What follows from the index is made again, but for
-  /// numbers that rounds would make over and over, and what takes more than a few instructions.
-  void keep_earlier(Value* v, const Nest::Piece& piece, bool in_rounds) {
+  /// A value of an earlier piece crosses to one of the region. What follows from the index is made
+  /// again, but for numbers that rounds would make over and over, and what takes more than a few
+  /// instructions.
+  void keep_earlier(Value* v, const Nest::Piece& piece, const Region* region, bool in_rounds) {
     if (!v->inst || v->type == Type::slot) return;
     const std::optional<size_t> made = nest_.piece_of(v->inst);
     if (!made || *made == piece.number || common_.contains(v)) return;
     if (v->type == Type::address) {
-      for (const Use& use : v->inst->operands) keep_earlier(use.value, piece, in_rounds);
+      for (const Use& use : v->inst->operands) keep_earlier(use.value, piece, region, in_rounds);
       return;
     }
+    if (v->inst->parent == region && is_by_kept(v)) return;
     const bool is_kept = in_rounds && (is_float(v->type) || from_memory(v));
     if (is_kept || is_long(v)) return add_kept(v);
     crosses(v, [&](Value* kept) { add_kept(kept); });
+  }
+
+  /// Is it the sum of what is kept anyway and what the strip shares? To add that again takes less time
+  /// than to store it.
+  bool is_by_kept(const Value* v) const {
+    if (!v->inst->is(Op::add) && !v->inst->is(Op::sub)) return false;
+    const auto is_kept = [&](const Value* of) {
+      return slots_.contains(of) || (of->inst && nest_.packed(of->inst));
+    };
+    const auto is_outer = [&](const Value* of) { return is_shared(of) || common_.contains(of); };
+    const Value *a = v->inst->operand(0), *b = v->inst->operand(1);
+    return (is_kept(a) && is_outer(b)) || (is_outer(a) && is_kept(b));
   }
 
   /// Would it take many instructions to make it again?
@@ -576,6 +589,20 @@ class Interleaver : NestSums {
       init.push_back(b_.constant(c.rmw->elem, identity(c.rmw->atomic(), c.rmw->elem)));
   }
 
+  /// In their order; branches that follow each other and ask the same are one.
+  std::vector<std::vector<const Inst*>> updates_of(const Nest::Piece& piece) const {
+    std::vector<std::vector<const Inst*>> all;
+    for (const Inst* inst : piece.code) {
+      if (!nest_.is_update(inst)) continue;
+      const auto asks_the_same = [&](const Inst* other) {
+        return other->is(Op::if_) && other->operand(0) == inst->operand(0);
+      };
+      if (all.empty() || !inst->is(Op::if_) || !asks_the_same(all.back()[0])) all.emplace_back();
+      all.back().push_back(inst);
+    }
+    return all;
+  }
+
   /// The strip's contributions, one update each.
   void update(const Nest::Piece& piece, const Contributions& contributions,
               std::span<Value* const> sums) {
@@ -598,18 +625,18 @@ class Interleaver : NestSums {
       b_.at(rmw->loc).rmw(rmw->atomic(), outer(rmw->operand(0)), rmw->elem, {&values[k], 1},
                           rmw->imm);
     };
-    for (const Inst* inst : piece.code) {
-      if (!nest_.is_update(inst)) continue;
-      if (inst->is(Op::rmw)) {
-        one(inst, inst);
+    for (const std::vector<const Inst*>& updates : updates_of(piece)) {
+      if (updates[0]->is(Op::rmw)) {
+        one(updates[0], updates[0]);
         continue;
       }
-      Inst* branch = b_.if_(outer(inst->operand(0)));
+      Inst* branch = b_.if_(outer(updates[0]->operand(0)));
       for (size_t k = 0; k < 2; k++)
         inside(branch->region(k), [&] {
-          for (const Inst* inner = inst->region(k)->first; inner != inst->region(k)->last;
-               inner = inner->next)
-            inner->is(Op::rmw) ? one(inst, inner) : make_common(inner);
+          for (const Inst* inst : updates)
+            for (const Inst* inner = inst->region(k)->first; inner != inst->region(k)->last;
+                 inner = inner->next)
+              inner->is(Op::rmw) ? one(inst, inner) : make_common(inner);
           return std::vector<Value*>();
         });
     }

@@ -22,7 +22,7 @@ constexpr size_t worth_of_update = 3;
 constexpr int64_t unknown_rounds = 16, many_rounds = 4096;
 /// Instructions of one piece, of which the code generator makes one loop, and sums, which stay in registers.
 constexpr size_t most_code = 800;
-constexpr size_t most_updates = 8;
+constexpr size_t most_updates = 12;
 /// Elements of a pack, for each iteration of a strip; and how often they are read at least.
 constexpr int64_t most_packed = 64, least_reads = 4;
 
