@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <iterator>
+#include <string_view>
 
 #include "runtime/storage_memory.h"
 
@@ -16,13 +19,35 @@ std::string shape_text(std::span<const int64_t> shape) {
 
 // ---- memory
 
+namespace {
+/// "a field of shape (2, 3)": what each field is made with, and hardly any message says.
+class FieldText {
+ public:
+  explicit FieldText(std::span<const int64_t> shape) {
+    add("a field of shape (");
+    for (size_t k = 0; k < shape.size(); k++) {
+      if (k > 0) add(", ");
+      end_ = std::to_chars(end_, std::end(text_), shape[k]).ptr;
+    }
+    add(")");
+  }
+  operator std::string_view() const { return {text_, end_}; }
+
+ private:
+  void add(std::string_view part) { end_ = std::ranges::copy(part, end_).out; }
+
+  char text_[32 + 22 * Layout::max_axes];
+  char* end_ = text_;
+};
+}  // namespace
+
 Storage::~Storage() = default;
 
 Storage::Storage(std::shared_ptr<Device> device, std::vector<ir::Storage> components,
                  std::vector<int64_t> shape, Loc loc, const Layout& layout, Element element)
     : Storage(Unallocated{}, std::move(device), std::move(components), std::move(shape), loc,
               layout, std::move(element)) {
-  memory_->allocate("a field of shape " + shape_text(shape_), loc, Device::Contents::zeros);
+  memory_->allocate(FieldText(shape_), loc, Device::Contents::zeros);
 }
 
 std::shared_ptr<Storage> Storage::unset(std::shared_ptr<Device> device,

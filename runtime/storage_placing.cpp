@@ -43,6 +43,7 @@ uint32_t number_of(const ir::Signature::Field& facts) {
 
 Element natural_element(std::span<const ir::Storage> stored) {
   Element e;
+  e.offsets.reserve(stored.size());
   uint32_t align = 1;
   for (const ir::Storage& s : stored) {
     uint32_t width = ir::byte_size(s.storage);
@@ -72,8 +73,9 @@ Storage::Storage(Unallocated, std::shared_ptr<Device> device, std::vector<ir::St
   if (element_.offsets.empty()) element_ = natural_element(stored_);
   check_shape(layout);
   std::vector<uint64_t> bytes = place_components(layout, place_elements(layout));
-  const Declared declared{stored_, element_, shape_, layout, std::move(bytes)};
-  memory_ = std::make_shared<Memory>(device_, std::make_shared<const Declared>(declared));
+  memory_ =
+      std::make_shared<Memory>(device_, std::make_shared<const Declared>(Declared{
+                                            stored_, element_, shape_, layout, std::move(bytes)}));
   settle();
 }
 

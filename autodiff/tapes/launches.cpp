@@ -187,6 +187,7 @@ std::shared_ptr<runtime::Device> device_of(std::span<const runtime::Argument> ar
 
 std::vector<ir::Storage> stored(std::span<const ir::Type> types) {
   std::vector<ir::Storage> components;
+  components.reserve(types.size());
   for (ir::Type t : types) components.push_back({t, ir::storage_type(t)});
   return components;
 }
@@ -204,13 +205,14 @@ std::vector<ir::Type> adjoint_types(const runtime::Storage& field) {
 /// Zeros, or anything, for the adjoints of the field, lying on their own.
 std::shared_ptr<runtime::Storage> like_adjoints_of(const runtime::Storage& field, bool unset,
                                                    Loc loc) {
-  const std::vector<ir::Storage> types = stored(adjoint_types(field));
-  const auto made =
-      unset ? runtime::Storage::unset(field.shared_device(), types, field.shape(),
-                                      "a gradient at once", loc)
-            : std::make_shared<runtime::Storage>(field.shared_device(), types, field.shape(), loc);
-  std::vector<int64_t> firsts;
-  for (uint32_t axis = 0; axis < field.shape().size(); axis++) firsts.push_back(field.first(axis));
+  static const std::string what = "a gradient at once";
+  std::vector<ir::Storage> types = stored(adjoint_types(field));
+  const auto made = unset ? runtime::Storage::unset(field.shared_device(), std::move(types),
+                                                    field.shape(), what, loc)
+                          : std::make_shared<runtime::Storage>(
+                                field.shared_device(), std::move(types), field.shape(), loc);
+  std::vector<int64_t> firsts(field.shape().size());
+  for (uint32_t axis = 0; axis < firsts.size(); axis++) firsts[axis] = field.first(axis);
   const bool is_based = std::ranges::any_of(firsts, [](int64_t first) { return first != 0; });
   return is_based ? made->rebased(firsts, loc) : made;
 }
