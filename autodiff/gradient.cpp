@@ -16,10 +16,10 @@ struct GradientObject : Counted<GradientObject> {
   std::mutex mutex;  ///< guards `last`
   /// What the last launch passed that yielded its value itself, where it took no snapshot and all
   /// its fields are the kernel's own: those passed by the user are not kept.
-  std::shared_ptr<autodiff::SeenFields::Passed> last;
+  std::shared_ptr<autodiff::Passed> last;
 
   /// What a launch with these arguments passes to `program`, which yields its value.
-  std::shared_ptr<autodiff::SeenFields::Passed> passed(
+  std::shared_ptr<autodiff::Passed> passed(
       const std::shared_ptr<autodiff::Reversed::Program>& program,
       std::span<const runtime::Argument> arguments, size_t given, autodiff::SeenFields& seen,
       Loc loc) {

@@ -216,6 +216,17 @@ void Storage::fill(const void* element, Loc loc) {
   }
 }
 
+void Storage::clear(Loc loc) {
+  if (is_view_ || memory_->foreign) {
+    const std::vector<std::byte> zero(element_.bytes);
+    return fill(zero.data(), loc);
+  }
+  expect_no_tree("to clear it would make every element active", loc);
+  begin_write(loc);
+  constexpr std::byte zero[4] = {};
+  for (uint32_t a = 0; a < memory_->allocations.size(); a++) fill_allocation(a, zero);
+}
+
 void Storage::fill_allocation(uint32_t allocation, std::span<const std::byte> unit) {
   const uint64_t total = memory_->bytes()[allocation];
   const Address start = memory_->allocations[allocation];

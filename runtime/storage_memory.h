@@ -71,6 +71,8 @@ struct Storage::Memory {
   }
   /// Takes the name of what was copied so.
   void name(const Memory& block, uint64_t first, uint64_t version_there);
+  /// The name is given up: it holds nothing.
+  void forget_block();
 
   const std::vector<uint64_t>& bytes() const { return declared->bytes; }
   /// What it takes of the device.

@@ -167,6 +167,12 @@ void Storage::Memory::name(const Memory& block, uint64_t first, uint64_t version
   shares = is_in_block = true;
 }
 
+void Storage::Memory::forget_block() {
+  allocations.clear();
+  version.store(next_version(), std::memory_order_release);
+  shares = is_in_block = false;
+}
+
 void Storage::Memory::part_from_snapshot(Loc loc) {
   if (!has_shared_) return;
   std::lock_guard lock(mutex_);
@@ -268,7 +274,10 @@ void Storage::show(const Contents& contents) {
     contents.memory_->expect_copied();
     return memory_->name(*contents.memory_, contents.place_.first, contents.version_);
   }
-  if (memory_ == contents.memory_ && !tree_) return;
+  if (memory_ == contents.memory_ && !tree_) {
+    if (memory_->is_in_block) memory_->forget_block();
+    return;
+  }
   memory_ = contents.memory_;
   Memory::moves++;
   if (!tree_) return;

@@ -20,8 +20,9 @@ void KnownLaunch::pass(const runtime::LaunchEvent& event, SeenFields& seen, Memo
   if (are_same_fields && passed->holds_same_memory()) return;
   passed = seen.passed(program, event.arguments, event.loc);
   wanted.clear();
+  wanted.reserve(passed->snapshots.size());
   for (const auto& snapshot : passed->snapshots)
-    wanted.push_back({&memories.of(*snapshot.of->storage), snapshot.of->storage->bytes()});
+    wanted.push_back({&memories.of(*snapshot.of), snapshot.of->bytes()});
 }
 
 KnownLaunch& KnownLaunch::less_augmented(const runtime::LaunchEvent& event) {
@@ -40,7 +41,7 @@ void KnownLaunch::note_wanted(std::span<const runtime::Storage::Contents> conten
     const uint64_t bytes = contents[k].bytes();
     if (bytes == 0)
       memory->turnover.wants(of_field, Turnover::when_overwritten);
-    else if (passed->snapshots[k].of->storage->has(contents[k]))
+    else if (passed->snapshots[k].of->has(contents[k]))
       memory->turnover.wants(bytes, Turnover::when_recorded);
     else
       memory->turnover.copies(bytes);
@@ -71,6 +72,7 @@ std::unique_ptr<KnownLaunch> KnownLaunches::make(const runtime::LaunchEvent& eve
   auto made = std::make_unique<KnownLaunch>();
   for (const runtime::Argument& a : event.arguments)
     if (a.storage && (a.storage->tree() || a.storage->is_snapshot())) return made;
+  made->arguments.reserve(event.arguments.size());
   for (size_t k = 0; k < event.arguments.size(); k++) {
     KnownLaunch::Argument& a = made->arguments.emplace_back();
     if (!event.arguments[k].storage) continue;

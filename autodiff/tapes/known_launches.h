@@ -19,7 +19,7 @@ struct KnownLaunch {
   std::shared_ptr<Reversed> reversed;          ///< null: going back has nothing to do
   std::shared_ptr<Reversed::Program> program;  ///< of `reversed`, that which may augment
   std::unique_ptr<KnownLaunch> less;           ///< less_augmented(); null: there was none
-  std::shared_ptr<SeenFields::Passed> passed;  ///< to it
+  std::shared_ptr<Passed> passed;              ///< to it
   struct Wanted {
     KnownMemory* memory = nullptr;
     uint64_t bytes = 0;  ///< that the field takes

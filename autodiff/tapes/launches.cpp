@@ -25,13 +25,12 @@ std::shared_ptr<runtime::Outcome> run(runtime::Program& program,
 
 }  // namespace
 
-Recorded::Recorded(std::shared_ptr<SeenFields::Passed> passed,
-                   std::span<const runtime::Argument> arguments, SeenFields& seen, Loc loc,
-                   std::pmr::memory_resource* memory)
+Recorded::Recorded(std::shared_ptr<Passed> passed, std::span<const runtime::Argument> arguments,
+                   SeenFields& seen, Loc loc, std::pmr::memory_resource* memory)
     : passed_(std::move(passed)), contents_(memory), scalars_(memory), loc_(loc) {
   if (program().reverse.races) program().reverse.races->expect_none(arguments);
   contents_.reserve(passed_->snapshots.size());
-  for (const auto& snapshot : passed_->snapshots) contents_.push_back(seen.now(*snapshot.of, loc));
+  for (auto& snapshot : passed_->snapshots) contents_.push_back(seen.now(snapshot, loc));
   scalars_.reserve(passed_->scalars.size());
   for (uint32_t k : passed_->scalars) scalars_.push_back(arguments[k].bits);
   if (passed_->device) failures_ = passed_->device->failures();
@@ -62,15 +61,14 @@ class Recorded::Shown {
       if (of_.contents_[k].is_in_block()) continue;
       const auto& snapshot = passed_.snapshots[k];
       const bool is_alone = snapshot.storage->tree() || of_.contents_[k].bytes() > 0;
-      if (!snapshot.storage->is_in_block() && is_alone)
-        snapshot.storage->show(snapshot.of->nothing);
+      if (!snapshot.storage->is_in_block() && is_alone) snapshot.storage->show(snapshot.nothing);
     }
   }
   Shown(const Shown&) = delete;
 
  private:
   const Recorded& of_;
-  SeenFields::Passed& passed_;
+  Passed& passed_;
   std::lock_guard<runtime::BiasedMutex> lock_;
 };
 
@@ -78,8 +76,7 @@ namespace {
 /// All elements become 0; on a tree none becomes active.
 void clear(runtime::Storage& field, Loc loc) {
   runtime::Storage& elements = field.tree() ? *field.tree_part(ir::tree::elements, loc) : field;
-  const std::vector<std::byte> zero(elements.element_bytes());
-  elements.fill(zero.data(), loc);
+  elements.clear(loc);
 }
 }  // namespace
 
@@ -180,16 +177,22 @@ void Recorded::add_rows(Arguments& all, const Arguments& read,
 
 uint64_t Recorded::kept_bytes() const {
   uint64_t bytes = 0;
-  for (const runtime::Argument& kept : kept_) bytes += kept.storage->bytes();
+  for (const runtime::Argument& kept : kept()) bytes += kept.storage->bytes();
   return bytes;
 }
 
 Recorded::AugmentedLaunch Recorded::augmented_launch(std::span<const runtime::Argument> arguments,
                                                      Loc loc) {
+  AugmentedLaunch made{passed_->program, {arguments.begin(), arguments.end()}};
+  if (program().passed_at_once) {
+    pass_at_once(made.arguments, loc);
+    return made;
+  }
   const auto device = device_of(arguments, loc);
+  auto rows = std::make_shared<Arguments>();
   const auto add = [&](std::span<const ir::Type> types, uint64_t elements) {
     if (types.empty()) return;
-    kept_.push_back({0, runtime::Storage::unset(device, stored(types), {at_least_one(elements)},
+    rows->push_back({0, runtime::Storage::unset(device, stored(types), {at_least_one(elements)},
                                                 "what a loop carries", loc)});
   };
   const auto& sites = program().reverse.augmented.sites;
@@ -199,31 +202,26 @@ Recorded::AugmentedLaunch Recorded::augmented_launch(std::span<const runtime::Ar
     add(sites[k].rows, counts[2 * k]);
     add(sites[k].ends, counts[2 * k + 1]);
   }
-  AugmentedLaunch made{passed_->program, {arguments.begin(), arguments.end()}};
-  if (program().passed_at_once)
-    pass_at_once(made.arguments, loc);
-  else
-    made.arguments.insert(made.arguments.end(), kept_.begin(), kept_.end());
+  made.arguments.insert(made.arguments.end(), rows->begin(), rows->end());
+  kept_ = std::move(rows);
   return made;
 }
 
 /// To the kernel that computes the gradient at once: what it adds to is kept.
 void Recorded::pass_at_once(Arguments& all, Loc loc) {
   const AtOnce& at_once = *program().reverse.augmented.at_once;
+  const PassedCompanions& passed = *program().passed_at_once;
   const size_t inputs = at_once.looked_up_by.size() - at_once.lent.size();
   const auto field = [&](uint32_t number) -> const runtime::Argument& {
     return number < inputs ? fields()[number] : primal()[at_once.lent[number - inputs]];
   };
-  const auto is_assigned = [&](uint32_t k) {
-    return k < at_once.assigned.size() && at_once.assigned[k];
-  };
-  for (const AtOnce::Kept& k : at_once.kept)
-    kept_.push_back({0, like_adjoints_of(*primal()[k.field].storage, is_assigned(k.field), loc)});
-  for (uint32_t number : program().passed_at_once->fields) all.push_back(field(number));
-  for (const auto& [number, name] : program().passed_at_once->companions) {
-    const auto kept = std::ranges::find(at_once.kept, number, &AtOnce::Kept::input);
-    const bool is_kept = name == adjoints && kept != at_once.kept.end();
-    all.push_back(is_kept ? kept_[size_t(kept - at_once.kept.begin())]
+  kept_ = Passed::kept_at_once(passed_, loc);
+  all.reserve(all.size() + passed.fields.size() + passed.companions.size());
+  for (uint32_t number : passed.fields) all.push_back(field(number));
+  for (const auto& [number, name] : passed.companions) {
+    const auto at = std::ranges::find(at_once.kept, number, &AtOnce::Kept::input);
+    const bool is_kept = name == adjoints && at != at_once.kept.end();
+    all.push_back(is_kept ? kept()[size_t(at - at_once.kept.begin())]
                           : runtime::Argument{0, field(number).storage->companion(name, loc)});
   }
 }
@@ -286,7 +284,7 @@ std::shared_ptr<runtime::Outcome> Recorded::go_back(std::span<const uint64_t> se
   for (size_t k = 0; k < program().reverse.seeds; k++)
     all.push_back({k < seeds.size() ? seeds[k] : 0, nullptr});
   if (program().count) add_rows(all, read, device, loc);
-  all.insert(all.end(), kept_.begin(), kept_.end());
+  all.insert(all.end(), kept().begin(), kept().end());
   for (uint64_t bits : along) all.push_back({bits, nullptr});
   return run(*program().program, all, loc);
 }

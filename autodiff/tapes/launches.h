@@ -22,7 +22,7 @@ class Recorded {
       : Recorded(seen.passed(program, arguments, loc), arguments, seen, loc) {}
   /// `passed`: by `seen`, for launches with these fields. `memory`: what many launches that are gone
   /// back through in turn keep theirs in side by side.
-  Recorded(std::shared_ptr<SeenFields::Passed> passed, std::span<const runtime::Argument> arguments,
+  Recorded(std::shared_ptr<Passed> passed, std::span<const runtime::Argument> arguments,
            SeenFields& seen, Loc loc,
            std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   /// Is the augmented primal launched in place of the primal?
@@ -53,7 +53,7 @@ class Recorded {
   std::span<const uint32_t> scalars() const { return program().reverse.scalars; }
   /// What fields held before it, and of each the field.
   std::span<const runtime::Storage::Contents> contents() const { return contents_; }
-  std::span<const SeenFields::Passed::Snapshot> snapshots() const { return passed_->snapshots; }
+  std::span<const Passed::Snapshot> snapshots() const { return passed_->snapshots; }
   /// Of every field that is an input they become 0, and their tangents with them, where going back does
   /// not overwrite them.
   void clear_adjoints(Loc loc) const;
@@ -78,6 +78,9 @@ class Recorded {
   class Shown;
   std::span<const runtime::Argument> primal() const { return passed_->primal(); }
   std::span<const runtime::Argument> fields() const { return passed_->fields; }
+  std::span<const runtime::Argument> kept() const {
+    return kept_ ? std::span(*kept_) : std::span<const runtime::Argument>();
+  }
   uint64_t copied_bytes() const;
   void pass_at_once(Arguments& all, Loc loc);
   void add_log(Arguments& all, std::span<const uint64_t> along,
@@ -87,10 +90,10 @@ class Recorded {
   void add_rows(Arguments& all, const Arguments& read,
                 const std::shared_ptr<runtime::Device>& device, Loc loc) const;
 
-  std::shared_ptr<SeenFields::Passed> passed_;             ///< also of other launches
+  std::shared_ptr<Passed> passed_;                         ///< also of other launches
   std::pmr::vector<runtime::Storage::Contents> contents_;  ///< of each of its snapshots
   std::pmr::vector<uint64_t> scalars_;                     ///< the bits of each of its scalars
-  std::vector<runtime::Argument> kept_;                    ///< by the augmented primal
+  Passed::KeptFields kept_;                                ///< by the augmented primal
   std::vector<uint64_t> tree_moves_;                       ///< of each of Passed::on_trees
   runtime::RandomKey key_;
   uint64_t failures_ = 0;  ///< of its device before it

@@ -6,6 +6,7 @@
 #include "autodiff/primal/activity.h"
 #include "autodiff/reverse/at_once.h"
 #include "autodiff/tapes/kept_fields.h"
+#include "autodiff/tapes/passed.h"
 
 namespace quern::autodiff {
 
@@ -96,6 +97,7 @@ std::shared_ptr<Reversed::Program> Reversed::program(const runtime::LaunchKey& k
       return known.program;
   const ir::Premises premises = key.premises();
   auto made = std::make_shared<Program>();
+  made->passed_before = std::make_shared<PassedBefore>();
   made->reverse =
       reverse(*primal_, premises, inputs_, trees, kind_ == with_values, kind_ == second, augment);
   if (kind_ == second) run_forward(*made);

@@ -14,6 +14,8 @@ namespace quern::autodiff {
 /// that take turns are two or three.
 constexpr size_t most_passed = 4;
 
+class PassedBefore;
+
 /// The reverse kernels of one kernel, each made when a launch with its premises is recorded. May be
 /// used from several threads.
 class Reversed {
@@ -46,6 +48,8 @@ class Reversed {
     /// Of a `program` that takes nothing but what is known when the launch is recorded: companions
     /// are passed to it, by their fields' numbers among those of Reverse::fields that are some.
     std::optional<PassedCompanions> passed;
+
+    std::shared_ptr<PassedBefore> passed_before;  ///< to it
 
     /// How one augments that keeps less.
     Augment less_augmented() const {

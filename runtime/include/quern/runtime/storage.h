@@ -207,6 +207,8 @@ class Storage {
   void read_at(std::span<const int64_t> position, void* element) const;
   /// Every element becomes the host element given.
   void fill(const void* element, Loc loc = {});
+  /// Every element becomes 0, as when the field was made.
+  void clear(Loc loc);
 
   /// Exchanges memory in O(1); both keep their identity. Throws Error unless shape, types, layout
   /// and device agree, and for views.
