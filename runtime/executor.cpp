@@ -30,6 +30,8 @@ static_assert(most_bytes_of_copies < 1ull << 31, "code counts a chunk's elements
 /// values of copies, cleared and merged, in that cache, and for one beyond it. A chunk is to do so
 /// much more than that.
 constexpr uint64_t values_paid = 2, operations_of_copied = 64;
+/// A value of a copy is merged in the time of so many operations, as it lies in another thread's cache.
+constexpr uint64_t operations_of_merged = 4;
 /// Partial values of a reduction take memory: it has no more chunks than this.
 constexpr uint64_t most_partials = 1u << 20;
 /// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
@@ -264,7 +266,7 @@ class Run {
     if (const auto first = grains_.find(task.follows); first != grains_.end())
       work.grain = first->second;
     const uint64_t operations =
-        task.merges == no_binding ? task.operations : copies_to_merge(task.merges, total);
+        task.merges == no_binding ? task.operations : operations_to_merge(task.merges, total);
     if (__builtin_mul_overflow(total, operations, &work.operations)) work.operations = UINT64_MAX;
     if (work.grain == 0 && work.operations <= chunk_cost) {
       work.grain = total;  // the way below leads there too, by some divisions
@@ -297,8 +299,10 @@ class Run {
     return size_t(std::ranges::find(buffers, binding, &Image::Buffer::binding) - buffers.begin());
   }
 
-  uint64_t copies_to_merge(uint32_t binding, uint64_t elements) const {
-    return block_.buffers[buffer_number(binding)].elements / elements;
+  uint64_t operations_to_merge(uint32_t binding, uint64_t elements) const {
+    const size_t number = buffer_number(binding);
+    const uint64_t copies = block_.buffers[number].elements / elements;
+    return copies * loaded_.image->buffers[number].components.size() * operations_of_merged;
   }
 
   uint64_t copied_fields(uint32_t task) const {
