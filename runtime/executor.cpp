@@ -30,8 +30,8 @@ static_assert(most_bytes_of_copies < 1ull << 31, "code counts a chunk's elements
 /// values of copies, cleared and merged, in that cache, and for one beyond it. A chunk is to do so
 /// much more than that.
 constexpr uint64_t values_paid = 2, operations_of_copied = 64;
-/// A value of a copy is merged in the time of so many operations, as it lies in another thread's cache.
-constexpr uint64_t operations_of_merged = 4;
+/// To merge a byte of a copy, which may lie in another thread's cache, takes as long as this.
+constexpr uint64_t operations_of_merged_byte = 1;
 /// Partial values of a reduction take memory: it has no more chunks than this.
 constexpr uint64_t most_partials = 1u << 20;
 /// From so many iterations on it is cheaper to read a guard back than to have each of them test it.
@@ -299,10 +299,11 @@ class Run {
     return size_t(std::ranges::find(buffers, binding, &Image::Buffer::binding) - buffers.begin());
   }
 
+  /// Of an element.
   uint64_t operations_to_merge(uint32_t binding, uint64_t elements) const {
     const size_t number = buffer_number(binding);
     const uint64_t copies = block_.buffers[number].elements / elements;
-    return copies * loaded_.image->buffers[number].components.size() * operations_of_merged;
+    return copies * loaded_.buffer_elements[number].bytes * operations_of_merged_byte;
   }
 
   uint64_t copied_fields(uint32_t task) const {
