@@ -133,7 +133,7 @@ struct Choices {
 template <int size>
 double determinant_of(const double* at) {
   double value = 0;
-#pragma omp parallel for reduction(+ : value) schedule(dynamic)
+#pragma omp parallel for reduction(+ : value)
   for (int first = 0; first < Choices<size>::count; first += lanes)
     value += sum_of(Choices<size>(at, first).value());
   return value;
@@ -143,7 +143,7 @@ template <int size>
 double determinant_gradient_of(const double* at, double* gradient) {
   double value = 0;
   std::fill(gradient, gradient + size * size, 0.0);
-#pragma omp parallel for reduction(+ : value, gradient[ : size * size]) schedule(dynamic)
+#pragma omp parallel for reduction(+ : value, gradient[ : size * size])
   for (int first = 0; first < Choices<size>::count; first += lanes)
     value += sum_of(Choices<size>(at, first).differentiate(gradient));
   return value;
