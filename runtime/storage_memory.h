@@ -2,7 +2,6 @@
 #include <atomic>
 #include <map>
 #include <mutex>
-#include <numeric>
 
 #include "quern/runtime/storage.h"
 #include "runtime/uses.h"
@@ -11,29 +10,25 @@ namespace quern::runtime {
 
 /// As a field was declared, and how much memory that takes. A field that grows gets another one.
 struct Storage::Declared {
-  std::vector<ir::Storage> stored;
-  Element element;
-  std::vector<int64_t> shape;
-  Layout layout;
-  std::vector<uint64_t> bytes;  ///< of each allocation
+  Declared(std::vector<ir::Storage> as, Element host, std::vector<int64_t> extents, Layout places,
+           std::vector<uint64_t> of_allocations);
+
+  const std::vector<ir::Storage> stored;
+  const Element element;
+  const std::vector<int64_t> shape;
+  const Layout layout;
+  const std::vector<uint64_t> bytes;  ///< of each allocation
+  const uint64_t bytes_side_by_side;
+  /// Do they lie so, in one allocation of the device's? Then versions are copied as one piece. What
+  /// is not small does where each begins on a cache line even so.
+  const bool is_one_piece;
+  const uint64_t all_bytes;
 
   /// Bytes of what lies side by side: no piece is aligned less than Storage::alignment() may say.
   /// Pieces at one place of their pages collide in CPUs' caches: whole pages have a gap behind them.
   static uint64_t aligned(uint64_t n) {
     constexpr uint64_t page = 4096, gap = 192;
     return n > 0 && n % page == 0 ? n + gap : (n + 15) / 16 * 16;
-  }
-  uint64_t bytes_side_by_side() const {
-    uint64_t all = 0;
-    for (uint64_t n : bytes) all += aligned(n);
-    return all;
-  }
-  /// Do they lie so, in one allocation of the device's? Then versions are copied as one piece. What
-  /// is not small does where each begins on a cache line even so.
-  bool is_one_piece() const;
-  uint64_t all_bytes() const {
-    return is_one_piece() ? bytes_side_by_side()
-                          : std::accumulate(bytes.begin(), bytes.end(), uint64_t(0));
   }
 };
 
@@ -76,7 +71,7 @@ struct Storage::Memory {
 
   const std::vector<uint64_t>& bytes() const { return declared->bytes; }
   /// What it takes of the device.
-  uint64_t all_bytes() const { return declared->all_bytes(); }
+  uint64_t all_bytes() const { return declared->all_bytes; }
 
   // What each launch looks at stands together: a tape keeps more snapshots than a cache holds.
   std::vector<Address> allocations;

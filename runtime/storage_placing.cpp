@@ -73,9 +73,9 @@ Storage::Storage(Unallocated, std::shared_ptr<Device> device, std::vector<ir::St
   if (element_.offsets.empty()) element_ = natural_element(stored_);
   check_shape(layout);
   std::vector<uint64_t> bytes = place_components(layout, place_elements(layout));
-  memory_ =
-      std::make_shared<Memory>(device_, std::make_shared<const Declared>(Declared{
-                                            stored_, element_, shape_, layout, std::move(bytes)}));
+  memory_ = std::make_shared<Memory>(
+      device_,
+      std::make_shared<const Declared>(stored_, element_, shape_, layout, std::move(bytes)));
   settle();
 }
 

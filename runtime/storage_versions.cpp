@@ -1,5 +1,6 @@
 // Versions of a field's contents, and snapshots that share memory until it is written.
 #include <algorithm>
+#include <numeric>
 
 #include "quern/runtime/tree.h"
 #include "runtime/storage_memory.h"
@@ -31,15 +32,35 @@ uint64_t Storage::new_versions(uint64_t count) {
 
 uint64_t Storage::Memory::next_version() { return new_versions(1); }
 
-bool Storage::Declared::is_one_piece() const {
+namespace {
+uint64_t sum_of(std::span<const uint64_t> bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), uint64_t(0));
+}
+
+bool lie_in_one_piece(std::span<const uint64_t> bytes, uint64_t side_by_side) {
   constexpr uint64_t line = 64, most = 4 << 20, small = 2048;
   if (are_watched || bytes.size() < 2 ||
       std::ranges::any_of(bytes, [](uint64_t n) { return n == 0 || n > most; }))
     return false;
-  const uint64_t all = bytes_side_by_side();
   const auto whole_lines = [](uint64_t n) { return n % line == 0; };
-  return all <= small || (all <= most && std::ranges::all_of(bytes, whole_lines));
+  return side_by_side <= small || (side_by_side <= most && std::ranges::all_of(bytes, whole_lines));
 }
+}  // namespace
+
+Storage::Declared::Declared(std::vector<ir::Storage> as, Element host, std::vector<int64_t> extents,
+                            Layout places, std::vector<uint64_t> of_allocations)
+    : stored(std::move(as)),
+      element(std::move(host)),
+      shape(std::move(extents)),
+      layout(places),
+      bytes(std::move(of_allocations)),
+      bytes_side_by_side([&] {
+        uint64_t all = 0;
+        for (uint64_t n : bytes) all += aligned(n);
+        return all;
+      }()),
+      is_one_piece(lie_in_one_piece(bytes, bytes_side_by_side)),
+      all_bytes(is_one_piece ? bytes_side_by_side : sum_of(bytes)) {}
 
 void Storage::Memory::allocate(std::string_view what, Loc loc, Device::Contents contents) {
   auto uses_made = allocations.empty() && uses ? uses : std::make_shared<Uses>();
@@ -48,7 +69,7 @@ void Storage::Memory::allocate(std::string_view what, Loc loc, Device::Contents 
   };
   std::vector<Address> made;
   made.reserve(bytes().size());
-  if (declared->is_one_piece()) {
+  if (declared->is_one_piece) {
     made.push_back(obtain(all_bytes()));
     for (size_t k = 1; k < bytes().size(); k++)
       made.push_back(made.back() + Declared::aligned(bytes()[k - 1]));
@@ -66,7 +87,7 @@ void Storage::Memory::allocate(std::string_view what, Loc loc, Device::Contents 
 
 void Storage::Memory::release() {
   const uint64_t all = all_bytes();
-  if (declared->is_one_piece())
+  if (declared->is_one_piece)
     device->release({allocations.data(), 1}, {&all, 1}, *uses);
   else
     device->release(allocations, bytes(), *uses);
@@ -113,7 +134,7 @@ void Storage::Memory::swap(Memory& other) {
 std::span<const Command> Storage::Memory::copies(const Memory& from, bool is_kept) const {
   thread_local std::vector<Command> commands;  // kept, as most of these copies are small
   commands.clear();
-  if (declared->is_one_piece())
+  if (declared->is_one_piece)
     commands.push_back(Copy{allocations[0], from.allocations[0], all_bytes(), is_kept});
   else
     for (size_t k = 0; k < allocations.size(); k++)
@@ -135,7 +156,7 @@ void Storage::Memory::keep_from(const Memory& from) {
 void Storage::Memory::copy_side_by_side(Memory& from, uint64_t first) {
   thread_local std::vector<Command> commands;  // kept, as nearly all of these copies are small
   commands.clear();
-  if (from.declared->is_one_piece())
+  if (from.declared->is_one_piece)
     commands.push_back(Copy{allocations[0] + first, from.allocations[0], from.all_bytes()});
   else
     for (size_t k = 0; k < from.allocations.size(); k++) {
@@ -292,7 +313,7 @@ bool Storage::Versions::suit(const Storage& storage) {
   // about so many bytes at once, which may turn out to be in vain for the last version alone.
   constexpr uint64_t most = 16384;
   return !storage.tree_ && !storage.is_snapshot() && storage.size_ > 0 &&
-         storage.memory_->declared->bytes_side_by_side() <= most;
+         storage.memory_->declared->bytes_side_by_side <= most;
 }
 
 const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) {
@@ -304,7 +325,7 @@ const Storage::Contents& Storage::Versions::of(const Storage& storage, Loc loc) 
 const Storage::Contents& Storage::Versions::copied(const Storage& storage, Loc loc) {
   storage.expect_alive(loc);
   Memory& from = *storage.memory_;
-  const uint64_t bytes = from.declared->bytes_side_by_side();
+  const uint64_t bytes = from.declared->bytes_side_by_side;
   if (blocks_.empty() || blocks_.back()->all_bytes() - used_ < bytes)
     begin_block(storage, bytes, loc);
   Memory& block = *blocks_.back();
@@ -323,8 +344,8 @@ void Storage::Versions::begin_block(const Storage& storage, uint64_t bytes, Loc 
   constexpr uint64_t most_bytes = 64 << 10;
   const uint64_t twice = blocks_.empty() ? bytes : 2 * blocks_.back()->all_bytes();
   const uint64_t all = std::max(bytes, std::min(twice, most_bytes));
-  auto declared = std::make_shared<Declared>();
-  declared->bytes = {all};
+  auto declared = std::make_shared<const Declared>(
+      std::vector<ir::Storage>(), Element(), std::vector<int64_t>(), Layout(), std::vector{all});
   auto made = std::make_shared<Memory>(storage.device_, std::move(declared));
   made->allocations = {storage.device_->allocate(all, "versions of a field", loc,
                                                  Device::Contents::any, made->uses.get())};
