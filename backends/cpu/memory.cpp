@@ -26,7 +26,9 @@ constexpr uint64_t most_middle = are_watched ? UINT64_MAX : 15 << 16;
 /// Sizes between them: eight from each power of two to the next.
 constexpr int log_sizes = 3;
 constexpr uint64_t page = 4096;
-constexpr uint64_t piece = 256 << 10;    ///< bytes a thread copies or fills at a time
+/// Bytes a thread copies or fills at a time, and copies past the caches, which takes longer and is
+/// what threads wait for that work on from one cache to the next.
+constexpr uint64_t piece = 256 << 10, streamed_piece = 16 << 10;
 constexpr uint64_t streamed = 16 << 10;  ///< bytes from which on it pays to write past the caches
 
 /// With room for any start in the first one.
@@ -85,12 +87,16 @@ void stream(std::byte* to, const std::byte* from, uint64_t bytes) {
 #endif
 }
 
-/// Calls f(first, bytes) for the blocks of `bytes`.
+/// Calls f(first, bytes) for the blocks of `bytes`, of `size` each.
+template <class F>
+void by_blocks(uint64_t bytes, uint64_t size, Waking waking, F&& f) {
+  parallel_for((bytes + size - 1) / size, waking,
+               [&](uint64_t k) { f(k * size, std::min(size, bytes - k * size)); });
+}
 template <class F>
 void by_blocks(uint64_t bytes, F&& f) {
   if (bytes < 4 * piece) return f(uint64_t(0), bytes);
-  parallel_for((bytes + piece - 1) / piece, Waking::at_once,
-               [&](uint64_t k) { f(k * piece, std::min(piece, bytes - k * piece)); });
+  by_blocks(bytes, piece, Waking::at_once, f);
 }
 }  // namespace
 
@@ -223,9 +229,14 @@ void copy(void* to, const void* from, uint64_t bytes, bool is_kept) {
     std::memmove(to, from, bytes);
     return;
   }
-  const auto piece_of = is_kept && bytes >= streamed ? &stream : &copy_piece;
-  by_blocks(bytes,
-            [&](uint64_t first, uint64_t n) { piece_of(target + first, source + first, n); });
+  if (is_kept && bytes >= streamed)
+    by_blocks(bytes, streamed_piece, Waking::late, [&](uint64_t first, uint64_t n) {
+      stream(target + first, source + first, n);
+    });
+  else
+    by_blocks(bytes, [&](uint64_t first, uint64_t n) {
+      copy_piece(target + first, source + first, n);
+    });
 }
 
 void fill(void* to, uint64_t bytes, uint32_t pattern) {
