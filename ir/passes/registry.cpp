@@ -178,6 +178,7 @@ constexpr NamedPass all[] = {
     {"replay_rare_branches.4", [](Kernel& k) { replay_rare_branches(k, strips_of(4)); }},
     {"defer_rare_branches.4", [](Kernel& k) { defer_rare_branches(k, strips_of(4)); }},
     {"defer_updates.4", [](Kernel& k) { defer_updates(k, strips_of(4)); }},
+    {"defer_updates.16", [](Kernel& k) { defer_updates(k, strips_of(16)); }},
     {"version_rounds", [](Kernel& k) { version_rounds(k, {}); }},
     {"limit_nesting.2", [](Kernel& k) { limit_nesting(k, two_deep()); }},
     {"poll_loops.stoppable", [](Kernel& k) { poll_loops(k, stoppable_traits()); }},

@@ -11,7 +11,12 @@
 // nobody uses the results of: an atomic, or a branch that holds only atomics, accesses of slots and
 // what they need. What updates need crosses in slot arrays or, if it depends on the index alone, is
 // computed again, as are wide integers from the narrow ones that they are made of. Each iteration
-// sees what it saw; only the order between iterations changes, which has no meaning. Only walks are
+// sees what it saw; only the order between iterations changes, which has no meaning. Where all
+// updates are additions, three or more of which have one place, eight iterations at a time are asked
+// whether that is the same in all, as where neighbours are of one camera or cell: then their terms
+// are summed first, and added once (rule 10 of docs/semantics.md; not floats in strict mode). Then
+// additions of an iteration to different places, or behind different branches on what all iterations
+// share, have no order either. Only walks are
 // taken whose rest holds no loop, call or other update, does not read what updates write, touches
 // none of their slots, and has enough arithmetic to be worth the crossing; nothing changes where
 // target.strip is 0. Quadratic in the number of accesses of a body.
