@@ -299,7 +299,7 @@ class Run {
     return size_t(std::ranges::find(buffers, binding, &Image::Buffer::binding) - buffers.begin());
   }
 
-  /// Of an element.
+  /// What it takes to merge the copies of one element.
   uint64_t operations_to_merge(uint32_t binding, uint64_t elements) const {
     const size_t number = buffer_number(binding);
     const uint64_t copies = block_.buffers[number].elements / elements;

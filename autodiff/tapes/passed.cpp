@@ -12,6 +12,8 @@ namespace quern::autodiff {
 namespace {
 /// swap takes it along. Of no elements it does not matter which.
 uint64_t memory_of(const runtime::Storage& held) { return held.size() > 0 ? held.identity() : 0; }
+
+uint64_t number_of(const runtime::Argument& a) { return a.storage ? a.storage->number() : 0; }
 }  // namespace
 
 bool Passed::Snapshot::is_of_now() const {
@@ -144,7 +146,8 @@ Passed::KeptFields Passed::kept_at_once(const std::shared_ptr<Passed>& of, Loc l
           }};
 }
 
-/// Of all that others may want to be gone; what it has itself holds nothing meanwhile.
+/// Of all that others may want to be gone. Snapshots are its own and stay, as Snapshot::storage, those
+/// among the arguments only by that.
 template <class F>
 void Passed::for_each_storage(F&& visit) {
   for (auto* list : {&of_primal, &arguments, &fields})
@@ -160,43 +163,69 @@ void Passed::let_go() {
     s.versions = nullptr;
     s.versions_of = 0;
   }
-  if (let_go_of.empty())
+  if (let_go_of.empty()) {
+    for (const runtime::Argument& a : of_primal) numbers.push_back(number_of(a));
     for_each_storage([&](const auto& storage) { let_go_of.push_back(storage); });
+  }
   for_each_storage([](auto& storage) { storage.reset(); });
 }
 
-bool Passed::take_up(const std::shared_ptr<Reversed::Program>& by,
-                     std::span<const runtime::Argument> given) {
+bool Passed::had(std::span<const runtime::Argument> given) const {
+  return std::ranges::equal(given, numbers, {}, number_of);
+}
+
+bool Passed::take_up() {
   size_t n = 0;
   bool are_there = true;
   for_each_storage([&](auto& storage) {
-    if (!are_there) return;
-    const std::weak_ptr<runtime::Storage>& of = let_go_of[n];
+    const std::weak_ptr<runtime::Storage>& of = let_go_of[n++];
     storage = of.lock();
-    const bool was_one = of.owner_before(std::weak_ptr<runtime::Storage>()) ||
-                         std::weak_ptr<runtime::Storage>().owner_before(of);
-    are_there = (storage || !was_one) && (n >= given.size() || storage == given[n].storage);
-    n++;
+    const std::weak_ptr<runtime::Storage> of_scalar;
+    const bool is_scalar = !of.owner_before(of_scalar) && !of_scalar.owner_before(of);
+    are_there = are_there && (storage || is_scalar);
   });
-  if (are_there) {
-    program = by;
-    if (is_for(*by, given)) return true;
-    program.reset();
-  }
-  let_go();
-  return false;
+  return are_there;
 }
 
+/// Fields that are swapped have a list for each memory that they had.
 std::shared_ptr<Passed> PassedBefore::take(const std::shared_ptr<Reversed::Program>& program,
                                            std::span<const runtime::Argument> arguments) {
+  std::vector<std::shared_ptr<Passed>> of_other_memory;
+  std::shared_ptr<Passed> found;
+  while ((found = take_newest(arguments))) {
+    if (!found->take_up()) continue;
+    found->program = program;
+    if (found->is_for(*program, arguments)) break;
+    of_other_memory.push_back(std::move(found));
+  }
+  for (; !of_other_memory.empty(); of_other_memory.pop_back()) {
+    of_other_memory.back()->program.reset();
+    of_other_memory.back()->let_go();
+    add(of_other_memory.back());
+  }
+  return found;
+}
+
+/// Is not among the others any more.
+std::shared_ptr<Passed> PassedBefore::take_newest(std::span<const runtime::Argument> arguments) {
   std::lock_guard lock(mutex_);
-  for (auto at = idle_.rbegin(); at != idle_.rend(); ++at)
-    if ((*at)->take_up(program, arguments)) {
-      auto taken = std::move(*at);
-      idle_.erase(std::next(at).base());
-      return taken;
+  for (auto at = idle_.end(); at != idle_.begin();)
+    if ((*--at)->had(arguments)) {
+      std::shared_ptr<Passed> newest = std::move(*at);
+      idle_.erase(at);
+      return newest;
     }
   return nullptr;
+}
+
+void PassedBefore::add(std::shared_ptr<Passed> passed) {
+  std::shared_ptr<Passed> oldest;  // ends behind the lock
+  std::lock_guard lock(mutex_);
+  if (idle_.size() == most_passed) {
+    oldest = std::move(idle_.front());
+    idle_.erase(idle_.begin());
+  }
+  idle_.push_back(std::move(passed));
 }
 
 std::shared_ptr<Passed> PassedBefore::lend(std::shared_ptr<Passed> passed) {
@@ -204,16 +233,15 @@ std::shared_ptr<Passed> PassedBefore::lend(std::shared_ptr<Passed> passed) {
   return {lent, [own = std::move(passed)](Passed*) mutable { come_back(std::move(own)); }};
 }
 
-/// One that there is no memory to keep is made again.
+/// One that there is no memory to keep is made again. Companions of views end with their users.
 void PassedBefore::come_back(std::shared_ptr<Passed> passed) noexcept try {
   const std::shared_ptr<Reversed::Program> program = std::move(passed->program);
+  const auto is_view = [](const runtime::Argument& a) { return a.storage && a.storage->is_view(); };
   if (passed->is_replaced || passed->takes_trees) return;
+  if (std::ranges::any_of(passed->of_primal, is_view)) return;
   if (passed->device && passed->device->is_joined()) return;  // others decide when that ends
   passed->let_go();
-  PassedBefore& before = *program->passed_before;
-  std::lock_guard lock(before.mutex_);
-  if (before.idle_.size() == most_passed) before.idle_.erase(before.idle_.begin());
-  before.idle_.push_back(std::move(passed));
+  program->passed_before->add(std::move(passed));
 } catch (const std::bad_alloc&) {
 }
 

@@ -9,7 +9,7 @@
 namespace quern::autodiff {
 
 /// What all launches of one kernel with the same fields have in common. Made once, and taken up again
-/// by the next tape (PassedBefore).
+/// by the next tape (PassedBefore), but for views and fields on trees.
 struct Passed {
   std::shared_ptr<Reversed::Program> program;
   runtime::BiasedMutex mutex;  ///< held by who goes back
@@ -54,8 +54,8 @@ struct Passed {
   size_t first_seed() const;  ///< among the arguments, where all are known before
 
   /// Fields for what one launch keeps that computes its gradient at once: zeros, or anything where
-  /// that is assigned. Small ones are those of a launch that is forgotten; nobody else has them while
-  /// the list lives.
+  /// that is assigned. Nobody else has them while the list lives; small ones wait for the next launch
+  /// then, as long as this is kept.
   using KeptFields = std::shared_ptr<const std::vector<runtime::Argument>>;
   static KeptFields kept_at_once(const std::shared_ptr<Passed>& of, Loc loc);
 
@@ -64,19 +64,24 @@ struct Passed {
   friend class SeenFields;
   template <class F>
   void for_each_storage(F&& visit);
+  /// Keeps none of the fields and companions any more.
   void let_go();
-  bool take_up(const std::shared_ptr<Reversed::Program>& program,
-               std::span<const runtime::Argument> given);
+  /// Was it let go of these fields? Asks for their numbers alone, so that whoever has others may end
+  /// them meanwhile.
+  bool had(std::span<const runtime::Argument> given) const;
+  /// The opposite of let_go(), behind had(). False where companions have ended: it is of no use then.
+  bool take_up();
 
-  bool is_replaced = false;  ///< by launches with other fields
-  std::vector<std::weak_ptr<runtime::Storage>> let_go_of;
+  bool is_replaced = false;       ///< by launches with other fields: it is not kept
+  std::vector<uint64_t> numbers;  ///< Storage::number of each of of_primal; of a scalar 0
+  std::vector<std::weak_ptr<runtime::Storage>> let_go_of;  ///< in the order of for_each_storage
   std::mutex idle_mutex;
   std::unique_ptr<const std::vector<runtime::Argument>> idle;  ///< KeptFields that nobody has
 };
 
-/// What tapes passed that have ended, for the next launch of the program with the same fields, which
-/// this does not keep: making it anew would take longer than a small launch. May be used from several
-/// threads.
+/// What tapes passed that have ended, for the next launch of the program with the same fields: making
+/// it anew would take longer than a small launch. The last few are kept, without the fields, whose
+/// owners decide when they end. May be used from several threads.
 class PassedBefore {
  public:
   /// Null where there is none for these arguments.
@@ -87,6 +92,8 @@ class PassedBefore {
 
  private:
   static void come_back(std::shared_ptr<Passed> passed) noexcept;
+  std::shared_ptr<Passed> take_newest(std::span<const runtime::Argument> had);
+  void add(std::shared_ptr<Passed> passed);
   std::mutex mutex_;
   std::vector<std::shared_ptr<Passed>> idle_;  ///< the newest last
 };
@@ -105,7 +112,7 @@ class SeenFields {
                                  std::span<const runtime::Argument> arguments, Loc loc);
   /// Of the field. Those of small fields are there as long as this is.
   const runtime::Storage::Contents& now(Passed::Snapshot& snapshot, Loc loc);
-  /// Nothing is recorded any more.
+  /// Nothing is recorded any more: what was passed is let go with the last launch that passed it.
   void end() { passed_.clear(); }
 
  private:

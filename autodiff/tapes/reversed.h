@@ -10,8 +10,8 @@
 
 namespace quern::autodiff {
 
-/// Of one kernel's launches with different fields that are looked for among those before: fields
-/// that take turns are two or three.
+/// Of one kernel's launches with different fields that are looked for among those before, of a tape
+/// and from tape to tape: fields that take turns are two or three.
 constexpr size_t most_passed = 4;
 
 class PassedBefore;

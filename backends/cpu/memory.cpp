@@ -26,9 +26,10 @@ constexpr uint64_t most_middle = are_watched ? UINT64_MAX : 15 << 16;
 /// Sizes between them: eight from each power of two to the next.
 constexpr int log_sizes = 3;
 constexpr uint64_t page = 4096;
-/// Bytes a thread copies or fills at a time, and copies past the caches, which takes longer and is
-/// what threads wait for that work on from one cache to the next.
-constexpr uint64_t piece = 256 << 10, streamed_piece = 16 << 10;
+constexpr uint64_t piece = 256 << 10;  ///< bytes a thread copies or fills at a time
+/// Bytes it copies at a time past the caches: so few that each thread has some of a small field, as
+/// what another has written is far from its caches, and from memory it takes long.
+constexpr uint64_t streamed_piece = 16 << 10;
 constexpr uint64_t streamed = 16 << 10;  ///< bytes from which on it pays to write past the caches
 
 /// With room for any start in the first one.
@@ -230,13 +231,11 @@ void copy(void* to, const void* from, uint64_t bytes, bool is_kept) {
     return;
   }
   if (is_kept && bytes >= streamed)
-    by_blocks(bytes, streamed_piece, Waking::late, [&](uint64_t first, uint64_t n) {
-      stream(target + first, source + first, n);
-    });
+    by_blocks(bytes, streamed_piece, Waking::late,
+              [&](uint64_t first, uint64_t n) { stream(target + first, source + first, n); });
   else
-    by_blocks(bytes, [&](uint64_t first, uint64_t n) {
-      copy_piece(target + first, source + first, n);
-    });
+    by_blocks(bytes,
+              [&](uint64_t first, uint64_t n) { copy_piece(target + first, source + first, n); });
 }
 
 void fill(void* to, uint64_t bytes, uint32_t pattern) {

@@ -1,8 +1,10 @@
 // What tapes leave for the next ones: launches with the same fields pass the same again.
 #include <quern/autodiff.h>
+#include <quern/dlpack.h>
 #include <quern/host.h>
 #include <quern/runtime/observer.h>
 
+#include <atomic>
 #include <cmath>
 #include <thread>
 #include <vector>
@@ -80,6 +82,16 @@ struct Fields {
   qn::Field<double, 0> loss;
 };
 
+/// Of a tape of its own.
+std::vector<qn::runtime::SameArguments> known_going_back(const Fields& fields,
+                                                         const Program& program, double at) {
+  qn::Tape tape = fields.tape(program, at, 0.75);
+  const Watch watch;
+  tape.backward();
+  fields.expect(at, 0.75);
+  return watch.known;
+}
+
 }  // namespace
 
 TEST_CASE("a tape passes what the one before has passed, where fields are the same") {
@@ -89,13 +101,7 @@ TEST_CASE("a tape passes what the one before has passed, where fields are the sa
       INFO(size);
       const Fields fields(device, size);
       std::vector<std::vector<qn::runtime::SameArguments>> known;
-      for (int t = 0; t < 4; t++) {
-        qn::Tape tape = fields.tape(program, 0.5 + t, 0.75);
-        const Watch watch;
-        tape.backward();
-        fields.expect(0.5 + t, 0.75);
-        known.push_back(watch.known);
-      }
+      for (int t = 0; t < 4; t++) known.push_back(known_going_back(fields, program, 0.5 + t));
       REQUIRE(known[0].size() == 3);
       for (size_t k = 0; k < 3; k++) {
         CHECK(known[0][k] == qn::runtime::other_arguments);
@@ -103,6 +109,26 @@ TEST_CASE("a tape passes what the one before has passed, where fields are the sa
         CHECK(known[2][k] == known[1][k]);
         CHECK(known[3][k] == known[1][k]);
       }
+    }
+  });
+}
+
+TEST_CASE("fields that are swapped from tape to tape pass what they have passed with that memory") {
+  on_every_device([](const qn::Device& device) {
+    const Program program;
+    for (int size : {5, 5000}) {
+      INFO(size);
+      const Fields fields(device, size);
+      std::vector<std::vector<qn::runtime::SameArguments>> known;
+      for (int t = 0; t < 6; t++) {
+        known.push_back(known_going_back(fields, program, 0.5 + t));
+        qn::Field<double>(fields.x).swap(fields.y);
+      }
+      for (size_t k = 0; k < 3; k++)
+        for (size_t t = 4; t < 6; t++) {
+          CHECK(known[t][k] != qn::runtime::other_arguments);
+          CHECK(known[t][k] == known[t - 2][k]);
+        }
     }
   });
 }
@@ -209,4 +235,58 @@ TEST_CASE(
       for (int w : wrong) CHECK(w == 0);
     }
   });
+}
+
+namespace {
+/// Another library's tensor of eight doubles, which is to end on the thread that made it.
+struct Lent {
+  explicit Lent(double* memory) {
+    managed.tensor = {
+        memory, qn::dlpack::Where::host, 0, 1, {qn::dlpack::Kind::floating, 64, 1}, shape, nullptr,
+        0};
+    managed.manager = this;
+    managed.deleter = [](qn::dlpack::Managed* m) {
+      auto* lent = static_cast<Lent*>(m->manager);
+      lent->is_elsewhere = std::this_thread::get_id() != lent->by;
+      lent->has_ended = true;
+    };
+  }
+  int64_t shape[1] = {8};
+  qn::dlpack::Managed managed{};
+  const std::thread::id by = std::this_thread::get_id();
+  bool is_elsewhere = false;
+  std::atomic<bool> has_ended = false;
+};
+}  // namespace
+
+TEST_CASE("whoever lends memory hears of its end on the thread that ends it") {
+  const qn::Device device{"cpu"};
+  const Program program;
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> others;
+  for (int k = 0; k < 2; k++)
+    others.emplace_back([&] {
+      const Fields f(device, 8);
+      while (!stop) {
+        const qn::Field<double> x{device, {8}};  // so that others' lists are looked at
+        qn::vjp(program.square)(x, f.s, f.y);
+      }
+    });
+  const Fields f(device, 8);
+  std::vector<double> memory(8, 1);
+  int late = 0, elsewhere = 0;
+  for (int round = 0; round < 40'000; round++) {
+    Lent lent(memory.data());
+    {
+      const auto x = qn::from_dlpack<double, 1>(device, &lent.managed);
+      qn::vjp(program.square)(x, f.s, f.y);
+    }
+    late += !lent.has_ended;
+    while (!lent.has_ended) std::this_thread::yield();
+    elsewhere += lent.is_elsewhere;
+  }
+  stop = true;
+  for (auto& thread : others) thread.join();
+  CHECK(late == 0);
+  CHECK(elsewhere == 0);
 }

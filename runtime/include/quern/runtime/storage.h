@@ -187,7 +187,7 @@ class Storage {
   bool is_view() const { return is_view_; }
   /// Another number as soon as memory of any storage of the process is swapped, given back, or shown
   /// in place of another. While it stays, owner(), memory_number(), may_move() and released() of each
-  /// storage do, but for memory_number() of snapshots.
+  /// storage do, but for memory_number() of snapshots, and may_move() of those that hold nothing.
   static uint64_t moves();
 
   /// Where the elements lie, for other code: each as on the host, `strides` bytes apart along the
@@ -207,7 +207,7 @@ class Storage {
   void read_at(std::span<const int64_t> position, void* element) const;
   /// Every element becomes the host element given.
   void fill(const void* element, Loc loc = {});
-  /// Every element becomes 0, as when the field was made.
+  /// Every element becomes 0.
   void clear(Loc loc);
 
   /// Exchanges memory in O(1); both keep their identity. Throws Error unless shape, types, layout
