@@ -66,8 +66,14 @@ class Driver : public runtime::Driver {
   runtime::Ticket submit(std::span<const runtime::Command> commands,
                          const runtime::Order&) override {
     std::lock_guard lock(order_);
-    for (const runtime::Command& command : commands)
-      std::visit([&](const auto& c) { run(c); }, command);
+    while (!commands.empty()) {
+      const size_t kept = first_kept(commands);
+      if (kept > 0)
+        copy_kept(commands.first(kept));
+      else
+        std::visit([&](const auto& c) { run(c); }, commands[0]);
+      commands = commands.subspan(std::max<size_t>(kept, 1));
+    }
     return {0, ++last_};
   }
   bool done(runtime::Ticket) override { return true; }
@@ -84,6 +90,15 @@ class Driver : public runtime::Driver {
   std::byte* host_pointer(Address address) override { return pointer<std::byte>(address); }
 
  private:
+  /// How many commands from the first on are copies that are kept.
+  static size_t first_kept(std::span<const runtime::Command> commands) {
+    const auto is_kept = [](const runtime::Command& command) {
+      const auto* copy = std::get_if<runtime::Copy>(&command);
+      return copy && copy->is_kept;
+    };
+    return size_t(std::ranges::find_if_not(commands, is_kept) - commands.begin());
+  }
+
   void run(const runtime::Launch& launch) {
     if (launch.guard && *pointer<const uint32_t>(launch.guard) == 0) return;
     TaskFunction task = static_cast<const Executable*>(launch.executable)->task(launch.task);
@@ -121,7 +136,7 @@ class Driver : public runtime::Driver {
                  run_group);
   }
   void run(const runtime::Copy& c) {
-    copy(pointer<void>(c.to), pointer<const void>(c.from), c.bytes, c.is_kept);
+    copy(pointer<void>(c.to), pointer<const void>(c.from), c.bytes);
   }
   void run(const runtime::Fill& f) { fill(pointer<void>(f.to), f.bytes, f.pattern); }
 

@@ -27,10 +27,9 @@ constexpr uint64_t most_middle = are_watched ? UINT64_MAX : 15 << 16;
 constexpr int log_sizes = 3;
 constexpr uint64_t page = 4096;
 constexpr uint64_t piece = 256 << 10;  ///< bytes a thread copies or fills at a time
-/// Bytes it copies at a time past the caches: so few that each thread has some of a small field, as
-/// what another has written is far from its caches, and from memory it takes long.
-constexpr uint64_t streamed_piece = 16 << 10;
-constexpr uint64_t streamed = 16 << 10;  ///< bytes from which on it pays to write past the caches
+/// The same of what is kept: so few that each thread has some of a small field, as what another has
+/// written is far from its caches. Of `streamed` bytes and more it pays to write past them.
+constexpr uint64_t kept_piece = 16 << 10, streamed = 64 << 10;
 
 /// With room for any start in the first one.
 uint64_t whole_pages(uint64_t bytes) {
@@ -88,16 +87,16 @@ void stream(std::byte* to, const std::byte* from, uint64_t bytes) {
 #endif
 }
 
-/// Calls f(first, bytes) for the blocks of `bytes`, of `size` each.
-template <class F>
-void by_blocks(uint64_t bytes, uint64_t size, Waking waking, F&& f) {
-  parallel_for((bytes + size - 1) / size, waking,
-               [&](uint64_t k) { f(k * size, std::min(size, bytes - k * size)); });
-}
+/// Calls f(first, bytes) for the blocks of `bytes`.
 template <class F>
 void by_blocks(uint64_t bytes, F&& f) {
   if (bytes < 4 * piece) return f(uint64_t(0), bytes);
-  by_blocks(bytes, piece, Waking::at_once, f);
+  parallel_for((bytes + piece - 1) / piece, Waking::at_once,
+               [&](uint64_t k) { f(k * piece, std::min(piece, bytes - k * piece)); });
+}
+
+uint64_t kept_pieces(const runtime::Copy& copy) {
+  return (copy.bytes + kept_piece - 1) / kept_piece;
 }
 }  // namespace
 
@@ -221,7 +220,7 @@ void Memory::release(void* address) {
   keep_at_most(kept_limit);
 }
 
-void copy(void* to, const void* from, uint64_t bytes, bool is_kept) {
+void copy(void* to, const void* from, uint64_t bytes) {
   if (bytes == 0) return;  // the pointers may be null
   auto* target = static_cast<std::byte*>(to);
   auto* source = static_cast<const std::byte*>(from);
@@ -230,12 +229,25 @@ void copy(void* to, const void* from, uint64_t bytes, bool is_kept) {
     std::memmove(to, from, bytes);
     return;
   }
-  if (is_kept && bytes >= streamed)
-    by_blocks(bytes, streamed_piece, Waking::late,
-              [&](uint64_t first, uint64_t n) { stream(target + first, source + first, n); });
-  else
-    by_blocks(bytes,
-              [&](uint64_t first, uint64_t n) { copy_piece(target + first, source + first, n); });
+  by_blocks(bytes,
+            [&](uint64_t first, uint64_t n) { copy_piece(target + first, source + first, n); });
+}
+
+void copy_kept(std::span<const runtime::Command> copies) {
+  uint64_t pieces = 0;
+  for (const runtime::Command& c : copies) pieces += kept_pieces(std::get<runtime::Copy>(c));
+  parallel_for(pieces, Waking::late, [&](uint64_t k) {
+    const runtime::Copy* copy = &std::get<runtime::Copy>(copies[0]);
+    for (size_t n = 1; k >= kept_pieces(*copy); n++) {
+      k -= kept_pieces(*copy);
+      copy = &std::get<runtime::Copy>(copies[n]);
+    }
+    const uint64_t first = k * kept_piece;
+    (copy->bytes >= streamed ? stream : copy_piece)(
+        reinterpret_cast<std::byte*>(copy->to + first),
+        reinterpret_cast<const std::byte*>(copy->from + first),
+        std::min(kept_piece, copy->bytes - first));
+  });
 }
 
 void fill(void* to, uint64_t bytes, uint32_t pattern) {

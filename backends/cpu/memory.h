@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "backends/cpu/small_blocks.h"
+#include "quern/runtime/backend.h"
 
 namespace quern::cpu {
 
@@ -59,8 +61,11 @@ class Memory {
   uint64_t kept_middle_bytes_ = 0;
 };
 
-/// memmove and pattern fill, by several threads where that pays. What is kept goes past the caches.
-void copy(void* to, const void* from, uint64_t bytes, bool is_kept = false);
+/// memmove and pattern fill, by several threads where that pays.
+void copy(void* to, const void* from, uint64_t bytes);
+/// Copies that are kept (runtime::Copy::is_kept), all together. None overlaps another, or what it is
+/// copied from.
+void copy_kept(std::span<const runtime::Command> copies);
 void fill(void* to, uint64_t bytes, uint32_t pattern);
 
 }  // namespace quern::cpu

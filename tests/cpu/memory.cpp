@@ -179,17 +179,27 @@ TEST_CASE("small blocks count, too") {
 }
 
 TEST_CASE("copies bring what they are to and nothing beside it, kept ones too") {
+  const auto address = [](const std::byte* at) { return reinterpret_cast<uintptr_t>(at); };
   for (uint64_t bytes : {0u, 1u, 63u, 64u, 16383u, 16384u, 16500u, 70'001u, 1'100'003u})
     for (uint64_t from : {0u, 1u, 24u})
       for (uint64_t to : {0u, 3u, 16u, 63u})
-        for (bool is_kept : {false, true}) {
-          INFO(bytes << " bytes from " << from << " to " << to);
+        for (int kept : {0, 1, 2, 3}) {  // together; 0: it is not
+          INFO(bytes << " bytes from " << from << " to " << to << ", kept: " << kept);
           std::vector<std::byte> source(from + bytes), target(to + bytes + 100, std::byte{7});
           for (size_t k = 0; k < source.size(); k++) source[k] = std::byte(k * 37 + k / 251);
           std::vector<std::byte> expected = target;
           std::copy(source.begin() + ptrdiff_t(from), source.end(),
                     expected.begin() + ptrdiff_t(to));
-          quern::cpu::copy(target.data() + to, source.data() + from, bytes, is_kept);
+          std::vector<quern::runtime::Command> parts;
+          for (uint64_t k = 0; k < uint64_t(kept); k++) {
+            const uint64_t first = bytes * k / uint64_t(kept),
+                           end = bytes * (k + 1) / uint64_t(kept);
+            parts.push_back(quern::runtime::Copy{address(target.data() + to + first),
+                                                 address(source.data() + from + first), end - first,
+                                                 true});
+          }
+          kept > 0 ? quern::cpu::copy_kept(parts)
+                   : quern::cpu::copy(target.data() + to, source.data() + from, bytes);
           CHECK(target == expected);
         }
 }
